@@ -1,0 +1,98 @@
+#include "base/digest.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace muster {
+
+struct Sha256::State {
+  EVP_MD_CTX* ctx = EVP_MD_CTX_new();
+  State() { EVP_DigestInit_ex(ctx, EVP_sha256(), nullptr); }
+  ~State() { EVP_MD_CTX_free(ctx); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+
+void Sha256::update(std::string_view bytes) {
+  EVP_DigestUpdate(state_->ctx, bytes.data(), bytes.size());
+}
+
+std::string Sha256::finish() {
+  unsigned char out[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(state_->ctx, out, &size);
+  EVP_DigestInit_ex(state_->ctx, EVP_sha256(), nullptr);
+  return "sha256:" + to_hex({reinterpret_cast<char*>(out), size});
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 h;
+  h.update(bytes);
+  return h.finish();
+}
+
+Result<std::string> sha256_file(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return fail(Code::not_found, path + ": cannot be opened");
+  Sha256 h;
+  std::vector<char> buffer(1 << 20);
+  size_t n = 0;
+  while ((n = std::fread(buffer.data(), 1, buffer.size(), file)) > 0) h.update({buffer.data(), n});
+  const bool bad = std::ferror(file);
+  std::fclose(file);
+  if (bad) return fail(Code::failed, path + ": read error");
+  return h.finish();
+}
+
+std::string to_hex(std::string_view bytes) {
+  static const char* digits = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (const unsigned char c : bytes) {
+    out += digits[c >> 4];
+    out += digits[c & 15];
+  }
+  return out;
+}
+
+std::string to_base64(std::string_view bytes) {
+  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                reinterpret_cast<const unsigned char*>(bytes.data()),
+                                static_cast<int>(bytes.size()));
+  out.resize(static_cast<size_t>(n));
+  return out;
+}
+
+Result<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4) return fail(Code::invalid, "base64: length is not a multiple of four");
+  std::string out(text.size() / 4 * 3 + 1, '\0');
+  const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                reinterpret_cast<const unsigned char*>(text.data()),
+                                static_cast<int>(text.size()));
+  if (n < 0) return fail(Code::invalid, "base64: bad character");
+  size_t size = static_cast<size_t>(n);
+  for (size_t i = text.size(); i > 0 && text[i - 1] == '=' && size > 0; --i) --size;
+  out.resize(size);
+  return out;
+}
+
+std::string random_hex(size_t bytes) {
+  std::string raw(bytes, '\0');
+  // Without entropy there is no safe way on: tokens and keys come from here.
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(raw.data()), static_cast<int>(bytes)) != 1) std::abort();
+  return to_hex(raw);
+}
+
+bool constant_time_equal(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace muster

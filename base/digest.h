@@ -1,0 +1,38 @@
+// SHA-256 and small encodings. Digests are written "sha256:" + 64 lower-case hex digits.
+// Thread: any; Sha256 objects belong to one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  void update(std::string_view bytes);
+  // "sha256:<hex>"; the object starts afresh afterwards.
+  std::string finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string sha256(std::string_view bytes);
+// sha256 of a file's content, streamed.
+Result<std::string> sha256_file(const std::string& path);
+
+std::string to_hex(std::string_view bytes);
+std::string to_base64(std::string_view bytes);
+Result<std::string> from_base64(std::string_view text);
+// `bytes` random bytes from the system's generator, as hex.
+std::string random_hex(size_t bytes);
+bool constant_time_equal(std::string_view a, std::string_view b);
+
+}  // namespace muster

@@ -1,0 +1,121 @@
+// HTTP/1.1 for all of muster: one server, one client, both plain, over TLS, or over a Unix socket.
+//
+// Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or later
+// (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length or a body over the
+// route's limit are refused before the handler sees them. A client certificate, when one was given and verified,
+// is in Request::peer.
+// Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
+// Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
+// `timeout` = it was sent and the answer did not come (outcome unknown); `denied` = the peer's certificate is not the
+// pinned one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+struct HeaderLess {  // header names compare without regard to case
+  bool operator()(const std::string& a, const std::string& b) const;
+};
+using Headers = std::map<std::string, std::string, HeaderLess>;
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target = "/";     // path with query as sent
+  Headers headers = {};
+  std::string body = {};
+
+  // Filled by the server:
+  std::string path = {};                          // decoded, without the query
+  std::map<std::string, std::string> query = {};
+  std::string peer = {};        // certificate's subject common name when mutual TLS succeeded, else empty
+  std::string peer_serial = {}; // that certificate's serial number, hex
+  std::string remote = {};      // "10.20.0.11" or "unix"
+};
+
+struct HttpResponse {
+  int status = 200;
+  Headers headers = {};
+  std::string body = {};
+  std::string file = {};        // when set: this file's content is the body (sent with sendfile-like streaming)
+
+  static HttpResponse json(int status, std::string body);
+  static HttpResponse text(int status, std::string body);
+};
+
+// Answers one request. Keep it to answer later. Exactly one of respond() / start_stream() counts; a Responder dropped
+// without an answer answers 500.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual void respond(HttpResponse response) = 0;
+  // Starts a response of unknown length (text/event-stream). write() returns false once the client has gone.
+  virtual void start_stream(HttpResponse head) = 0;
+  virtual bool write(std::string chunk) = 0;
+  virtual void end_stream() = 0;
+};
+using ResponderPtr = std::shared_ptr<Responder>;
+using HttpHandler = std::function<void(HttpRequest, ResponderPtr)>;
+
+struct TlsServerOptions {
+  std::string certificate_pem;      // chain
+  std::string key_pem;
+  std::string client_ca_pem;        // empty: no client certificates asked for
+  bool require_client_certificate = false;
+};
+
+struct HttpServerOptions {
+  std::string address = "127.0.0.1";  // numeric
+  uint16_t port = 0;                  // 0: any free one
+  std::string unix_path = {};         // when set: a Unix socket instead (mode 0660), address and port unused
+  bool tls = false;
+  TlsServerOptions tls_options = {};
+  int threads = 2;
+  size_t max_body = 8 << 20;
+  DurationMs idle_timeout = 60 * kSecond;
+};
+
+class HttpServer {
+ public:
+  virtual ~HttpServer() = default;    // stops and joins
+  virtual uint16_t port() const = 0;
+  virtual void stop() = 0;
+};
+// `unavailable` when the address is in use, `invalid` for bad TLS material.
+Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options, HttpHandler handler);
+
+struct HttpClientOptions {
+  std::string base;                 // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
+  std::string ca_pem = {};          // trust exactly these roots (https); host names are not checked, pins and CAs are
+  std::string pin_sha256 = {};      // and/or: the leaf certificate's "sha256:<hex>" must be this
+  bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls
+  std::string certificate_pem = {};
+  std::string key_pem = {};
+  std::string basic_user = {};      // HTTP basic authentication
+  std::string basic_password = {};
+  DurationMs connect_timeout = 10 * kSecond;
+  bool keep_alive = true;           // false: "Connection: close" on every request (BMCs mishandle keep-alive)
+};
+
+class HttpClient {
+ public:
+  virtual ~HttpClient() = default;
+  // Thread: one call at a time. Redirects are not followed. Any status is a response, not an Error.
+  virtual Result<HttpResponse> request(HttpRequest request, DurationMs deadline) = 0;
+  // Calls `on_chunk` with pieces of the body as they come until it returns false, the peer closes, or the deadline.
+  virtual Result<HttpResponse> stream(HttpRequest request, DurationMs deadline,
+                                      std::function<bool(std::string_view)> on_chunk) = 0;
+  // Fingerprint of the peer's leaf certificate of the last connection: "sha256:<hex>"; empty for plain HTTP.
+  virtual std::string peer_fingerprint() const = 0;
+};
+Result<std::unique_ptr<HttpClient>> make_http_client(HttpClientOptions options);
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#include "base/json.h"
+
+namespace muster {
+
+Result<Json> parse_json(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& e) {
+    return fail(Code::invalid, std::string("not JSON: ") + e.what());
+  }
+}
+
+JsonReader::JsonReader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
+  if (!json_.is_object()) problems_.push_back(path_ + ": expected an object, got " + json_.type_name());
+}
+
+const Json* JsonReader::find(const char* key, bool required) {
+  seen_.insert(key);
+  if (!json_.is_object()) return nullptr;
+  const auto it = json_.find(key);
+  if (it != json_.end()) return &*it;
+  if (required) problems_.push_back(path_ + "." + key + ": missing");
+  return nullptr;
+}
+
+const Json& JsonReader::raw(const char* key) {
+  static const Json kNull;
+  const Json* field = find(key, false);
+  return field ? *field : kNull;
+}
+
+Status JsonReader::finish() {
+  if (json_.is_object() && !allow_unknown_)
+    for (const auto& [key, value] : json_.items())
+      if (!seen_.count(key)) problems_.push_back(path_ + "." + key + ": unknown key");
+  if (problems_.empty()) return Ok{};
+  std::string all;
+  for (const auto& p : problems_) all += (all.empty() ? "" : "; ") + p;
+  return fail(Code::invalid, all);
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// Strict JSON reading: an unknown key, a missing key and a wrong type are errors that name the path.
+// Writing uses nlohmann::json directly; objects keep keys sorted, so dump() of equal values is equal text.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+using Json = nlohmann::json;
+
+// Parses text; Code::invalid with the position.
+Result<Json> parse_json(std::string_view text);
+
+// Reads fields of one object and remembers which were read; finish() reports everything that was wrong:
+//   JsonReader r(json, "plan.nodes[3]");
+//   r.get("name", node.name); r.get_or("limit", node.limit, 4);
+//   TRY_(r.finish());            // also refuses keys nobody asked for
+class JsonReader {
+ public:
+  JsonReader(const Json& json, std::string path);
+
+  template <typename T>
+  void get(const char* key, T& out) {
+    const Json* field = find(key, true);
+    if (field) read(*field, key, out);
+  }
+  template <typename T>
+  void get_or(const char* key, T& out, T fallback) {
+    const Json* field = find(key, false);
+    if (field) read(*field, key, out);
+    else out = std::move(fallback);
+  }
+  // The raw field (null JSON when absent); counts as read.
+  const Json& raw(const char* key);
+  // Keys nobody asked for are fine (messages from a newer peer).
+  void allow_unknown() { allow_unknown_ = true; }
+  Status finish();
+
+ private:
+  const Json* find(const char* key, bool required);
+  template <typename T>
+  void read(const Json& field, const char* key, T& out) {
+    try {
+      field.get_to(out);
+    } catch (const Json::exception&) {
+      problems_.push_back(path_ + "." + key + ": wrong type (" + field.type_name() + ")");
+    }
+  }
+
+  const Json& json_;
+  std::string path_;
+  std::set<std::string> seen_;
+  std::vector<std::string> problems_;
+  bool allow_unknown_ = false;
+};
+
+}  // namespace muster

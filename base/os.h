@@ -1,0 +1,80 @@
+// The operating system behind two narrow doors, injected by constructor: Files and Process.
+//
+// Files is rooted: `Files("/")` in production, `Files("/tmp/x")` over a recorded host or a test folder; every path
+// given to it is absolute within that root. Writes are atomic (temporary file, fsync, rename, fsync of the folder).
+// Process runs programs by argument vector, never through a shell, and always under a deadline.
+// Thread: both are stateless and may be shared.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+class Files {
+ public:
+  explicit Files(std::string root = "/");
+
+  // The real path of `path` (absolute within the root) on this machine.
+  std::string real(const std::string& path) const;
+  const std::string& root() const { return root_; }
+
+  bool exists(const std::string& path) const;
+  bool is_directory(const std::string& path) const;
+  // Whole content. not_found, denied or failed. /proc and /sys files work.
+  Result<std::string> read(const std::string& path) const;
+  // Content with trailing white space removed, or `fallback` when it cannot be read.
+  std::string read_line(const std::string& path, std::string fallback = "") const;
+  // Names in a folder, sorted; empty when it does not exist.
+  std::vector<std::string> list(const std::string& path) const;
+  // Target of a symbolic link, as stored.
+  Result<std::string> read_link(const std::string& path) const;
+  // Atomic. Creates parent folders. `mode` as in chmod.
+  Status write(const std::string& path, const std::string& content, unsigned mode = 0644) const;
+  // Not atomic: for /proc, /sys and append-only logs.
+  Status write_raw(const std::string& path, const std::string& content) const;
+  Status make_directories(const std::string& path, unsigned mode = 0755) const;
+  // No error when it is already gone.
+  Status remove(const std::string& path) const;
+  Status symlink(const std::string& target, const std::string& link) const;
+
+ private:
+  std::string root_;
+};
+
+struct Command {
+  std::vector<std::string> argv;
+  std::string input = {};                         // written to stdin; empty: /dev/null
+  std::map<std::string, std::string> env = {};    // added to the environment
+  DurationMs deadline = 60 * kSecond;
+  std::string cwd = {};
+  // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
+  std::function<void(std::string_view)> on_output = {};
+};
+
+struct Output {
+  int exit_code = -1;   // 128 + signal when killed by one
+  std::string out;
+  std::string err;
+  bool ok() const { return exit_code == 0; }
+};
+
+class Process {
+ public:
+  virtual ~Process() = default;
+  // Runs to the end. An Error only when the program could not be started (not_found) or overran its deadline
+  // (timeout; the whole process group is killed first). A non-zero exit is an Output, not an Error.
+  virtual Result<Output> run(const Command& command) = 0;
+};
+std::unique_ptr<Process> make_process();
+
+// Runs and turns a non-zero exit into Code::failed with the tail of stderr. Returns stdout.
+Result<std::string> run_ok(Process& process, const Command& command);
+
+}  // namespace muster

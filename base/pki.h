@@ -1,0 +1,48 @@
+// The cluster's own small certificate authority: P-256 keys, X.509 v3.
+//
+// The controller makes one CA when its state is created and signs: its own server certificate, one client
+// certificate per agent (subject CN = node name, O = "muster-agent"), operators' client certificates (O = "muster-operator").
+// Thread: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster::pki {
+
+struct KeyPair {
+  std::string key_pem;          // PKCS#8, secret
+  std::string certificate_pem;  // empty for a bare key
+};
+
+Result<KeyPair> make_ca(const std::string& common_name, int days);
+Result<std::string> make_key();  // PEM, P-256
+// Certificate signing request for `key_pem`.
+Result<std::string> make_csr(const std::string& key_pem, const std::string& common_name);
+
+struct Leaf {
+  std::string common_name;
+  std::string organization;
+  std::vector<std::string> addresses = {};  // IP or DNS subject alternative names
+  bool server = false;
+  int days = 365;
+};
+// Signs the CSR's public key under `leaf` (the CSR's own subject is ignored). Code::invalid when the CSR's signature is bad.
+Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf);
+// New key and certificate in one.
+Result<KeyPair> issue(const KeyPair& ca, const Leaf& leaf);
+
+// "sha256:<hex>" over the DER form.
+Result<std::string> certificate_fingerprint(const std::string& certificate_pem);
+// "sha256:<hex>" of the public key in a CSR or certificate: equal for the same key.
+Result<std::string> public_key_fingerprint(const std::string& pem);
+
+// Ed25519 signatures for reports and manifests.
+Result<KeyPair> make_signing_key();  // certificate_pem holds the public key PEM
+Result<std::string> sign(const std::string& key_pem, const std::string& message);  // base64
+Result<bool> verify(const std::string& public_pem, const std::string& message, const std::string& signature);
+
+}  // namespace muster::pki

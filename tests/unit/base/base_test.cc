@@ -1,0 +1,33 @@
+#include "base/digest.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+TEST_CASE("sha256 matches the standard's example", "[base]") {
+  CHECK(sha256("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST_CASE("base64 goes both ways for every length of padding", "[base]") {
+  for (const std::string text : {"", "a", "ab", "abc", "abcd"}) CHECK(from_base64(to_base64(text)).value() == text);
+  CHECK_FALSE(from_base64("abc").ok());
+  CHECK_FALSE(from_base64("ab!=").ok());
+}
+
+TEST_CASE("a JSON reader names every problem at once", "[base]") {
+  const Json j = {{"name", 3}, {"extra", true}};
+  JsonReader r(j, "plan");
+  std::string name;
+  int limit = 0;
+  r.get("name", name);
+  r.get("limit", limit);
+  const auto status = r.finish();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message == "plan.name: wrong type (number); plan.limit: missing; plan.extra: unknown key");
+}
+
+TEST_CASE("every error code has a word and comes back from it", "[base]") {
+  for (int i = 0; i <= static_cast<int>(Code::cancelled); ++i)
+    CHECK(code_from_string(to_string(static_cast<Code>(i))) == static_cast<Code>(i));
+}
