@@ -1,0 +1,165 @@
+#include "base/facts.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace muster {
+namespace {
+
+// Reads every element of the array `key` with `read`; absent is empty.
+template <typename T, typename Read>
+Status read_list(JsonReader& reader, const char* key, const std::string& path, std::vector<T>& out, Read read) {
+  const Json& list = reader.raw(key);
+  if (list.is_null()) return Ok{};
+  if (!list.is_array()) return fail(Code::invalid, path + "." + key + ": wrong type (" + list.type_name() + ")");
+  for (size_t i = 0; i < list.size(); ++i) {
+    TRY(T item, read(list[i], fmt::format("{}.{}[{}]", path, key, i)));
+    out.push_back(std::move(item));
+  }
+  return Ok{};
+}
+
+Result<SystemFacts> read_system(const Json& json, const std::string& path) {
+  SystemFacts out;
+  if (json.is_null()) return out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("vendor", out.vendor, {});
+  r.get_or("product", out.product, {});
+  r.get_or("serial", out.serial, {});
+  r.get_or("uuid", out.uuid, {});
+  TRY_(r.finish());
+  return out;
+}
+
+Result<CpuFacts> read_cpus(const Json& json, const std::string& path) {
+  CpuFacts out;
+  if (json.is_null()) return out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("count", out.count, 0);
+  r.get_or("sockets", out.sockets, 0);
+  r.get_or("model", out.model, {});
+  TRY_(r.finish());
+  return out;
+}
+
+Result<GpuFacts> read_gpu(const Json& json, const std::string& path) {
+  GpuFacts out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("model", out.model, {});
+  r.get_or("uuid", out.uuid, {});
+  r.get_or("serial", out.serial, {});
+  r.get_or("pci", out.pci, {});
+  r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
+  TRY_(r.finish());
+  return out;
+}
+
+Result<NicFacts> read_nic(const Json& json, const std::string& path) {
+  NicFacts out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("name", out.name, {});
+  r.get_or("mac", out.mac, {});
+  r.get_or("speed_mbps", out.speed_mbps, int64_t{0});
+  r.get_or("driver", out.driver, {});
+  r.get_or("pci", out.pci, {});
+  r.get_or("link_up", out.link_up, false);
+  TRY_(r.finish());
+  return out;
+}
+
+Result<PartitionFacts> read_partition(const Json& json, const std::string& path) {
+  PartitionFacts out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("name", out.name, {});
+  r.get_or("label", out.label, {});
+  r.get_or("fs_type", out.fs_type, {});
+  r.get_or("fs_label", out.fs_label, {});
+  r.get_or("start_bytes", out.start_bytes, uint64_t{0});
+  r.get_or("size_bytes", out.size_bytes, uint64_t{0});
+  TRY_(r.finish());
+  return out;
+}
+
+Json list_json(const std::vector<PartitionFacts>& partitions) {
+  Json out = Json::array();
+  for (const auto& p : partitions)
+    out.push_back({{"name", p.name}, {"label", p.label}, {"fs_type", p.fs_type}, {"fs_label", p.fs_label},
+                   {"start_bytes", p.start_bytes}, {"size_bytes", p.size_bytes}});
+  return out;
+}
+
+}  // namespace
+
+Json to_json(const DiskFacts& d) {
+  return {{"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes},
+          {"transport", d.transport}, {"name", d.name}, {"pcie_address", d.pcie_address}, {"bus_speed", d.bus_speed},
+          {"logical_block", d.logical_block}, {"content", d.content}, {"content_hash", d.content_hash},
+          {"blank", d.blank}, {"partitions", list_json(d.partitions)}, {"signatures", d.signatures},
+          {"mounted", d.mounted}, {"is_os_ancestor", d.is_os_ancestor}};
+}
+
+Json to_json(const HardwareFacts& f) {
+  Json gpus = Json::array(), nics = Json::array(), disks = Json::array();
+  for (const auto& g : f.gpus)
+    gpus.push_back({{"model", g.model}, {"uuid", g.uuid}, {"serial", g.serial}, {"pci", g.pci},
+                    {"memory_bytes", g.memory_bytes}});
+  for (const auto& n : f.nics)
+    nics.push_back({{"name", n.name}, {"mac", n.mac}, {"speed_mbps", n.speed_mbps}, {"driver", n.driver},
+                    {"pci", n.pci}, {"link_up", n.link_up}});
+  for (const auto& d : f.disks) disks.push_back(to_json(d));
+  return {{"system", {{"vendor", f.system.vendor}, {"product", f.system.product}, {"serial", f.system.serial},
+                      {"uuid", f.system.uuid}}},
+          {"cpus", {{"count", f.cpus.count}, {"sockets", f.cpus.sockets}, {"model", f.cpus.model}}},
+          {"memory_bytes", f.memory_bytes}, {"gpus", gpus}, {"nics", nics}, {"disks", disks},
+          {"firmware", f.firmware}, {"uefi", f.uefi}, {"kernel", f.kernel}, {"os", f.os}};
+}
+
+Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path) {
+  DiskFacts out;
+  JsonReader r(json, path);
+  r.allow_unknown();
+  r.get_or("serial", out.serial, {});
+  r.get_or("wwid", out.wwid, {});
+  r.get_or("model", out.model, {});
+  r.get_or("size_bytes", out.size_bytes, uint64_t{0});
+  r.get_or("transport", out.transport, {});
+  r.get_or("name", out.name, {});
+  r.get_or("pcie_address", out.pcie_address, {});
+  r.get_or("bus_speed", out.bus_speed, {});
+  r.get_or("logical_block", out.logical_block, uint32_t{0});
+  r.get_or("content", out.content, {});
+  r.get_or("content_hash", out.content_hash, {});
+  r.get_or("blank", out.blank, false);
+  r.get_or("signatures", out.signatures, {});
+  r.get_or("mounted", out.mounted, false);
+  r.get_or("is_os_ancestor", out.is_os_ancestor, false);
+  TRY_(read_list(r, "partitions", path, out.partitions, read_partition));
+  TRY_(r.finish());
+  return out;
+}
+
+Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
+  HardwareFacts out;
+  JsonReader r(json, "facts");
+  r.allow_unknown();
+  TRY(out.system, read_system(r.raw("system"), "facts.system"));
+  TRY(out.cpus, read_cpus(r.raw("cpus"), "facts.cpus"));
+  r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
+  TRY_(read_list(r, "gpus", "facts", out.gpus, read_gpu));
+  TRY_(read_list(r, "nics", "facts", out.nics, read_nic));
+  TRY_(read_list(r, "disks", "facts", out.disks, disk_facts_from_json));
+  r.get_or("firmware", out.firmware, {});
+  r.get_or("uefi", out.uefi, false);
+  r.get_or("kernel", out.kernel, {});
+  r.get_or("os", out.os, {});
+  TRY_(r.finish());
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,103 @@
+// HardwareFacts: what one machine says about itself. The contract between the agent (which collects it), the planner
+// (which selects disks from it), the inventory (which stores it with its age) and acceptance (which compares it with
+// what the spec declares).
+//
+// Facts are observations, never wishes. A field the agent could not read keeps its default (empty, 0, false): "unknown".
+// Strings come from hardware and are hostile until escaped. Kernel names (nvme0n1, eth0) are for people and for the moment
+// of observation only: nothing is ever selected by them.
+// Thread: plain values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+using Json = nlohmann::json;
+
+struct SystemFacts {  // SMBIOS
+  std::string vendor = {};
+  std::string product = {};
+  std::string serial = {};
+  std::string uuid = {};  // lower case
+};
+
+struct CpuFacts {
+  int count = 0;    // logical processors online
+  int sockets = 0;
+  std::string model = {};
+};
+
+struct GpuFacts {
+  std::string model = {};
+  std::string uuid = {};
+  std::string serial = {};
+  std::string pci = {};  // "0000:17:00.0"
+  uint64_t memory_bytes = 0;
+};
+
+struct NicFacts {
+  std::string name = {};    // kernel name
+  std::string mac = {};     // lower case, colons
+  int64_t speed_mbps = 0;   // negotiated; 0 = no link or unknown
+  std::string driver = {};
+  std::string pci = {};
+  bool link_up = false;
+};
+
+struct PartitionFacts {
+  std::string name = {};     // kernel name
+  std::string label = {};    // GPT partition name, else empty
+  std::string fs_type = {};  // what a probe of its content says: "ext4", "linux_raid_member", "" = nothing known
+  std::string fs_label = {};
+  uint64_t start_bytes = 0;
+  uint64_t size_bytes = 0;
+};
+
+struct DiskFacts {
+  // Identity: the only things a disk is selected by.
+  std::string serial = {};
+  std::string wwid = {};   // "eui.…", "naa.…", "nvme.…"; trimmed
+  std::string model = {};
+  uint64_t size_bytes = 0;
+  std::string transport = {};  // nvme | sata | sas | virtio | usb | nvme-tcp | … ; remote transports are never data disks
+  // For people.
+  std::string name = {};          // kernel name
+  std::string pcie_address = {};  // "0000:41:00.0"
+  std::string bus_speed = {};     // trained link, "16.0 GT/s x4"
+  uint32_t logical_block = 0;     // bytes; 0 = unknown
+  // What is on it now. The plan shows `content` and is bound to `content_hash`; the agent looks again before it writes.
+  std::string content = {};       // one line: "GPT, 3 partitions: esp vfat, root ext4", "blank"
+  std::string content_hash = {};  // "sha256:<hex>" over everything the probe looked at
+  bool blank = false;             // the probe read the disk and found no signature of any kind
+  std::vector<PartitionFacts> partitions = {};
+  std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
+  bool mounted = false;          // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
+  bool is_os_ancestor = false;   // holds /, /boot, the ESP or swap of the running system
+};
+
+struct HardwareFacts {
+  SystemFacts system = {};
+  CpuFacts cpus = {};
+  uint64_t memory_bytes = 0;  // installed if SMBIOS tells, else what the kernel manages
+  std::vector<GpuFacts> gpus = {};
+  std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
+  std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name
+  std::string firmware = {};  // "EDK II 2022.11"
+  bool uefi = false;
+  std::string kernel = {};    // uname -r
+  std::string os = {};        // PRETTY_NAME; the RAM system says so
+};
+
+Json to_json(const DiskFacts& disk);
+Json to_json(const HardwareFacts& facts);
+// Missing keys keep their defaults and unknown ones are ignored (the peer may be older or newer); a wrong type is
+// Code::invalid and names its path.
+Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path);
+Result<HardwareFacts> hardware_facts_from_json(const Json& json);
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#include "base/facts.h"
+
+#include "base/json.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+HardwareFacts full() {
+  HardwareFacts f;
+  f.system = {"ACME", "R1", "SN1", "aaaa-bbbb"};
+  f.cpus = {64, 2, "EPYC"};
+  f.memory_bytes = 1ull << 41;
+  f.gpus = {{"H100", "GPU-1", "165", "0000:17:00.0", 80ull << 30}};
+  f.nics = {{"eth0", "52:54:00:00:00:01", 400000, "mlx5_core", "0000:18:00.0", true}};
+  DiskFacts d;
+  d.serial = "S1";
+  d.wwid = "eui.1";
+  d.model = "Micron 7450";
+  d.size_bytes = 3840755982336;
+  d.transport = "nvme";
+  d.name = "nvme0n1";
+  d.pcie_address = "0000:41:00.0";
+  d.bus_speed = "16.0 GT/s x4";
+  d.logical_block = 512;
+  d.content = "GPT";
+  d.content_hash = "sha256:00";
+  d.blank = true;
+  d.partitions = {{"nvme0n1p1", "muster-esp", "vfat", "ESP", 1 << 20, 512 << 20}};
+  d.signatures = {"vfat"};
+  d.mounted = true;
+  d.is_os_ancestor = true;
+  f.disks = {d};
+  f.firmware = "EDK II";
+  f.uefi = true;
+  f.kernel = "6.1.0";
+  f.os = "Debian 12";
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("hardware facts survive the wire with every field") {
+  const Json sent = to_json(full());
+  auto read = hardware_facts_from_json(parse_json(sent.dump()).value());
+  REQUIRE(read.ok());
+  CHECK(to_json(*read) == sent);
+  // Every leaf of the sample differs from the default, so a forgotten field cannot hide.
+  CHECK(read->disks[0].is_os_ancestor);
+  CHECK(read->disks[0].partitions[0].size_bytes == 512 << 20);
+  CHECK(read->nics[0].speed_mbps == 400000);
+  CHECK(read->gpus[0].uuid == "GPU-1");
+}
+
+TEST_CASE("facts of an older or newer agent are read; a wrong type is refused with its path") {
+  CHECK(hardware_facts_from_json(parse_json(R"({"new_field": 1})").value()).ok());
+  auto bad = hardware_facts_from_json(parse_json(R"({"disks": [{"serial": "a"}, {"serial": 7}]})").value());
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().code == Code::invalid);
+  CHECK(bad.error().message.find("facts.disks[1].serial") != std::string::npos);
+  CHECK_FALSE(hardware_facts_from_json(parse_json(R"({"gpus": {"model": "x"}})").value()).ok());
+  CHECK_FALSE(hardware_facts_from_json(parse_json("[]").value()).ok());
+}
