@@ -1,0 +1,176 @@
+#include "base/wire.h"
+
+namespace muster::wire {
+
+std::string_view to_string(Mode mode) {
+  switch (mode) {
+    case Mode::ram: return "ram";
+    case Mode::installed: return "installed";
+    case Mode::adopted: return "adopted";
+  }
+  return "ram";
+}
+
+Result<Mode> mode_from_string(std::string_view word) {
+  for (const Mode m : {Mode::ram, Mode::installed, Mode::adopted})
+    if (to_string(m) == word) return m;
+  return fail(Code::invalid, "unknown agent mode '" + std::string(word) + "'");
+}
+
+namespace {
+Result<Mode> read_mode(JsonReader& r) {
+  std::string word;
+  r.get("mode", word);
+  return mode_from_string(word);
+}
+}  // namespace
+
+Json to_json(const JoinRequest& m) {
+  return {{"version", m.version}, {"node", m.node}, {"token", m.token}, {"csr", m.csr_pem}, {"boot_id", m.boot_id},
+          {"mode", to_string(m.mode)}, {"product_uuid", m.product_uuid}, {"macs", m.macs}};
+}
+
+Result<JoinRequest> join_request_from_json(const Json& j) {
+  JsonReader r(j, "join");
+  JoinRequest m;
+  r.allow_unknown();
+  r.get("version", m.version);
+  r.get("node", m.node);
+  r.get("token", m.token);
+  r.get("csr", m.csr_pem);
+  r.get("boot_id", m.boot_id);
+  r.get_or("product_uuid", m.product_uuid, std::string());
+  r.get_or("macs", m.macs, {});
+  const auto mode = read_mode(r);
+  TRY_(r.finish());
+  TRY(m.mode, mode);
+  if (m.version != kVersion)
+    return fail(Code::invalid, "join: agent speaks version " + std::to_string(m.version) + ", this controller " +
+                                   std::to_string(kVersion));
+  return m;
+}
+
+Json to_json(const JoinReply& m) {
+  return {{"node", m.node}, {"certificate", m.certificate_pem}, {"ca", m.ca_pem}};
+}
+
+Result<JoinReply> join_reply_from_json(const Json& j) {
+  JsonReader r(j, "join reply");
+  JoinReply m;
+  r.allow_unknown();
+  r.get("node", m.node);
+  r.get("certificate", m.certificate_pem);
+  r.get("ca", m.ca_pem);
+  TRY_(r.finish());
+  return m;
+}
+
+Json to_json(const WorkOrder& m) {
+  return {{"id", m.id}, {"kind", m.kind}, {"params", m.params}, {"deadline_ms", m.deadline}};
+}
+
+Result<WorkOrder> work_order_from_json(const Json& j) {
+  JsonReader r(j, "order");
+  WorkOrder m;
+  r.allow_unknown();
+  r.get("id", m.id);
+  r.get("kind", m.kind);
+  r.get("deadline_ms", m.deadline);
+  m.params = r.raw("params");
+  TRY_(r.finish());
+  return m;
+}
+
+Json to_json(const Event& m) {
+  return {{"seq", m.seq}, {"time", m.time}, {"order", m.order}, {"kind", m.kind}, {"data", m.data}};
+}
+
+Result<Event> event_from_json(const Json& j) {
+  JsonReader r(j, "event");
+  Event m;
+  r.allow_unknown();
+  r.get("seq", m.seq);
+  r.get_or("time", m.time, TimeMs{0});
+  r.get_or("order", m.order, std::string());
+  r.get("kind", m.kind);
+  m.data = r.raw("data");
+  TRY_(r.finish());
+  return m;
+}
+
+Json to_json(const EventBatch& m) {
+  Json events = Json::array();
+  for (const auto& e : m.events) events.push_back(to_json(e));
+  return {{"boot_id", m.boot_id}, {"incarnation", m.incarnation}, {"events", std::move(events)}};
+}
+
+Result<EventBatch> event_batch_from_json(const Json& j) {
+  JsonReader r(j, "events");
+  EventBatch m;
+  r.allow_unknown();
+  r.get("boot_id", m.boot_id);
+  r.get("incarnation", m.incarnation);
+  const Json& events = r.raw("events");
+  TRY_(r.finish());
+  if (!events.is_array()) return fail(Code::invalid, "events.events: expected a list");
+  for (const auto& e : events) {
+    TRY(auto event, event_from_json(e));
+    m.events.push_back(std::move(event));
+  }
+  return m;
+}
+
+Json to_json(const Step& s) {
+  Json j = {{"id", s.id}, {"module", s.module}, {"params", s.params}, {"phase", s.phase}, {"mandatory", s.mandatory}};
+  if (!s.verify.is_null()) j["verify"] = s.verify;
+  return j;
+}
+
+Result<Step> step_from_json(const Json& j) {
+  JsonReader r(j, "step");
+  Step s;
+  r.get("id", s.id);
+  r.get("module", s.module);
+  s.params = r.raw("params");
+  r.get_or("phase", s.phase, std::string("node"));
+  s.verify = r.raw("verify");
+  r.get_or("mandatory", s.mandatory, true);
+  TRY_(r.finish());
+  return s;
+}
+
+Json to_json(const ImageJob& j) {
+  return {{"image", j.image}, {"digest", j.digest}, {"manifest_path", j.manifest_path}, {"base_url", j.base_url},
+          {"disk_serial", j.disk_serial}, {"disk_wwid", j.disk_wwid}, {"disk_model", j.disk_model},
+          {"disk_size_bytes", j.disk_size_bytes}, {"content_hash", j.content_hash}, {"allow_ours", j.allow_ours},
+          {"hostname", j.hostname}, {"address_cidr", j.address_cidr}, {"mac", j.mac}, {"gateway", j.gateway},
+          {"controller_url", j.controller_url}, {"console", j.console}, {"kernel_options", j.kernel_options},
+          {"root_size", j.root_size}};
+}
+
+Result<ImageJob> image_job_from_json(const Json& j) {
+  JsonReader r(j, "image job");
+  ImageJob m;
+  r.get("image", m.image);
+  r.get("digest", m.digest);
+  r.get("manifest_path", m.manifest_path);
+  r.get("base_url", m.base_url);
+  r.get("disk_serial", m.disk_serial);
+  r.get_or("disk_wwid", m.disk_wwid, std::string());
+  r.get_or("disk_model", m.disk_model, std::string());
+  r.get("disk_size_bytes", m.disk_size_bytes);
+  r.get_or("content_hash", m.content_hash, std::string());
+  r.get_or("allow_ours", m.allow_ours, false);
+  r.get("hostname", m.hostname);
+  r.get("address_cidr", m.address_cidr);
+  r.get("mac", m.mac);
+  r.get_or("gateway", m.gateway, std::string());
+  r.get("controller_url", m.controller_url);
+  r.get_or("console", m.console, std::string());
+  r.get_or("kernel_options", m.kernel_options, std::string());
+  r.get_or("root_size", m.root_size, std::string());
+  TRY_(r.finish());
+  return m;
+}
+
+}  // namespace muster::wire

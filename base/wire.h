@@ -1,0 +1,121 @@
+// What controller and agent say to each other: versioned value types and their JSON forms, nothing else.
+//
+// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time token.
+//                          The same token with the same public key gets the same answer again, so a lost reply is harmless;
+//                          with another key it is refused.
+// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> {"orders":[WorkOrder...]}.
+// POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node, boot_id, incarnation);
+//                          the controller drops numbers it has seen; the agent re-sends what was not acknowledged.
+// GET  /agent/v1/files/NAME  mutual TLS; manifests and binaries the orders name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/time.h"
+
+namespace muster::wire {
+
+constexpr int kVersion = 1;
+
+// Where an agent runs.
+enum class Mode { ram, installed, adopted };
+std::string_view to_string(Mode mode);
+Result<Mode> mode_from_string(std::string_view word);
+
+struct JoinRequest {
+  int version = kVersion;
+  std::string node;        // name claimed; the token decides
+  std::string token;       // secret, one time
+  std::string csr_pem;
+  std::string boot_id;     // /proc/sys/kernel/random/boot_id
+  Mode mode = Mode::ram;
+  std::string product_uuid;    // SMBIOS, lower case; empty when unreadable
+  std::vector<std::string> macs;
+};
+struct JoinReply {
+  std::string node;
+  std::string certificate_pem;
+  std::string ca_pem;
+};
+
+// One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent that has
+// finished an id re-sends its result and does nothing else.
+struct WorkOrder {
+  std::string id;          // "<run>/<action>#<attempt>"
+  std::string kind;        // inventory | image | boot_disk | steps | check | power_off
+  Json params = Json::object();
+  DurationMs deadline = 10 * kMinute;   // from receipt; the agent ends the work with Code::timeout after it
+};
+
+// kinds and their data:
+//   hello     {mode, boot_id, image_digest, agent_version, slot}           first event of every agent process
+//   started   {}                                                            order taken up
+//   progress  {done, total, unit, text}                                     numbers are optional
+//   step      {step, name, status: already|applied|failed|not_applicable|incomplete, message, ms, diff?, result?}
+//   log       {level, text}
+//   finished  {ok, code, message, result}                                   exactly once per order
+struct Event {
+  uint64_t seq = 0;
+  TimeMs time = 0;          // the agent's clock; for people only
+  std::string order;        // empty for hello
+  std::string kind;
+  Json data = Json::object();
+};
+struct EventBatch {
+  std::string boot_id;
+  std::string incarnation;  // random per agent process: numbering starts anew with it
+  std::vector<Event> events;
+};
+
+Json to_json(const JoinRequest& m);
+Json to_json(const JoinReply& m);
+Json to_json(const WorkOrder& m);
+Json to_json(const Event& m);
+Json to_json(const EventBatch& m);
+Result<JoinRequest> join_request_from_json(const Json& j);
+Result<JoinReply> join_reply_from_json(const Json& j);
+Result<WorkOrder> work_order_from_json(const Json& j);
+Result<Event> event_from_json(const Json& j);
+Result<EventBatch> event_batch_from_json(const Json& j);
+
+// ---- parameters of work orders ----
+//
+// steps / check: {"steps":[Step...], "stop_on_failure": true, "mode": "apply"|"check"}
+struct Step {
+  std::string id;           // "ssh/harden", unique in the order
+  std::string module;       // "file", "service", ... (agent/all_drivers.cc)
+  Json params = Json::object();
+  std::string phase = "node";   // image | node | cluster
+  // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify only.
+  Json verify;
+  bool mandatory = true;    // false: a failure is reported and the order goes on (degraded)
+};
+Json to_json(const Step& s);
+Result<Step> step_from_json(const Json& j);
+
+// image: which disk to write and with what. Refused on the node unless everything matches what is found.
+struct ImageJob {
+  std::string image;            // name
+  std::string digest;           // image digest
+  std::string manifest_path;    // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+  std::string base_url;         // "http://10.20.0.1:7480"
+  std::string disk_serial, disk_wwid, disk_model;
+  int64_t disk_size_bytes = 0;
+  std::string content_hash;     // what the approved plan saw on that disk; empty only when `ours` is expected
+  bool allow_ours = false;      // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
+  std::string hostname;
+  std::string address_cidr;     // "10.20.0.11/24"
+  std::string mac;
+  std::string gateway;          // may be empty
+  std::string controller_url;   // "https://10.20.0.1:7443"
+  std::string console;          // kernel console argument, may be empty
+  std::string kernel_options;   // extra
+  std::string root_size = "";   // bytes per slot as text; empty: half of (disk - esp - state minimum), capped
+};
+Json to_json(const ImageJob& j);
+Result<ImageJob> image_job_from_json(const Json& j);
+
+}  // namespace muster::wire
