@@ -1,0 +1,95 @@
+// Plan: an immutable value that names every action on every node, in order, and everything that will be destroyed.
+//
+// Made by controller/plan/planner.h (pure), approved by its digest, carried out by controller/run/executor.h, which has no
+// choices left: it adds nothing and skips only what a quarantined node would have done.
+// A plan never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is sent.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/time.h"
+
+namespace muster {
+
+enum class ActionKind {
+  netboot,    // arm the boot service, boot-once PXE + power cycle through the power driver; done when the agent joins (mode ram)
+  inventory,  // agent order: report facts
+  image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob
+  boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed with params.digest
+  steps,      // agent order (mode installed): playbook steps; params = {"steps":[...], "mode":"apply"}
+  check,      // agent order: acceptance steps; never changes configuration
+  reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
+  power_off,  // through the power driver
+};
+std::string_view to_string(ActionKind kind);
+Result<ActionKind> action_kind_from_string(std::string_view word);
+
+// `hard`: the other action must have succeeded; if it never will, this node is quarantined too.
+// soft: it is enough that the other action ended, or that its node is quarantined (a barrier).
+struct Dependency {
+  std::string action;
+  bool hard = true;
+};
+
+struct Action {
+  std::string id;            // "node01/image"; unique in the plan
+  std::string node;
+  ActionKind kind = ActionKind::steps;
+  std::string phase;         // what operators see: discover, power, image, boot, configure, storage, cluster, accept
+  std::string title;         // one line for people
+  Json params = Json::object();
+  std::vector<Dependency> after = {};
+  DurationMs timeout = 10 * kMinute;
+  int max_attempts = 2;
+  // A repeatable action may be started again when its outcome is unknown. Every agent order is made repeatable by the agent's
+  // journal (same id = same result) as long as that journal lives; `image` is repeatable by hashing the disk.
+  bool repeatable = true;
+};
+
+struct Destruction {
+  std::string node;
+  std::string group;         // disk group in the spec: os, fast, ...
+  std::string serial, wwid, model;
+  int64_t size_bytes = 0;
+  std::string kernel_name;   // for people only
+  std::string content;       // what is on it now, for people; "blank" when nothing was found
+  std::string content_hash;  // bound: the agent refuses when it differs just before writing
+  std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
+};
+
+struct PlanLimits {
+  int parallel_imaging = 16;          // nodes in `image` at once
+  int parallel_netboot = 16;          // nodes between power-on and join at once
+  DurationMs power_stagger = 0;       // at least this long between two power-ons
+  int failure_budget = 1000000;       // quarantined nodes after which no further node is started
+};
+
+struct Plan {
+  std::string kind;                   // discover | install | reimage | admit | accept | apply | none
+  std::string cluster;
+  int64_t spec_revision = 0;
+  bool simulated = false;             // a lab: every report line says so
+  std::map<std::string, std::string> images;   // name -> digest
+  PlanLimits limits;
+  std::vector<std::string> nodes;     // those that take part, in order
+  std::vector<std::string> unchanged; // nodes that are already as declared
+  std::vector<Action> actions;        // grouped by node, each node's in order
+  std::vector<Destruction> destroys;
+  std::vector<std::string> notes;     // honest remarks for the operator
+  // node -> digest of what was planned for it; recorded when the node is accepted, compared by the next plan.
+  std::map<std::string, std::string> config_digests;
+
+  bool empty() const { return actions.empty(); }
+  const Action* find(const std::string& id) const;
+};
+
+Json to_json(const Plan& plan);                 // canonical
+Result<Plan> plan_from_json(const Json& json);
+std::string plan_digest(const Plan& plan);      // sha256 of the canonical text
+std::string render_plan(const Plan& plan, bool verbose);   // for a terminal
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// Power: the port to a node's BMC (or what stands in for one). Drivers: controller/power/<name>.cc, listed in
+// controller/all_drivers.cc, each contains protocol only; retry, limits and logs are wrappers (controller/power/wrap.h).
+//
+// Every call is blocking under a deadline and runs in a worker thread. Idempotent: asking for a state that holds is Ok.
+// Codes: `unavailable` nothing was done, retry is safe (503, connection refused); `timeout` outcome unknown, read state() first;
+// `denied` wrong password or certificate not the pinned one; `invalid` the BMC cannot do this.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+enum class PowerState { on, off, unknown };   // unknown: in transition or unreadable
+std::string_view to_string(PowerState state);
+
+struct PowerTarget {
+  std::string node;
+  std::string address;         // "10.20.1.11" or "10.20.1.11:8443"
+  std::string user, password;  // resolved secret; never logged
+  std::string pin_sha256;      // BMC certificate; empty: learn on first use (reported through on_pin)
+  std::function<void(const std::string& fingerprint)> on_pin = {};
+  std::string expected_uuid;   // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused
+};
+
+class Power {
+ public:
+  virtual ~Power() = default;
+  virtual Result<PowerState> state(DurationMs deadline) = 0;
+  virtual Status on(DurationMs deadline) = 0;
+  virtual Status off(DurationMs deadline, bool graceful) = 0;   // Ok only when a settled Off was read back
+  // Next boot only: from the network. Read back before Ok.
+  virtual Status boot_once_network(DurationMs deadline) = 0;
+  // What was found: vendor, model, uuid, serial, capabilities; for `muster power` and logs.
+  virtual Result<Json> describe(DurationMs deadline) = 0;
+};
+
+struct PowerDriver {
+  std::string name;
+  std::string help;
+  std::function<Result<std::unique_ptr<Power>>(PowerTarget)> make;
+};
+// The list, in controller/all_drivers.cc.
+const std::vector<PowerDriver>& power_drivers();
+
+}  // namespace muster

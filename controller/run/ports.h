@@ -1,0 +1,49 @@
+// What the executor needs from the world. Real: controller/daemon.cc; simulated: tests/sim/.
+// Thread: all calls and all callbacks on the reactor's thread. A callback never runs inside the call that takes it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "base/wire.h"
+#include "controller/power/power.h"
+
+namespace muster {
+
+class PowerPort {
+ public:
+  using Done = std::function<void(Status)>;
+  virtual ~PowerPort() = default;
+  // Sets boot-once network, then power off (if on) and on. Not atomic: on `timeout` read state() before anything else.
+  virtual void netboot(const std::string& node, Done done) = 0;
+  virtual void power_off(const std::string& node, Done done) = 0;
+  virtual void state(const std::string& node, std::function<void(Result<PowerState>)> done) = 0;
+};
+
+class BootPort {
+ public:
+  virtual ~BootPort() = default;
+  // From `done` on, the node's next netboot gets the RAM system and a fresh one-time token (durable before `done`).
+  virtual void arm(const std::string& node, std::function<void(Status)> done) = 0;
+  // A netboot now gets "boot from disk".
+  virtual void disarm(const std::string& node) = 0;
+};
+
+class LinkPort {
+ public:
+  virtual ~LinkPort() = default;
+  // Keeps the order on offer to this node's agent until withdrawn; delivered as often as the agent asks.
+  virtual void offer(const std::string& node, wire::WorkOrder order) = 0;
+  virtual void withdraw(const std::string& node, const std::string& order_id) = 0;
+};
+
+// First event of every agent process.
+struct Hello {
+  std::string node;
+  wire::Mode mode = wire::Mode::ram;
+  std::string boot_id;
+  std::string image_digest;   // of the running system; empty in the RAM system
+};
+
+}  // namespace muster

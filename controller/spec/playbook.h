@@ -1,0 +1,46 @@
+// Playbook: an ordered list of steps, as read from playbooks/<name>.yaml. Pure.
+//
+//   playbook: storage-local
+//   help: RAID0 + XFS over the local data drives
+//   steps:
+//     - name: scratch array
+//       phase: node                 # image | node | cluster
+//       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean no
+//       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
+//       module: raid
+//       params: { name: "{{item.name}}", ... } # every string is a mustache template without HTML escaping
+//       verify: { module: mount, params: {...} }
+//       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
+//       on: leader                  # cluster phase only: all (default) | leader | others
+//       mandatory: true
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+struct PlaybookStep {
+  std::string name, phase = "node", module, when, for_each, on = "all";
+  Json params = Json::object();
+  Json verify;                     // null or {module, params}
+  int stage = 1;
+  bool mandatory = true;
+  int line = 0;
+};
+struct Playbook {
+  std::string name, help;
+  std::vector<PlaybookStep> steps;
+};
+struct ParsedPlaybook { Playbook playbook; std::vector<SpecError> errors; };
+ParsedPlaybook parse_playbook(const std::string& text);
+
+// Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose context value is not
+// a string keeps its type (list, number, bool, object). An unknown variable is an error that names it.
+Result<Json> render_params(const Json& value, const Json& context);
+
+}  // namespace muster

@@ -1,0 +1,109 @@
+// Spec: the operator's desired cluster as a value. Parsed from cluster.yaml by parse_spec(), pure.
+//
+// Every error names file, line, column, the rule and the nearest right spelling; all errors are reported at once; a key that
+// is not implemented is an error, never ignored. Schema: schema/spec.schema.json.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+struct SpecError {
+  int line = 0, column = 0;        // 1-based; 0 when the file as a whole is meant
+  std::string path;                // "nodes[0].disks.os.match.count"
+  std::string message;             // with the rule and "did you mean ..."
+};
+std::string to_string(const SpecError& error, const std::string& file);   // "cluster.yaml:12:5: nodes[0].rol: unknown key, did you mean 'role'?"
+
+struct Subnet {                    // "10.20.0.0/24"
+  std::string cidr;
+  int mtu = 0;                     // 0: default
+  bool declared() const { return !cidr.empty(); }
+};
+struct Network {
+  Subnet provisioning, bmc, storage;
+  std::string dhcp = "managed";    // managed | proxy | external
+  std::string controller;          // controller's address; default: first of provisioning
+  std::string gateway;             // may be empty
+  int rail_count = 0;
+  std::string rail_cidr;           // "10.40.{rail}.0/24"
+};
+struct UserSpec { std::string name; std::vector<std::string> keys; bool sudo = false; int64_t uid = 0; };
+struct ImageSpec { std::string name, recipe, kernel = "full"; std::vector<std::string> bake; };
+
+// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %.
+struct DiskMatch {
+  std::string serial, wwid, model, transport;
+  std::vector<std::string> serials;
+  int64_t size_bytes = 0;          // 0: any
+  int count = 1;
+};
+enum class DiskPolicy { keep, format_if_blank, format };
+struct DiskGroup { std::string name; DiskMatch match; DiskPolicy policy = DiskPolicy::keep; };
+
+// What must be found. Only declared fields are checked.
+struct HardwareSpec {
+  std::optional<int> gpus, cpus;               // counts
+  std::string gpu_model, cpu_model;            // globs
+  int64_t memory_bytes_min = 0;
+  std::map<std::string, int> nics;             // {rail: 8} or {any: 1}
+  std::string pcie;                            // "5.0 x16"
+};
+struct PowerSpec { std::string driver, address, secret, pin; };
+struct NodeSpec {
+  std::string name, role, image;
+  std::string mac;                 // lower case
+  std::string address;             // on the provisioning network, without prefix
+  PowerSpec power;
+  HardwareSpec hardware;
+  std::map<std::string, DiskGroup> disks;
+  std::map<std::string, std::string> vars;
+};
+struct StorageSpec {
+  std::string name, engine;        // local | moosefs
+  std::string disks;               // group
+  std::string level = "raid0", fs = "xfs", mount;
+  std::string role;                // nodes selector; empty: every node that has the group
+  int copies = 2;
+};
+struct LimitsSpec { int parallel_imaging = 16, parallel_netboot = 16; DurationMs power_stagger = 0; int failure_budget = -1; };
+
+struct Spec {
+  std::string cluster;
+  Network network;
+  std::map<std::string, UserSpec> users;
+  std::map<std::string, ImageSpec> images;
+  std::vector<NodeSpec> nodes;     // ranges expanded, sorted by name
+  std::vector<StorageSpec> storage;
+  std::map<std::string, std::vector<std::string>> roles;   // role -> playbooks
+  std::string acceptance_profile;
+  LimitsSpec limits;
+  bool lab = false;                // a `lab:` section: simulated hardware
+  std::map<std::string, std::string> vars;
+
+  const NodeSpec* node(const std::string& name) const;
+};
+
+struct ParsedSpec {
+  Spec spec;
+  std::vector<SpecError> errors;   // empty: usable
+};
+// `text` is YAML. Never fails otherwise than through `errors`.
+ParsedSpec parse_spec(const std::string& text);
+// "gpu[01-03]" -> gpu01, gpu02, gpu03; invalid on malformed or reversed ranges, or more than 4096 names.
+Result<std::vector<std::string>> expand_range(const std::string& pattern);
+// "3.8 TB", "512 GiB", "2 TiB" -> bytes (decimal and binary units).
+Result<int64_t> parse_size(const std::string& text);
+bool glob_match(const std::string& pattern, const std::string& text);
+// The nearest of `candidates` within an edit distance of 3, or "".
+std::string nearest_spelling(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace muster
