@@ -123,6 +123,7 @@ Result<EventBatch> event_batch_from_json(const Json& j) {
 Json to_json(const Step& s) {
   Json j = {{"id", s.id}, {"module", s.module}, {"params", s.params}, {"phase", s.phase}, {"mandatory", s.mandatory}};
   if (!s.verify.is_null()) j["verify"] = s.verify;
+  if (!s.expect.is_null()) j["expect"] = s.expect;
   return j;
 }
 
@@ -134,6 +135,7 @@ Result<Step> step_from_json(const Json& j) {
   s.params = r.raw("params");
   r.get_or("phase", s.phase, std::string("node"));
   s.verify = r.raw("verify");
+  s.expect = r.raw("expect");
   r.get_or("mandatory", s.mandatory, true);
   TRY_(r.finish());
   return s;

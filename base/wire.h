@@ -91,6 +91,8 @@ struct Step {
   std::string phase = "node";   // image | node | cluster
   // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify only.
   Json verify;
+  // What the controller will hold the measurement against (acceptance); the agent carries it and does not look at it.
+  Json expect;
   bool mandatory = true;    // false: a failure is reported and the order goes on (degraded)
 };
 Json to_json(const Step& s);

@@ -13,6 +13,9 @@
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
 //       on: leader                  # cluster phase only: all (default) | leader | others
 //       mandatory: true
+//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only, judged by the controller
+//
+// Acceptance profiles (playbooks/acceptance/<profile>.yaml) are playbooks whose modules measure.
 #pragma once
 
 #include <string>
@@ -28,6 +31,7 @@ struct PlaybookStep {
   std::string name, phase = "node", module, when, for_each, on = "all";
   Json params = Json::object();
   Json verify;                     // null or {module, params}
+  Json expect;                     // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
   bool mandatory = true;
   int line = 0;
