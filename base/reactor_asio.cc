@@ -1,0 +1,87 @@
+#include "base/reactor.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+namespace muster {
+namespace {
+
+namespace asio = boost::asio;
+
+// Lifetime: the pool is joined before the io_context goes, so a worker never posts into a dead one.
+class AsioReactor : public RealReactor {
+ public:
+  explicit AsioReactor(int worker_threads)
+      : guard_(asio::make_work_guard(io_)), signals_(io_), pool_(static_cast<size_t>(std::max(1, worker_threads))) {}
+  ~AsioReactor() override {
+    io_.stop();
+    pool_.join();
+  }
+
+  // The wall clock, because times are journaled and shown; delays are measured on the steady clock all the same.
+  TimeMs now() const override {
+    auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+  }
+
+  void post(Task task) override { asio::post(io_, std::move(task)); }
+
+  TimerId after(DurationMs delay, Task task) override {
+    TimerId id = ++last_timer_;
+    auto& timer = timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
+    timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
+      // A timer that had already expired when it was cancelled is called without an error: the table decides.
+      if (timers_.erase(id) == 1) task();
+    });
+    return id;
+  }
+
+  void cancel(TimerId timer) override { timers_.erase(timer); }
+
+  void run() override { io_.run(); }
+  void stop() override { io_.stop(); }
+
+  void offload(Task work, Task done) override {
+    asio::post(pool_, [this, work = std::move(work), done = std::move(done)]() mutable {
+      work();
+      asio::post(io_, std::move(done));
+    });
+  }
+
+  void on_stop_signal(Task on_signal) override {
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    wait_for_signal(std::move(on_signal));
+  }
+
+ private:
+  void wait_for_signal(Task on_signal) {
+    signals_.async_wait([this, on_signal = std::move(on_signal)](boost::system::error_code error, int) {
+      if (error) return;
+      on_signal();
+      wait_for_signal(on_signal);
+    });
+  }
+
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  asio::signal_set signals_;
+  std::map<TimerId, asio::steady_timer> timers_;
+  TimerId last_timer_ = 0;
+  asio::thread_pool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<RealReactor> make_reactor(int worker_threads) { return std::make_unique<AsioReactor>(worker_threads); }
+
+}  // namespace muster
