@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test ... Installs nothing that is there already.
+# Uses sudo when it is not run by root. Prints what it installs; fails with apt's own words.
+set -euo pipefail
+
+build="g++ cmake ninja-build ccache pkg-config git ca-certificates libssh-dev libyaml-cpp-dev libsqlite3-dev libssl-dev
+  catch2 nlohmann-json3-dev libfmt-dev libcli11-dev libzstd-dev libkainjow-mustache-dev zlib1g-dev libopenmpi-dev openmpi-bin"
+lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debian-archive-keyring systemd-boot-efi
+  mtools dosfstools gdisk e2fsprogs xfsprogs zstd cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static"
+test="python3-sushy redfishtool jq curl socat"
+
+if apt-cache show libboost1.81-dev >/dev/null 2>&1; then build="$build libboost1.81-dev"; else build="$build libboost-dev"; fi
+
+missing=()
+for set in "${@:-build}"; do
+  [[ $set =~ ^(build|lab|test)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test)" >&2; exit 2; }
+  for package in ${!set}; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+sudo=""
+[[ $EUID -eq 0 ]] || sudo=sudo
+echo "installing ${#missing[@]} packages: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get -qq update
+# Services must not start because a library or a tool was installed.
+policy=/usr/sbin/policy-rc.d
+made_policy=0
+if [[ ! -e $policy ]]; then
+  printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+  $sudo chmod 755 $policy
+  made_policy=1
+fi
+status=0
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/tmp/muster-apt.$$ 2>&1 || status=$?
+[[ $made_policy -eq 0 ]] || $sudo rm -f $policy
+[[ $status -eq 0 ]] || tail -n 30 /tmp/muster-apt.$$ >&2
+rm -f /tmp/muster-apt.$$
+exit $status

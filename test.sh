@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs what is needed, builds, and runs all tests. Exit 0 only when every listed test ran and passed.
+#   ./test.sh             everything, including one short end-to-end run on virtual machines
+#   ./test.sh --no-e2e    without the end-to-end run (says so, and exits 3 when all else passed)
+set -uo pipefail
+cd "$(dirname "$0")"
+e2e=1
+case "${1:-}" in
+  "") ;;
+  --no-e2e) e2e=0 ;;
+  *) echo "usage: ./test.sh [--no-e2e]" >&2; exit 2 ;;
+esac
+
+passed=0
+failed=0
+result() {  # result NAME STATUS
+  if [[ $2 -eq 0 ]]; then passed=$((passed + 1)); echo "ok    $1 (${SECONDS} s)"; else failed=$((failed + 1)); echo "FAIL  $1 (${SECONDS} s)"; fi
+}
+finish() {
+  echo "$passed passed, $failed failed"
+  [[ $failed -eq 0 ]] || exit 1
+  [[ $e2e -eq 1 ]] || { echo "the end-to-end run was left out: not a full pass"; exit 3; }
+  exit 0
+}
+
+scripts/deps.sh build lab test || { echo "FAIL  packages could not be installed"; exit 1; }
+scripts/build.sh dev || { echo "FAIL  build"; exit 1; }
+
+# The unit tests: what ran must be what is listed, and nothing may be skipped.
+listed=$(build/muster_tests --list-test-names-only | grep -c .)
+minimum=$(cat tests/minimum)
+log=$(mktemp)
+build/muster_tests >"$log" 2>&1
+status=$?
+tail -n 40 "$log" | grep -v '^=*$'
+ran=$(sed -n 's/^All tests passed (.* in \([0-9]*\) test cases*)$/\1/p' "$log")
+rm -f "$log"
+result "unit tests" $status
+[[ "${ran:-0}" -eq "$listed" && "$listed" -ge "$minimum" ]]
+result "all $listed listed tests ran (ran: ${ran:-?}, at least $minimum expected)" $?
+
+build/muster_sim --fixed
+result "simulation, 20 fixed seeds, each twice with equal hash" $?
+
+for name in bmc short; do
+  [[ $e2e -eq 1 ]] || continue
+  tests/e2e/run.sh $name
+  result "end to end: $name" $?
+done
+finish
