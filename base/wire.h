@@ -45,7 +45,7 @@ struct JoinReply {
 // finished an id re-sends its result and does nothing else.
 struct WorkOrder {
   std::string id;          // "<run>/<action>#<attempt>"
-  std::string kind;        // inventory | image | boot_disk | steps | check | power_off
+  std::string kind;        // inventory | image | boot_disk | steps | check | reboot | power_off
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;   // from receipt; the agent ends the work with Code::timeout after it
 };
@@ -54,7 +54,7 @@ struct WorkOrder {
 //   hello     {mode, boot_id, image_digest, agent_version, slot}           first event of every agent process
 //   started   {}                                                            order taken up
 //   progress  {done, total, unit, text}                                     numbers are optional
-//   step      {step, name, status: already|applied|failed|not_applicable|incomplete, message, ms, diff?, result?}
+//   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms, diff?, result?}
 //   log       {level, text}
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {

@@ -1,0 +1,126 @@
+// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports with numbered events.
+//
+// Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS), AgentJournal,
+// WorkRunner. Promises:
+//   - hello is the first event and acknowledged before the first poll for orders;
+//   - one order at a time; an order id that finished is never run again, its result is sent again (journal);
+//     one that was taken up but not finished before a restart runs again when offered again (orders are repeatable);
+//   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported finished and acknowledged
+//     BEFORE the runner carries them out, because nobody can report afterwards;
+//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress, never anything else;
+//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s to 30 s);
+//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as `timeout`.
+// Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/journal.h"
+#include "agent/runner.h"
+#include "base/reactor.h"
+#include "base/wire.h"
+
+namespace muster {
+
+// The two calls of the protocol. Each answers exactly once, after at most about 40 s (the transport's deadline), never inside
+// the call. Joining (certificate, token) happened before and is the link's business.
+class ControllerLink {
+ public:
+  using Orders = std::function<void(Result<std::vector<wire::WorkOrder>>)>;
+  using Acked = std::function<void(Result<uint64_t>)>;
+  virtual ~ControllerLink() = default;
+  // Long poll: answers at once when an order not named in `have` is on offer, else after about 25 s (possibly with nothing).
+  virtual void poll(const std::vector<std::string>& have, Orders done) = 0;
+  virtual void post(const wire::EventBatch& batch, Acked done) = 0;
+};
+
+struct AgentIdentity {
+  wire::Mode mode = wire::Mode::ram;
+  std::string boot_id;
+  std::string incarnation;      // random per process
+  std::string image_digest;     // of the running system; empty in the RAM system
+  std::string slot;             // root slot in use, "a" or "b"; empty in the RAM system
+  std::string version;
+  uint64_t jitter_seed = 1;     // any number that differs between nodes
+};
+
+struct AgentOptions {
+  size_t buffer_events = 4096;
+  size_t batch_events = 256;
+  DurationMs flush_delay = 300;             // progress and log lines wait this long for company
+  DurationMs backoff_first = kSecond, backoff_last = 30 * kSecond;
+  DurationMs idle_poll_pause = kSecond;     // after a poll that brought nothing new
+};
+
+class Agent {
+ public:
+  Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner, AgentIdentity identity,
+        AgentOptions options = {});
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Loads the journal, queues hello, starts talking. An unreadable journal is an error: running an order twice is worse.
+  Status start();
+  // Queues a log line for the controller.
+  void log(const std::string& level, const std::string& text);
+  // The order that is being carried out, "" when idle; for the log and the console.
+  const std::string& running() const { return running_id_; }
+  // Facts for people: unacknowledged events, time of the last successful contact.
+  size_t backlog() const { return outbox_.size(); }
+  TimeMs last_contact() const { return last_contact_; }
+
+ private:
+  struct Backoff { DurationMs next = 0; };
+  void emit(const std::string& order, const std::string& kind, Json data);
+  void make_room();
+  void schedule_post(DurationMs delay);
+  void post_now();
+  void on_acked(Result<uint64_t> reply);
+  void schedule_poll(DurationMs delay);
+  void poll_now();
+  void on_orders(Result<std::vector<wire::WorkOrder>> reply);
+  bool take(const wire::WorkOrder& order);
+  void begin(const wire::WorkOrder& order);
+  void run_order();
+  void on_deadline();
+  void on_done(WorkOutcome outcome);
+  void settle(Json finish);
+  void depart();
+  std::vector<std::string> have() const;
+  DurationMs pause(Backoff& backoff);
+  template <typename F>
+  auto guarded(F callback);
+
+  Reactor& reactor_;
+  ControllerLink& link_;
+  AgentJournal& journal_;
+  WorkRunner& runner_;
+  AgentIdentity identity_;
+  AgentOptions options_;
+
+  std::shared_ptr<bool> alive_;                 // callbacks that outlive the agent do nothing
+  uint64_t next_seq_ = 1;
+  std::deque<wire::Event> outbox_;              // not acknowledged, in order
+  bool posting_ = false, polling_ = false;
+  Reactor::TimerId post_timer_ = 0, poll_timer_ = 0, deadline_timer_ = 0;
+  TimeMs post_due_ = 0;
+  Backoff post_backoff_, poll_backoff_;
+  bool greeted_ = false;                        // hello was acknowledged
+  std::map<std::string, Json> finished_;        // order -> data of its finished event
+  std::map<std::string, uint64_t> reported_;    // order -> seq of its finished event while not acknowledged
+  std::string running_id_;
+  std::optional<wire::WorkOrder> current_, waiting_;
+  bool deadline_passed_ = false, leaving_ = false;
+  uint64_t random_;
+  TimeMs last_contact_ = 0;
+};
+
+}  // namespace muster

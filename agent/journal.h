@@ -1,0 +1,37 @@
+// AgentJournal: what an agent remembers of its orders across restarts of its process.
+//
+// Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an order counts.
+// The RAM system keeps it in memory-backed files (it dies with the boot), the installed system in /state/muster.
+// File version: agent/file_journal.h; in memory: tests/sim/node.h.
+// Thread: the reactor's thread; `done` never runs inside append().
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace muster {
+
+struct OrderRecord {
+  std::string order;            // WorkOrder::id
+  std::string kind;             // WorkOrder::kind
+  bool finished = false;        // false: taken up, end not known
+  Json finish = Json();         // data of the `finished` event, sent again when the order is offered again
+};
+Json to_json(const OrderRecord& record);
+Result<OrderRecord> order_record_from_json(const Json& json);
+
+class AgentJournal {
+ public:
+  using Done = std::function<void(Status)>;
+  virtual ~AgentJournal() = default;
+  // Everything that was durable, oldest first. A torn last record is left out, not an error.
+  virtual Result<std::vector<OrderRecord>> load() = 0;
+  // Durable when `done` is called with Ok.
+  virtual void append(const OrderRecord& record, Done done) = 0;
+};
+
+}  // namespace muster
