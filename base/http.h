@@ -6,14 +6,16 @@
 // is in Request::peer.
 // Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
 // Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
-// `timeout` = it was sent and the answer did not come (outcome unknown); `denied` = the peer's certificate is not the
-// pinned one.
+// `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate is not
+// the pinned one or not of our CA, or the peer refused ours (the request was not looked at). Addresses are numeric:
+// no name is ever resolved, so that the client works in a static binary.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,15 +39,30 @@ struct HttpRequest {
   std::string path = {};                          // decoded, without the query
   std::map<std::string, std::string> query = {};
   std::string peer = {};        // certificate's subject common name when mutual TLS succeeded, else empty
-  std::string peer_serial = {}; // that certificate's serial number, hex
+  std::string peer_serial = {}; // that certificate's serial number, lower-case hex
+  std::string peer_organization = {};  // and its subject organization: "muster-agent", "muster-operator"
   std::string remote = {};      // "10.20.0.11" or "unix"
 };
+
+// Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character: such a
+// request is answered 400 before a handler sees it.
+Status parse_target(HttpRequest& request);
+// For one part of a path or query.
+std::string url_encode(std::string_view text);
+
+// One range of a "Range: bytes=..." header over a body of `size` bytes; none when the header is to be ignored (absent,
+// malformed, several ranges). length 0: not satisfiable (416).
+struct ByteRange {
+  uint64_t first = 0;
+  uint64_t length = 0;
+};
+std::optional<ByteRange> parse_range(std::string_view header, uint64_t size);
 
 struct HttpResponse {
   int status = 200;
   Headers headers = {};
   std::string body = {};
-  std::string file = {};        // when set: this file's content is the body (sent with sendfile-like streaming)
+  std::string file = {};        // when set: this file's content is the body, streamed from disk; Range is honoured
 
   static HttpResponse json(int status, std::string body);
   static HttpResponse text(int status, std::string body);
@@ -57,7 +74,8 @@ class Responder {
  public:
   virtual ~Responder() = default;
   virtual void respond(HttpResponse response) = 0;
-  // Starts a response of unknown length (text/event-stream). write() returns false once the client has gone.
+  // Starts a response of unknown length (text/event-stream). write() never blocks; it returns false once the client has
+  // gone, or has fallen so far behind (4 MiB) that it was cut off.
   virtual void start_stream(HttpResponse head) = 0;
   virtual bool write(std::string chunk) = 0;
   virtual void end_stream() = 0;
@@ -85,7 +103,7 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  virtual ~HttpServer() = default;    // stops and joins
+  virtual ~HttpServer() = default;    // stops and joins; not from a handler. Responders may outlive it.
   virtual uint16_t port() const = 0;
   virtual void stop() = 0;
 };
@@ -95,7 +113,10 @@ Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options,
 struct HttpClientOptions {
   std::string base;                 // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
   std::string ca_pem = {};          // trust exactly these roots (https); host names are not checked, pins and CAs are
-  std::string pin_sha256 = {};      // and/or: the leaf certificate's "sha256:<hex>" must be this
+  // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain and that
+  // signed the leaf.
+  std::string pin_sha256 = {};
+  bool ignore_certificate_times = false;  // for a machine whose clock is not set yet
   bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls
   std::string certificate_pem = {};
   std::string key_pem = {};
@@ -111,6 +132,7 @@ class HttpClient {
   // Thread: one call at a time. Redirects are not followed. Any status is a response, not an Error.
   virtual Result<HttpResponse> request(HttpRequest request, DurationMs deadline) = 0;
   // Calls `on_chunk` with pieces of the body as they come until it returns false, the peer closes, or the deadline.
+  // A body of declared length that was cut short is Code::timeout; one of unknown length (events) just ends.
   virtual Result<HttpResponse> stream(HttpRequest request, DurationMs deadline,
                                       std::function<bool(std::string_view)> on_chunk) = 0;
   // Fingerprint of the peer's leaf certificate of the last connection: "sha256:<hex>"; empty for plain HTTP.
