@@ -2,6 +2,7 @@
 //
 // The controller makes one CA when its state is created and signs: its own server certificate, one client
 // certificate per agent (subject CN = node name, O = "muster-agent"), operators' client certificates (O = "muster-operator").
+// Certificates are valid from a day before they were made, for clocks that are behind.
 // Thread: pure functions.
 #pragma once
 
@@ -34,6 +35,18 @@ struct Leaf {
 Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf);
 // New key and certificate in one.
 Result<KeyPair> issue(const KeyPair& ca, const Leaf& leaf);
+
+// Is `certificate_pem` signed by `ca_pem` and valid at `now`? Code::denied with the reason when not.
+Status verify_certificate(const std::string& ca_pem, const std::string& certificate_pem, TimeMs now);
+
+struct CertificateInfo {
+  std::string common_name;
+  std::string organization;
+  std::string serial;  // lower-case hex, as in HttpRequest::peer_serial
+  TimeMs not_before = 0;
+  TimeMs not_after = 0;
+};
+Result<CertificateInfo> read_certificate(const std::string& certificate_pem);
 
 // "sha256:<hex>" over the DER form.
 Result<std::string> certificate_fingerprint(const std::string& certificate_pem);
