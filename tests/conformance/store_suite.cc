@@ -1,0 +1,245 @@
+#include "tests/conformance/store_suite.h"
+
+#include <optional>
+
+#include "tests/catch.h"
+
+namespace muster::conformance {
+
+namespace {
+
+// Hands a batch over, waits, returns what `done` said.
+Status put(StoreHarness& h, std::vector<Write> batch) {
+  std::optional<Status> answer;
+  h.store().write(std::move(batch), [&](Status status) { answer = std::move(status); });
+  h.settle();
+  REQUIRE(answer.has_value());
+  return *answer;
+}
+
+void must(StoreHarness& h, std::vector<Write> batch) {
+  const Status status = put(h, std::move(batch));
+  INFO((status.ok() ? "" : status.error().message));
+  REQUIRE(status.ok());
+}
+
+RunRow run_row(int64_t id, std::string state = "running") {
+  RunRow row;
+  row.id = id;
+  row.plan_digest = "sha256:" + std::string(64, 'a');
+  row.state = std::move(state);
+  row.started = 1000 * id;
+  row.approved_by = "ops";
+  return row;
+}
+
+JournalRow journal_row(int64_t run, std::string action, std::string event) {
+  JournalRow row;
+  row.run = run;
+  row.action = std::move(action);
+  row.node = "gpu01";
+  row.attempt = 2;
+  row.event = std::move(event);
+  row.time = 77;
+  row.data = Json{{"why", "said \"no\"\n"}, {"bytes", 1ull << 40}};
+  return row;
+}
+
+PlanRow plan_row(const std::string& digits) {
+  return {"sha256:" + digits + std::string(64 - digits.size(), '0'), "install", 1, 5, "{}"};
+}
+
+NodeRow node_row(std::string name) {
+  NodeRow row;
+  row.name = std::move(name);
+  row.state = "accepted";
+  row.reason = "it's fine";
+  row.image_digest = "sha256:01";
+  row.config_digest = "sha256:02";
+  row.mode = "installed";
+  row.boot_id = "b-1";
+  row.product_uuid = "u-1";
+  row.system_serial = "SN1";
+  row.last_seen = 4;
+  row.facts_time = 5;
+  row.facts = "{\"uefi\":true}";
+  row.accepted_run = 9;
+  return row;
+}
+
+void check_equal(const NodeRow& a, const NodeRow& b) {
+  CHECK(a.name == b.name);
+  CHECK(a.state == b.state);
+  CHECK(a.reason == b.reason);
+  CHECK(a.image_digest == b.image_digest);
+  CHECK(a.config_digest == b.config_digest);
+  CHECK(a.mode == b.mode);
+  CHECK(a.boot_id == b.boot_id);
+  CHECK(a.product_uuid == b.product_uuid);
+  CHECK(a.system_serial == b.system_serial);
+  CHECK(a.last_seen == b.last_seen);
+  CHECK(a.facts_time == b.facts_time);
+  CHECK(a.facts == b.facts);
+  CHECK(a.accepted_run == b.accepted_run);
+}
+
+}  // namespace
+
+void rows_come_back_as_written(StoreHarness& h) {
+  Store& s = h.store();
+  CHECK(s.spec(0).error().code == Code::not_found);
+  CHECK(s.run(0).error().code == Code::not_found);
+  CHECK(s.node("gpu01").error().code == Code::not_found);
+  CHECK(s.token("x").error().code == Code::not_found);
+  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", "first"}, SpecRow{2, 11, "cluster: b\n", "sha256:bb", ""},
+           plan_row("12345678"), run_row(1), node_row("gpu01"), TokenRow{"sha256:t", "gpu01", "join", 99, "", ""},
+           CertificateRow{"0a", "gpu01", "sha256:f", 3, false}, SecretRow{"bmc", 8, "c2VhbGVk"}});
+  CHECK(s.spec(0)->text == "cluster: b\n");
+  CHECK(s.spec(1)->note == "first");
+  CHECK(s.spec(1)->digest == "sha256:aa");
+  CHECK(s.spec(3).error().code == Code::not_found);
+  REQUIRE(s.specs()->size() == 2);
+  CHECK(s.specs()->at(0).text.empty());
+  CHECK(s.specs()->at(1).time == 11);
+  CHECK(s.run(1)->started == 1000);
+  CHECK(s.run(0)->approved_by == "ops");
+  CHECK(s.run(1)->plan_digest == run_row(1).plan_digest);
+  check_equal(*s.node("gpu01"), node_row("gpu01"));
+  CHECK(s.token("sha256:t")->expires == 99);
+  CHECK(s.token("sha256:t")->purpose == "join");
+  CHECK(s.certificate("0a")->fingerprint == "sha256:f");
+  CHECK_FALSE(s.certificate("0a")->revoked);
+  REQUIRE(s.secrets()->size() == 1);
+  CHECK(s.secrets()->at(0).sealed == "c2VhbGVk");
+}
+
+void rows_with_a_key_replace(StoreHarness& h) {
+  Store& s = h.store();
+  must(h, {run_row(1), node_row("gpu02"), node_row("gpu01"), TokenRow{"d", "gpu01", "join", 1, "", ""},
+           CertificateRow{"0a", "gpu01", "f", 3, false}, SecretRow{"bmc", 1, "old"}, SecretRow{"api", 1, "x"}});
+  must(h, {journal_row(1, "gpu01/image", "intent")});
+  RunRow ended = run_row(1, "done");
+  ended.ended = 5;
+  NodeRow quarantined = node_row("gpu01");
+  quarantined.state = "quarantined";
+  must(h, {ended, quarantined, TokenRow{"d", "gpu01", "join", 1, "key", "cert"}, CertificateRow{"0a", "gpu01", "f", 3, true},
+           SecretRow{"bmc", 2, "new"}, DeleteSecret{"api"}, DeleteNode{"gpu02"}});
+  REQUIRE(s.runs()->size() == 1);
+  CHECK(s.run(1)->state == "done");
+  CHECK(s.run(1)->ended == 5);
+  CHECK(s.journal(1)->size() == 1);   // replacing a run keeps its journal
+  REQUIRE(s.nodes()->size() == 1);
+  CHECK(s.nodes()->at(0).state == "quarantined");
+  CHECK(s.token("d")->certificate == "cert");
+  CHECK(s.token("d")->public_key == "key");
+  CHECK(s.certificate("0a")->revoked);
+  REQUIRE(s.secrets()->size() == 1);
+  CHECK(s.secrets()->at(0).sealed == "new");
+  CHECK(s.secrets()->at(0).time == 2);
+}
+
+void journal_keeps_order(StoreHarness& h) {
+  must(h, {run_row(1), run_row(2)});
+  must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"), journal_row(1, "gpu01/image", "started")});
+  must(h, {journal_row(1, "gpu01/image", "succeeded"), journal_row(0, "", "admitted")});
+  const auto rows = *h.store().journal(1);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].event == "intent");
+  CHECK(rows[1].event == "started");
+  CHECK(rows[2].event == "succeeded");
+  CHECK(rows[0].seq < rows[1].seq);
+  CHECK(rows[1].seq < rows[2].seq);
+  CHECK(rows[2].data == journal_row(1, "", "").data);
+  CHECK(rows[2].attempt == 2);
+  CHECK(rows[2].node == "gpu01");
+  CHECK(rows[2].action == "gpu01/image");
+  CHECK(rows[2].time == 77);
+  CHECK(h.store().journal(0)->size() == 1);
+  CHECK(h.store().journal(9)->empty());
+}
+
+void batches_are_all_or_nothing(StoreHarness& h) {
+  // A journal row of a run that was never stored is a bug of the caller; the whole batch must go, its neighbours must not.
+  std::vector<bool> answers;
+  const auto note = [&](const Status& status) { answers.push_back(status.ok()); };
+  h.store().write({node_row("gpu01")}, note);
+  h.store().write({node_row("gpu02"), journal_row(7, "gpu02/image", "intent")}, note);
+  h.store().write({node_row("gpu03")}, note);
+  h.settle();
+  CHECK(answers == std::vector<bool>{true, false, true});
+  REQUIRE(h.store().nodes()->size() == 2);
+  CHECK(h.store().nodes()->at(0).name == "gpu01");
+  CHECK(h.store().nodes()->at(1).name == "gpu03");
+  CHECK(put(h, {journal_row(7, "x", "intent")}).error().code == Code::invalid);
+}
+
+void done_comes_later_and_in_order(StoreHarness& h) {
+  std::vector<int> order;
+  bool inside = true;
+  for (int i = 0; i < 50; ++i)
+    h.store().write({node_row("gpu" + std::to_string(i))}, [&, i](const Status& status) {
+      CHECK_FALSE(inside);
+      CHECK(status.ok());
+      CHECK(h.store().node("gpu" + std::to_string(i)).ok());   // a finished write is visible
+      order.push_back(i);
+    });
+  inside = false;
+  h.settle();
+  REQUIRE(order.size() == 50);
+  for (int i = 0; i < 50; ++i) CHECK(order[static_cast<size_t>(i)] == i);
+  CHECK(put(h, {}).ok());   // an empty batch is a barrier
+}
+
+void plans_are_found_by_prefix(StoreHarness& h) {
+  must(h, {plan_row("1234567890"), plan_row("1234567899"), plan_row("abcdef0123")});
+  Store& s = h.store();
+  CHECK(s.plan("abcdef01")->digest == plan_row("abcdef0123").digest);
+  CHECK(s.plan("sha256:abcdef01")->kind == "install");
+  CHECK(s.plan(plan_row("1234567899").digest)->digest == plan_row("1234567899").digest);
+  CHECK(s.plan("12345678").error().code == Code::conflict);
+  CHECK(s.plan("abcdef0").error().code == Code::invalid);
+  CHECK(s.plan("zzzzzzzz").error().code == Code::invalid);
+  CHECK(s.plan("99999999").error().code == Code::not_found);
+}
+
+void events_are_paged(StoreHarness& h) {
+  std::vector<Write> batch;
+  for (int i = 0; i < 10; ++i) batch.push_back(EventRow{0, i, 1, i % 2 ? "gpu01" : "gpu02", "log", std::to_string(i)});
+  must(h, batch);
+  const auto all = *h.store().events(0, 100, "");
+  REQUIRE(all.size() == 10);
+  CHECK(all[3].json == "3");
+  CHECK(all[3].kind == "log");
+  CHECK(all[3].run == 1);
+  const auto page = *h.store().events(all[3].seq, 2, "");
+  REQUIRE(page.size() == 2);
+  CHECK(page[0].json == "4");
+  const auto of_node = *h.store().events(0, 3, "gpu01");
+  REQUIRE(of_node.size() == 3);
+  CHECK(of_node[2].json == "5");
+  CHECK(h.store().events(all[9].seq, 5, "")->empty());
+}
+
+void ids_grow(StoreHarness& h) {
+  const int64_t first = h.store().next_run_id();
+  CHECK(first == 1);
+  CHECK(h.store().next_run_id() == 2);   // handed out once, stored or not
+  must(h, {run_row(7), SpecRow{4, 1, "x", "d", ""}});
+  CHECK(h.store().next_run_id() == 8);
+  CHECK(h.store().next_spec_revision() == 5);
+}
+
+void everything_survives_reopening(StoreHarness& h) {
+  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", ""}, run_row(1), node_row("gpu01"), journal_row(1, "a", "intent")});
+  must(h, {EventRow{0, 1, 1, "gpu01", "log", "{}"}});
+  h.reopen();
+  CHECK(h.store().spec(0)->text == "cluster: a\n");
+  check_equal(*h.store().node("gpu01"), node_row("gpu01"));
+  REQUIRE(h.store().journal(1)->size() == 1);
+  const int64_t before = h.store().journal(1)->at(0).seq;
+  must(h, {journal_row(1, "a", "started")});
+  CHECK(h.store().journal(1)->at(1).seq > before);
+  CHECK(h.store().next_run_id() == 2);
+}
+
+}  // namespace muster::conformance

@@ -1,0 +1,86 @@
+#include "tests/catch.h"
+#include "tests/conformance/store_suite.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+
+using namespace muster;
+using namespace muster::conformance;
+
+namespace {
+
+class MemHarness : public StoreHarness {
+ public:
+  Store& store() override { return store_; }
+  void settle() override {
+    while (!reactor_.idle()) reactor_.advance(1);
+  }
+  void reopen() override { store_.crash(MemStore::Unsynced::lost); }
+
+ private:
+  ManualReactor reactor_;
+  MemStore store_{reactor_};
+};
+
+std::unique_ptr<StoreHarness> make_harness(const std::string&) { return std::make_unique<MemHarness>(); }
+
+}  // namespace
+
+TEST_CASE("store conformance", "[store][conformance]") {
+  const std::string kind = GENERATE(as<std::string>(), "memory");
+  const auto h = make_harness(kind);
+  SECTION(kind + ": rows come back as written") { rows_come_back_as_written(*h); }
+  SECTION(kind + ": rows with a key replace") { rows_with_a_key_replace(*h); }
+  SECTION(kind + ": journal keeps order") { journal_keeps_order(*h); }
+  SECTION(kind + ": batches are all or nothing") { batches_are_all_or_nothing(*h); }
+  SECTION(kind + ": done comes later and in order") { done_comes_later_and_in_order(*h); }
+  SECTION(kind + ": plans are found by prefix") { plans_are_found_by_prefix(*h); }
+  SECTION(kind + ": events are paged") { events_are_paged(*h); }
+  SECTION(kind + ": ids grow") { ids_grow(*h); }
+  SECTION(kind + ": everything survives reopening") { everything_survives_reopening(*h); }
+}
+
+TEST_CASE("memory store loses what was not synced", "[store]") {
+  ManualReactor reactor;
+  MemStore store(reactor, [] { return DurationMs{5}; });
+  NodeRow node;
+  int answered = 0;
+  const auto count = [&](const Status&) { ++answered; };
+  node.name = "kept";
+  store.write({node}, count);
+  reactor.advance(5);
+  REQUIRE(answered == 1);
+  node.name = "lost";
+  store.write({node}, count);
+  reactor.advance(4);
+  SECTION("lost") {
+    store.crash(MemStore::Unsynced::lost);
+    reactor.advance(100);
+    CHECK(store.nodes()->size() == 1);
+  }
+  SECTION("synced, but nobody was told") {
+    store.crash(MemStore::Unsynced::kept);
+    reactor.advance(100);
+    CHECK(store.nodes()->size() == 2);
+  }
+  CHECK(answered == 1);
+  node.name = "next controller";
+  store.write({node}, count);
+  reactor.advance(5);
+  CHECK(answered == 2);
+}
+
+TEST_CASE("memory store can be full", "[store]") {
+  ManualReactor reactor;
+  MemStore store(reactor);
+  store.fail_next(1, fail(Code::failed, "disk full"));
+  NodeRow node;
+  node.name = "gpu01";
+  std::vector<std::string> said;
+  const auto note = [&](const Status& status) { said.push_back(status.ok() ? "ok" : status.error().message); };
+  store.write({node}, note);
+  reactor.advance(1);
+  CHECK(store.nodes()->empty());
+  store.write({node}, note);
+  reactor.advance(1);
+  CHECK(said == std::vector<std::string>{"disk full", "ok"});
+}

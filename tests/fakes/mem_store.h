@@ -1,0 +1,80 @@
+// MemStore: the Store in memory, for the simulation and for unit tests, with the two things a disk does to a controller:
+// it takes time, and a crash loses what it had not synced.
+//
+// A batch is durable when its `done` runs, never before; batches handed over while a commit is under way wait for the next
+// one (as in the SQLite store). crash() is `kill -9` of the controller: no pending `done` ever runs; the batches behind
+// them are lost, or kept when the machine had already synced them. The object then serves the next controller.
+// Thread: the reactor's thread. Never looks at a clock, never allocates a thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/reactor.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class MemStore : public Store {
+ public:
+  // `commit_delay` gives each group commit its duration; default: 1 ms.
+  explicit MemStore(Reactor& reactor, std::function<DurationMs()> commit_delay = {});
+  ~MemStore() override;
+
+  enum class Unsynced { lost, kept };
+  void crash(Unsynced unsynced);
+  // The next `count` batches fail with `error` (disk full) and change nothing.
+  void fail_next(int count, Error error);
+  size_t pending() const { return waiting_.size() + committing_.size(); }
+
+  void write(std::vector<Write> batch, Done done) override;
+  Result<std::vector<SpecRow>> specs() override;
+  Result<SpecRow> spec(int64_t revision) override;
+  Result<PlanRow> plan(const std::string& digest) override;
+  Result<std::vector<RunRow>> runs() override;
+  Result<RunRow> run(int64_t id) override;
+  Result<std::vector<JournalRow>> journal(int64_t run) override;
+  Result<std::vector<NodeRow>> nodes() override;
+  Result<NodeRow> node(const std::string& name) override;
+  Result<TokenRow> token(const std::string& digest) override;
+  Result<CertificateRow> certificate(const std::string& serial) override;
+  Result<std::vector<SecretRow>> secrets() override;
+  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override;
+  int64_t next_run_id() override;
+  int64_t next_spec_revision() override;
+
+ private:
+  struct Tables {
+    std::map<int64_t, SpecRow> specs;
+    std::map<std::string, PlanRow> plans;
+    std::map<int64_t, RunRow> runs;
+    std::map<int64_t, JournalRow> journal;
+    std::map<std::string, NodeRow> nodes;
+    std::map<std::string, TokenRow> tokens;
+    std::map<std::string, CertificateRow> certificates;
+    std::map<std::string, SecretRow> secrets;
+    std::map<int64_t, EventRow> events;
+  };
+  struct Batch {
+    std::vector<Write> rows;
+    Done done;
+    std::optional<Error> fails;
+  };
+  Status apply(const std::vector<Write>& rows);
+  void start_commit();
+  void finish_commit();
+
+  Reactor& reactor_;
+  std::function<DurationMs()> commit_delay_;
+  Tables tables_;
+  std::vector<Batch> waiting_, committing_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // timers of a destroyed store do nothing
+  uint64_t incarnation_ = 0;                                     // timers of a crashed controller do nothing
+  int64_t reserved_run_ = 0, reserved_spec_ = 0;
+  int failures_left_ = 0;
+  Error failure_;
+};
+
+}  // namespace muster
