@@ -57,6 +57,7 @@ struct AgentOptions {
   DurationMs flush_delay = 300;             // progress and log lines wait this long for company
   DurationMs backoff_first = kSecond, backoff_last = 30 * kSecond;
   DurationMs idle_poll_pause = kSecond;     // after a poll that brought nothing new
+  DurationMs cancel_grace = 30 * kSecond;   // a runner that does not stop this long after its deadline is reported as such
 };
 
 class Agent {
@@ -79,7 +80,7 @@ class Agent {
 
  private:
   struct Backoff { DurationMs next = 0; };
-  void emit(const std::string& order, const std::string& kind, Json data);
+  uint64_t emit(const std::string& order, const std::string& kind, Json data);
   void make_room();
   void schedule_post(DurationMs delay);
   void post_now();
@@ -90,14 +91,15 @@ class Agent {
   bool take(const wire::WorkOrder& order);
   void begin(const wire::WorkOrder& order);
   void run_order();
+  void arm_deadline(DurationMs delay);
   void on_deadline();
-  void on_done(WorkOutcome outcome);
-  void settle(Json finish);
+  void on_done(const std::string& order, WorkOutcome outcome);
+  void settle(const Status& status, Json result);
+  void on_settled(Json finish);
+  void next_order();
   void depart();
   std::vector<std::string> have() const;
   DurationMs pause(Backoff& backoff);
-  template <typename F>
-  auto guarded(F callback);
 
   Reactor& reactor_;
   ControllerLink& link_;
@@ -109,16 +111,17 @@ class Agent {
   std::shared_ptr<bool> alive_;                 // callbacks that outlive the agent do nothing
   uint64_t next_seq_ = 1;
   std::deque<wire::Event> outbox_;              // not acknowledged, in order
-  bool posting_ = false, polling_ = false;
+  bool posting_ = false;
   Reactor::TimerId post_timer_ = 0, poll_timer_ = 0, deadline_timer_ = 0;
-  TimeMs post_due_ = 0;
+  TimeMs post_due_ = 0, post_not_before_ = 0;
   Backoff post_backoff_, poll_backoff_;
   bool greeted_ = false;                        // hello was acknowledged
   std::map<std::string, Json> finished_;        // order -> data of its finished event
   std::map<std::string, uint64_t> reported_;    // order -> seq of its finished event while not acknowledged
   std::string running_id_;
-  std::optional<wire::WorkOrder> current_, waiting_;
-  bool deadline_passed_ = false, leaving_ = false;
+  std::optional<wire::WorkOrder> current_;      // taken up, not settled (or settled and about to depart)
+  std::optional<wire::WorkOrder> waiting_;      // offered while busy
+  bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
   uint64_t random_;
   TimeMs last_contact_ = 0;
 };

@@ -1,6 +1,8 @@
-// ManualReactor: a Reactor whose clock stands still until the test moves it. Thread: the test's.
+// A Reactor whose clock only moves when it is told to: for unit tests and, seeded, for tests/sim.
+// Tasks run in order of their time, then of their making. Thread: one.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -10,35 +12,48 @@ namespace muster {
 
 class ManualReactor : public Reactor {
  public:
+  explicit ManualReactor(TimeMs start = 1'700'000'000'000) : now_(start) {}
+
   TimeMs now() const override { return now_; }
   void post(Task task) override { after(0, std::move(task)); }
   TimerId after(DurationMs delay, Task task) override {
-    timers_.emplace(std::pair{now_ + delay, ++last_}, std::move(task));
-    return last_;
+    const TimerId id = ++last_;
+    tasks_.emplace(std::pair{now_ + (delay > 0 ? delay : 0), id}, std::move(task));
+    due_[id] = now_ + (delay > 0 ? delay : 0);
+    return id;
   }
   void cancel(TimerId timer) override {
-    for (auto it = timers_.begin(); it != timers_.end(); ++it)
-      if (it->first.second == timer) {
-        timers_.erase(it);
-        return;
-      }
+    const auto it = due_.find(timer);
+    if (it == due_.end()) return;
+    tasks_.erase({it->second, timer});
+    due_.erase(it);
   }
-  // Runs everything that is due within `span`, in order of time, then of creation.
+
+  bool idle() const { return tasks_.empty(); }
+  // Runs the next task if it is due at `end` or earlier. False: nothing left before `end`.
+  bool step(TimeMs end = std::numeric_limits<TimeMs>::max()) {
+    if (tasks_.empty() || tasks_.begin()->first.first > end) return false;
+    auto node = tasks_.extract(tasks_.begin());
+    now_ = node.key().first;
+    due_.erase(node.key().second);
+    ++steps_;
+    node.mapped()();
+    return true;
+  }
+  // Everything that is due within the next `span`.
   void advance(DurationMs span) {
     const TimeMs end = now_ + span;
-    while (!timers_.empty() && timers_.begin()->first.first <= end) {
-      auto node = timers_.extract(timers_.begin());
-      now_ = node.key().first;
-      node.mapped()();
-    }
+    while (step(end)) {}
     now_ = end;
   }
-  bool idle() const { return timers_.empty(); }
+  uint64_t steps() const { return steps_; }
 
  private:
-  TimeMs now_ = 1'700'000'000'000;
+  TimeMs now_;
   TimerId last_ = 0;
-  std::map<std::pair<TimeMs, TimerId>, Task> timers_;
+  uint64_t steps_ = 0;
+  std::map<std::pair<TimeMs, TimerId>, Task> tasks_;
+  std::map<TimerId, TimeMs> due_;
 };
 
 }  // namespace muster

@@ -1,0 +1,261 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+namespace {
+
+bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
+
+// Orders after which this process is gone: reported first, carried out afterwards.
+bool departs(const std::string& kind) { return kind == "boot_disk" || kind == "reboot" || kind == "power_off"; }
+
+Json finish_data(const Status& status, Json result) {
+  if (status.ok()) return {{"ok", true}, {"code", ""}, {"message", ""}, {"result", std::move(result)}};
+  return {{"ok", false}, {"code", std::string(to_string(status.error().code))}, {"message", status.error().message},
+          {"result", std::move(result)}};
+}
+
+// A callback that does nothing once its agent is gone.
+template <typename F>
+auto guarded(const std::shared_ptr<bool>& alive, F callback) {
+  return [alive, callback](auto... arguments) mutable {
+    if (*alive) callback(std::move(arguments)...);
+  };
+}
+
+}  // namespace
+
+Agent::Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner, AgentIdentity identity,
+             AgentOptions options)
+    : reactor_(reactor), link_(link), journal_(journal), runner_(runner), identity_(std::move(identity)), options_(options),
+      alive_(std::make_shared<bool>(true)), random_(identity_.jitter_seed) {}
+
+Agent::~Agent() {
+  *alive_ = false;
+  for (const auto timer : {post_timer_, poll_timer_, deadline_timer_})
+    if (timer) reactor_.cancel(timer);
+}
+
+Status Agent::start() {
+  TRY(const auto records, journal_.load());
+  for (const auto& record : records)
+    if (record.finished) finished_[record.order] = record.finish;
+  emit("", "hello",
+       {{"mode", std::string(wire::to_string(identity_.mode))}, {"boot_id", identity_.boot_id},
+        {"image_digest", identity_.image_digest}, {"agent_version", identity_.version}, {"slot", identity_.slot}});
+  return Ok{};
+}
+
+void Agent::log(const std::string& level, const std::string& text) {
+  emit(running_id_, "log", {{"level", level}, {"text", text}});
+}
+
+// ---- events out ----
+
+uint64_t Agent::emit(const std::string& order, const std::string& kind, Json data) {
+  outbox_.push_back({next_seq_++, reactor_.now(), order, kind, std::move(data)});
+  make_room();
+  schedule_post(is_droppable(kind) ? options_.flush_delay : 0);
+  return next_seq_ - 1;
+}
+
+// Oldest log line first, then oldest progress. What is left is bounded by the number of steps of one order.
+void Agent::make_room() {
+  if (outbox_.size() <= options_.buffer_events) return;
+  for (const char* kind : {"log", "progress"}) {
+    const auto it = std::find_if(outbox_.begin(), outbox_.end(), [&](const wire::Event& e) { return e.kind == kind; });
+    if (it == outbox_.end()) continue;
+    outbox_.erase(it);
+    return;
+  }
+}
+
+void Agent::schedule_post(DurationMs delay) {
+  if (posting_ || outbox_.empty()) return;
+  const TimeMs due = std::max(reactor_.now() + delay, post_not_before_);
+  if (post_timer_ && post_due_ <= due) return;
+  if (post_timer_) reactor_.cancel(post_timer_);
+  post_due_ = due;
+  post_timer_ = reactor_.after(due - reactor_.now(), [this] {
+    post_timer_ = 0;
+    post_now();
+  });
+}
+
+void Agent::post_now() {
+  if (posting_ || outbox_.empty()) return;
+  posting_ = true;
+  wire::EventBatch batch{identity_.boot_id, identity_.incarnation, {}};
+  for (const auto& event : outbox_) {
+    if (batch.events.size() >= options_.batch_events) break;
+    batch.events.push_back(event);
+  }
+  link_.post(batch, guarded(alive_, [this](Result<uint64_t> reply) { on_acked(std::move(reply)); }));
+}
+
+void Agent::on_acked(Result<uint64_t> reply) {
+  posting_ = false;
+  if (!reply.ok() || outbox_.empty() || *reply < outbox_.front().seq) {
+    post_not_before_ = reactor_.now() + pause(post_backoff_);
+    schedule_post(0);
+    return;
+  }
+  last_contact_ = reactor_.now();
+  post_backoff_ = {};
+  post_not_before_ = 0;
+  while (!outbox_.empty() && outbox_.front().seq <= *reply) outbox_.pop_front();
+  for (auto it = reported_.begin(); it != reported_.end();) it = it->second <= *reply ? reported_.erase(it) : std::next(it);
+  schedule_post(0);
+  if (!std::exchange(greeted_, true)) schedule_poll(0);
+  if (current_ && departs(current_->kind) && finished_.count(current_->id) && !reported_.count(current_->id)) depart();
+}
+
+// ---- orders in ----
+
+void Agent::schedule_poll(DurationMs delay) {
+  poll_timer_ = reactor_.after(delay, [this] {
+    poll_timer_ = 0;
+    poll_now();
+  });
+}
+
+std::vector<std::string> Agent::have() const {
+  std::vector<std::string> ids;
+  if (current_) ids.push_back(current_->id);
+  if (waiting_) ids.push_back(waiting_->id);
+  for (const auto& [id, seq] : reported_)
+    if (!current_ || current_->id != id) ids.push_back(id);
+  return ids;
+}
+
+void Agent::poll_now() {
+  link_.poll(have(), guarded(alive_, [this](Result<std::vector<wire::WorkOrder>> reply) { on_orders(std::move(reply)); }));
+}
+
+void Agent::on_orders(Result<std::vector<wire::WorkOrder>> reply) {
+  if (!reply.ok()) return schedule_poll(pause(poll_backoff_));
+  last_contact_ = reactor_.now();
+  poll_backoff_ = {};
+  bool news = false;
+  for (const auto& order : *reply) news = take(order) || news;
+  schedule_poll(news ? 0 : options_.idle_poll_pause);
+}
+
+// True when the order is new here.
+bool Agent::take(const wire::WorkOrder& order) {
+  if (current_ && current_->id == order.id) return false;
+  if (const auto it = finished_.find(order.id); it != finished_.end()) {
+    if (!reported_.count(order.id)) reported_[order.id] = emit(order.id, "finished", it->second);
+    return false;
+  }
+  if (!current_ && !runner_busy_) {
+    begin(order);
+    return true;
+  }
+  const bool news = !waiting_ || waiting_->id != order.id;
+  waiting_ = order;
+  return news;
+}
+
+void Agent::begin(const wire::WorkOrder& order) {
+  current_ = order;
+  running_id_ = order.id;
+  deadline_passed_ = settling_ = false;
+  if (!departs(order.kind)) arm_deadline(order.deadline);
+  journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
+    // Running it again is harmless, so a journal that cannot be written is reported and does not stop the work.
+    if (!status.ok()) log("error", "journal: " + status.error().message);
+    run_order();
+  }));
+}
+
+void Agent::run_order() {
+  if (!current_) return;
+  emit(current_->id, "started", Json::object());
+  if (departs(current_->kind)) return settle(Ok{}, Json::object());
+  runner_busy_ = true;
+  const std::string id = current_->id;
+  const auto on_event = [this, id](const std::string& kind, Json data) {
+    if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
+  };
+  runner_.run(*current_, guarded(alive_, on_event),
+              guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
+}
+
+void Agent::arm_deadline(DurationMs delay) {
+  if (deadline_timer_) reactor_.cancel(deadline_timer_);
+  deadline_timer_ = reactor_.after(delay, [this] {
+    deadline_timer_ = 0;
+    on_deadline();
+  });
+}
+
+void Agent::on_deadline() {
+  if (!current_ || settling_) return;
+  if (!std::exchange(deadline_passed_, true)) {
+    runner_.cancel();
+    return arm_deadline(options_.cancel_grace);
+  }
+  settle(fail(Code::timeout, "the work did not stop after its deadline of " + to_human(current_->deadline)), Json::object());
+}
+
+void Agent::on_done(const std::string& order, WorkOutcome outcome) {
+  runner_busy_ = false;
+  if (!current_ || current_->id != order || settling_) {
+    // The end of work that was given up before, or of a departure that failed: only the way is free again.
+    if (!outcome.status.ok()) emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
+    if (current_ && current_->id == order && departs(current_->kind)) current_.reset();
+    return next_order();
+  }
+  if (deadline_passed_ && !outcome.status.ok())
+    outcome.status = fail(Code::timeout, "not finished within " + to_human(current_->deadline) + ": " +
+                                             outcome.status.error().message);
+  settle(outcome.status, std::move(outcome.result));
+}
+
+// The result goes to the journal first, then to the controller.
+void Agent::settle(const Status& status, Json result) {
+  settling_ = true;
+  if (deadline_timer_) reactor_.cancel(std::exchange(deadline_timer_, 0));
+  Json finish = finish_data(status, std::move(result));
+  journal_.append({current_->id, current_->kind, true, finish}, guarded(alive_, [this, finish](Status written) {
+    if (!written.ok()) log("error", "journal: " + written.error().message);
+    on_settled(finish);
+  }));
+}
+
+void Agent::on_settled(Json finish) {
+  const std::string id = current_->id;
+  finished_[id] = finish;
+  reported_[id] = emit(id, "finished", std::move(finish));
+  if (departs(current_->kind)) return;   // on_acked() goes on
+  current_.reset();
+  next_order();
+}
+
+void Agent::next_order() {
+  if (current_ || runner_busy_) return;
+  running_id_.clear();
+  if (!waiting_) return;
+  const wire::WorkOrder order = *std::exchange(waiting_, std::nullopt);
+  take(order);
+}
+
+void Agent::depart() {
+  if (runner_busy_) return;
+  runner_busy_ = true;
+  const std::string id = current_->id;
+  runner_.run(*current_, guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
+              guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
+}
+
+DurationMs Agent::pause(Backoff& backoff) {
+  backoff.next = backoff.next ? std::min(backoff.next * 2, options_.backoff_last) : options_.backoff_first;
+  random_ = random_ * 6364136223846793005ull + 1442695040888963407ull;
+  const DurationMs half = std::max<DurationMs>(backoff.next / 2, 1);
+  return half + static_cast<DurationMs>((random_ >> 33) % static_cast<uint64_t>(half));
+}
+
+}  // namespace muster

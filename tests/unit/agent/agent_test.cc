@@ -1,0 +1,232 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "agent/file_journal.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+
+using namespace muster;
+
+namespace {
+
+struct MemJournal : AgentJournal {
+  explicit MemJournal(Reactor& r) : reactor(r) {}
+  Result<std::vector<OrderRecord>> load() override { return records; }
+  void append(const OrderRecord& record, Done done) override {
+    reactor.post([this, record, done] {
+      records.push_back(record);
+      done(Ok{});
+    });
+  }
+  Reactor& reactor;
+  std::vector<OrderRecord> records;
+};
+
+// A controller end that keeps orders on offer and every event once.
+struct FakeLink : ControllerLink {
+  explicit FakeLink(Reactor& r) : reactor(r) {}
+  void poll(const std::vector<std::string>& have, Orders done) override {
+    ++polls;
+    std::vector<wire::WorkOrder> news;
+    for (const auto& [id, order] : offered)
+      if (std::find(have.begin(), have.end(), id) == have.end()) news.push_back(order);
+    if (down) return (void)reactor.after(1000, [done] { done(fail(Code::unavailable, "no route")); });
+    reactor.after(news.empty() ? 25000 : 5, [done, news] { done(news); });
+  }
+  void post(const wire::EventBatch& batch, Acked done) override {
+    if (down) return (void)reactor.after(1000, [done] { done(fail(Code::timeout, "no answer")); });
+    for (const auto& e : batch.events)
+      if (e.seq > seen) events.push_back(e), seen = e.seq;
+    if (lose_replies) return (void)reactor.after(1000, [done] { done(fail(Code::timeout, "no answer")); });
+    reactor.after(5, [this, done] { done(seen); });
+  }
+  size_t count(const std::string& kind, const std::string& order = "") const {
+    size_t n = 0;
+    for (const auto& e : events) n += e.kind == kind && (order.empty() || e.order == order);
+    return n;
+  }
+  Reactor& reactor;
+  std::map<std::string, wire::WorkOrder> offered;
+  std::vector<wire::Event> events;
+  uint64_t seen = 0;
+  int polls = 0;
+  bool down = false, lose_replies = false;
+};
+
+struct FakeRunner : WorkRunner {
+  explicit FakeRunner(Reactor& r) : reactor(r) {}
+  void run(const wire::WorkOrder& order, Emit e, Done done) override {
+    runs.push_back(order.id);
+    emit = e;
+    finish = done;
+    if (takes >= 0) reactor.after(takes, [done] { done({Ok{}, {{"answer", 42}}}); });
+  }
+  void cancel() override {
+    ++cancels;
+    if (obeys) reactor.post([this] { finish({fail(Code::cancelled, "stopped"), Json::object()}); });
+  }
+  Reactor& reactor;
+  std::vector<std::string> runs;
+  Emit emit;
+  Done finish;
+  DurationMs takes = 100;
+  int cancels = 0;
+  bool obeys = true;
+};
+
+struct Bench {
+  ManualReactor reactor;
+  FakeLink link{reactor};
+  MemJournal journal{reactor};
+  FakeRunner runner{reactor};
+  AgentOptions options;
+  std::unique_ptr<Agent> agent;
+
+  void start(const std::string& incarnation = "i1") {
+    link.seen = 0;
+    AgentIdentity identity;
+    identity.boot_id = "b1";
+    identity.incarnation = incarnation;
+    agent = std::make_unique<Agent>(reactor, link, journal, runner, identity, options);
+    REQUIRE(agent->start().ok());
+  }
+  void offer(const std::string& id, const std::string& kind = "steps", DurationMs deadline = kMinute) {
+    link.offered[id] = {id, kind, Json::object(), deadline};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("hello is acknowledged before the first poll; an order runs once and is reported", "[agent]") {
+  Bench b;
+  b.link.down = true;
+  b.start();
+  b.offer("1/a#1");
+  b.reactor.advance(20 * kSecond);
+  CHECK(b.link.polls == 0);
+  b.link.down = false;
+  b.reactor.advance(kMinute);
+  REQUIRE_FALSE(b.link.events.empty());
+  CHECK(b.link.events[0].kind == "hello");
+  CHECK(b.runner.runs == std::vector<std::string>{"1/a#1"});
+  // Still on offer: the result comes again, the work does not.
+  CHECK(b.link.count("finished", "1/a#1") >= 2);
+  CHECK(b.link.events.back().data["result"]["answer"] == 42);
+}
+
+TEST_CASE("a lost acknowledgement does not double an event", "[agent]") {
+  Bench b;
+  b.start();
+  b.reactor.advance(kSecond);
+  b.link.lose_replies = true;
+  b.offer("1/a#1");
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.runs.size() == 1);
+  CHECK(b.link.count("finished") == 1);
+  b.link.offered.clear();
+  b.link.lose_replies = false;
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.agent->backlog() == 0);
+  CHECK(b.link.count("finished") == 1);
+}
+
+TEST_CASE("after a restart a finished order is re-sent and an unfinished one runs again", "[agent]") {
+  Bench b;
+  b.start();
+  b.offer("1/a#1");
+  b.reactor.advance(kMinute);
+  b.runner.takes = -1;
+  b.offer("1/b#1", "steps", 3600 * kSecond);
+  b.reactor.advance(kMinute);
+  REQUIRE(b.runner.runs.size() == 2);
+  b.agent.reset();
+  b.link.events.clear();
+  b.runner.takes = 100;
+  b.start("i2");
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.runs == std::vector<std::string>{"1/a#1", "1/b#1", "1/b#1"});
+  CHECK(b.link.count("finished", "1/a#1") >= 1);
+  CHECK(b.link.count("finished", "1/b#1") >= 1);
+}
+
+TEST_CASE("boot_disk is reported and acknowledged before it is carried out", "[agent]") {
+  Bench b;
+  b.start();
+  b.reactor.advance(kSecond);
+  b.link.lose_replies = true;
+  b.offer("1/boot#1", "boot_disk");
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.link.count("finished", "1/boot#1") == 1);
+  CHECK(b.runner.runs.empty());
+  b.link.lose_replies = false;
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.runner.runs == std::vector<std::string>{"1/boot#1"});
+}
+
+TEST_CASE("a deadline ends the work as timeout, also when it does not stop", "[agent]") {
+  Bench b;
+  b.runner.takes = -1;
+  b.runner.obeys = GENERATE(true, false);
+  b.start();
+  b.offer("1/a#1", "steps", 10 * kSecond);
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.cancels == 1);
+  REQUIRE(b.link.count("finished") >= 1);
+  CHECK(b.link.events.back().data["code"] == "timeout");
+  // The next order starts only once the runner is free.
+  b.link.offered.clear();
+  b.offer("1/b#1");
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.runs.size() == (b.runner.obeys ? 2 : 1));
+  if (!b.runner.obeys) b.runner.finish({Ok{}, Json::object()});
+  b.reactor.advance(kSecond);
+  CHECK(b.runner.runs.size() == 2);
+}
+
+TEST_CASE("a full buffer loses log lines, then progress, never steps or results", "[agent]") {
+  Bench b;
+  b.options.buffer_events = 10;
+  b.runner.takes = -1;
+  b.start();
+  b.offer("1/a#1");
+  b.reactor.advance(kSecond);
+  b.link.down = true;
+  for (int i = 0; i < 30; ++i) b.runner.emit("log", {{"text", "x"}});
+  for (int i = 0; i < 30; ++i) b.runner.emit("progress", {{"done", i}});
+  for (int i = 0; i < 30; ++i) b.runner.emit("step", {{"step", std::to_string(i)}});
+  b.runner.finish({Ok{}, Json::object()});
+  b.reactor.advance(kMinute);
+  b.link.down = false;
+  b.link.offered.clear();
+  b.reactor.advance(kMinute);
+  CHECK(b.link.count("log") == 0);
+  CHECK(b.link.count("progress") == 0);
+  CHECK(b.link.count("step") == 30);
+  CHECK(b.link.count("finished") == 1);
+}
+
+TEST_CASE("the order journal survives in its file, newest record of an order last", "[agent]") {
+  ManualReactor reactor;
+  const std::string root = "/tmp/muster-journal-test-" + std::to_string(reinterpret_cast<uintptr_t>(&reactor));
+  const Files files(root);
+  Status written = fail(Code::failed, "never called");
+  {
+    FileJournal journal(reactor, files, "/state/muster/journal");
+    REQUIRE(journal.load().ok());
+    journal.append({"1/a#1", "steps", false, {}}, [](Status) {});
+    journal.append({"1/a#1", "steps", true, {{"ok", true}}}, [&](Status s) { written = s; });
+    reactor.advance(1);
+    REQUIRE(written.ok());
+  }
+  FileJournal again(reactor, files, "/state/muster/journal");
+  const auto records = again.load();
+  REQUIRE(records.ok());
+  REQUIRE(records->size() == 1);
+  CHECK((*records)[0].finished);
+  CHECK((*records)[0].finish["ok"] == true);
+  REQUIRE(files.write("/state/muster/journal", "{broken\n").ok());
+  CHECK(FileJournal(reactor, files, "/state/muster/journal").load().error().code == Code::corrupt);
+  REQUIRE(files.remove("/state/muster/journal").ok());
+}

@@ -1,0 +1,169 @@
+#include "agent/step_runner.h"
+
+#include <map>
+
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+struct NoProcess : Process {
+  Result<Output> run(const Command&) override { return fail(Code::not_found, "no processes here"); }
+};
+
+// A machine of named switches, and modules over it.
+struct Bench {
+  std::map<std::string, bool> on;
+  int checks = 0, batches = 0, applies = 0;
+  bool cancel = false;
+  std::map<std::string, StepModule> modules;
+  Files files{"/nonexistent"};
+  NoProcess process;
+  StepContext context{files, process, "node01"};
+  std::vector<Json> steps;
+
+  Bench() {
+    const Json parameters = {{{"name", "switch"}, {"type", "string"}, {"required", true}}};
+    StepModule plain{"plain", "", parameters, {}, {}, {}, {}, {}};
+    plain.check = [this](StepContext&, const Json& p) -> Result<CheckResult> {
+      ++checks;
+      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no, "would turn on " + p["switch"].get<std::string>()};
+    };
+    plain.apply = [this](StepContext&, const Json& p) -> Status {
+      ++applies;
+      if (p["switch"] == "stuck") return fail(Code::failed, "does not move");
+      if (p["switch"] != "dead") on[p["switch"]] = true;
+      return Ok{};
+    };
+    modules["plain"] = plain;
+    StepModule batch = plain;
+    batch.name = "batch";
+    batch.check_many = [this](StepContext& c, const std::vector<Json>& all) {
+      ++batches;
+      std::vector<Result<CheckResult>> out;
+      for (const auto& p : all) out.push_back(modules["plain"].check(c, p));
+      return out;
+    };
+    modules["batch"] = batch;
+    StepModule test = plain;
+    test.name = "test";
+    test.apply = nullptr;
+    modules["test"] = test;
+    StepModule gauge{"gauge", "", parameters, {}, {}, {}, {}, {}};
+    gauge.measure = [](StepContext&, const Json& p) -> Result<Json> {
+      if (p["switch"] == "gone") return fail(Code::unavailable, "no peer");
+      return Json{{"gflops", 7}};
+    };
+    modules["gauge"] = gauge;
+    context.module = [this](const std::string& name) { return modules.count(name) ? &modules[name] : nullptr; };
+    context.cancelled = [this] { return cancel; };
+  }
+  void add(const std::string& module, const std::string& name, bool mandatory = true, Json verify = Json()) {
+    wire::Step s;
+    s.id = module + "/" + name + "/" + std::to_string(steps.size());
+    s.module = module;
+    s.params = {{"switch", name}};
+    s.mandatory = mandatory;
+    s.verify = verify;
+    steps.push_back(wire::to_json(s));
+  }
+  WorkOutcome run(const std::string& mode = "apply") {
+    auto order = step_order_from_json({{"steps", steps}, {"mode", mode}}, context);
+    REQUIRE(order.ok());
+    return run_steps(context, *order, [] { return TimeMs{5}; }, [](const std::string&, Json) {});
+  }
+};
+
+std::string statuses(const WorkOutcome& outcome) {
+  std::string out;
+  for (const auto& s : outcome.result["steps"]) out += (out.empty() ? "" : " ") + s["status"].get<std::string>();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what holds is left alone, what does not is applied and checked again", "[agent]") {
+  Bench b;
+  b.on["lamp"] = true;
+  b.add("plain", "lamp");
+  b.add("plain", "fan");
+  const auto outcome = b.run();
+  CHECK(outcome.status.ok());
+  CHECK(statuses(outcome) == "already applied");
+  CHECK(b.applies == 1);
+  CHECK(b.on["fan"]);
+  CHECK(outcome.result["counts"]["applied"] == 1);
+}
+
+TEST_CASE("mode check writes nothing and says what is not so", "[agent]") {
+  Bench b;
+  b.add("plain", "fan");
+  const auto outcome = b.run("check");
+  CHECK_FALSE(outcome.status.ok());
+  CHECK(statuses(outcome) == "failed");
+  CHECK(b.applies == 0);
+  CHECK(outcome.result["steps"][0]["diff"] == "would turn on fan");
+}
+
+TEST_CASE("an apply without effect is a failure; after it the rest is incomplete, not passed", "[agent]") {
+  Bench b;
+  b.add("plain", "stuck", false);
+  b.add("plain", "dead");
+  b.add("plain", "fan");
+  const auto outcome = b.run();
+  CHECK(statuses(outcome) == "failed failed incomplete");
+  CHECK(outcome.status.error().message.find("plain/dead") == 0);
+  CHECK_FALSE(b.on["fan"]);
+}
+
+TEST_CASE("consecutive checks of a module are asked once", "[agent]") {
+  Bench b;
+  for (const char* name : {"a", "b", "c"}) b.add("batch", name);
+  b.add("plain", "x");
+  b.add("batch", "d");
+  CHECK(statuses(b.run()) == "applied applied applied applied applied");
+  CHECK(b.batches == 2);
+}
+
+TEST_CASE("a step's own verify must hold, also when the step was already so", "[agent]") {
+  Bench b;
+  b.on["lamp"] = true;
+  b.add("plain", "lamp", true, {{"module", "test"}, {"params", {{"switch", "light"}}}});
+  auto outcome = b.run();
+  CHECK(statuses(outcome) == "failed");
+  b.on["light"] = true;
+  CHECK(statuses(b.run()) == "already");
+}
+
+TEST_CASE("measurements are attached; one that could not be made is incomplete", "[agent]") {
+  Bench b;
+  b.add("gauge", "cpu");
+  b.add("gauge", "gone");
+  const auto outcome = b.run("check");
+  CHECK(statuses(outcome) == "measured incomplete");
+  CHECK(outcome.result["steps"][0]["result"]["gflops"] == 7);
+  CHECK_FALSE(outcome.status.ok());
+}
+
+TEST_CASE("a cancelled order says so", "[agent]") {
+  Bench b;
+  b.cancel = true;
+  b.add("plain", "fan", false);
+  const auto outcome = b.run();
+  CHECK(outcome.status.error().code == Code::cancelled);
+  CHECK(b.applies == 0);
+}
+
+TEST_CASE("wrong orders are refused before anything runs", "[agent]") {
+  Bench b;
+  const auto refused = [&](const Json& step) {
+    return !step_order_from_json({{"steps", Json::array({step})}}, b.context).ok();
+  };
+  CHECK(refused({{"id", "a"}, {"module", "nope"}, {"params", Json::object()}}));
+  CHECK(refused({{"id", "a"}, {"module", "plain"}, {"params", Json::object()}}));
+  CHECK(refused({{"id", "a"}, {"module", "plain"}, {"params", {{"switch", 3}}}}));
+  CHECK(refused({{"id", "a"}, {"module", "plain"}, {"params", {{"switch", "x"}, {"zap", 1}}}}));
+  CHECK_FALSE(refused({{"id", "a"}, {"module", "plain"}, {"params", {{"switch", "x"}}}}));
+}
