@@ -1,0 +1,166 @@
+#include "controller/ssh/ssh.h"
+
+#include <libssh/libssh.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "base/digest.h"
+#include "base/json.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct SessionFree { void operator()(ssh_session s) const { ssh_disconnect(s); ssh_free(s); } };
+struct ChannelFree { void operator()(ssh_channel c) const { ssh_channel_close(c); ssh_channel_free(c); } };
+using SessionPtr = std::unique_ptr<std::remove_pointer_t<ssh_session>, SessionFree>;
+using ChannelPtr = std::unique_ptr<std::remove_pointer_t<ssh_channel>, ChannelFree>;
+
+std::string words(ssh_session s) { return ssh_get_error(s); }
+
+Result<std::string> host_key_of(ssh_session s) {
+  ssh_key key = nullptr;
+  if (ssh_get_server_publickey(s, &key) != SSH_OK) return fail(Code::failed, "the server showed no host key");
+  unsigned char* hash = nullptr;
+  size_t size = 0;
+  const int rc = ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size);
+  ssh_key_free(key);
+  if (rc != 0) return fail(Code::failed, "the host key cannot be hashed");
+  char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
+  ssh_clean_pubkey_hash(&hash);
+  const std::string fingerprint = text ? text : "";
+  ssh_string_free_char(text);
+  return fingerprint;
+}
+
+// Connected and key-exchanged, not yet authenticated.
+Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user, DurationMs deadline) {
+  SessionPtr session(ssh_new());
+  if (!session) return fail(Code::failed, "libssh: out of memory");
+  const int process_config = 0;   // ssh_config files of this machine must not change what we do
+  const unsigned int port_number = port;
+  const long seconds = std::max<long>(1, static_cast<long>(deadline / 1000));
+  ssh_options_set(session.get(), SSH_OPTIONS_PROCESS_CONFIG, &process_config);
+  ssh_options_set(session.get(), SSH_OPTIONS_HOST, address.c_str());
+  ssh_options_set(session.get(), SSH_OPTIONS_PORT, &port_number);
+  ssh_options_set(session.get(), SSH_OPTIONS_USER, user.c_str());
+  ssh_options_set(session.get(), SSH_OPTIONS_TIMEOUT, &seconds);
+  if (ssh_connect(session.get()) != SSH_OK)
+    return fail(Code::unavailable, "ssh " + address + ":" + std::to_string(port) + ": " + words(session.get()));
+  return session;
+}
+
+class LibsshSession : public SshSession {
+ public:
+  explicit LibsshSession(SessionPtr session) : session_(std::move(session)) {}
+
+  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
+    const auto until = Clock::now() + std::chrono::milliseconds(deadline);
+    ChannelPtr channel(ssh_channel_new(session_.get()));
+    if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
+      return fail(Code::unavailable, "ssh: no channel: " + words(session_.get()));
+    if (ssh_channel_request_exec(channel.get(), command.c_str()) != SSH_OK)
+      return fail(Code::unavailable, "ssh: the server refused the command: " + words(session_.get()));
+    TRY_(send(channel.get(), input, until));
+    ssh_channel_send_eof(channel.get());
+    Output output;
+    TRY_(receive(channel.get(), output, until));
+    output.exit_code = ssh_channel_get_exit_status(channel.get());
+    return output;
+  }
+
+ private:
+  static constexpr size_t kChunk = 32 * 1024;
+  static constexpr size_t kMaxOutput = 4 << 20;
+
+  Status send(ssh_channel channel, std::string_view input, Clock::time_point until) {
+    while (!input.empty()) {
+      if (Clock::now() > until) return fail(Code::timeout, "ssh: input not taken before the deadline");
+      const auto piece = input.substr(0, kChunk);
+      const int n = ssh_channel_write(channel, piece.data(), static_cast<uint32_t>(piece.size()));
+      if (n <= 0) return fail(Code::timeout, "ssh: connection lost while sending: " + words(session_.get()));
+      input.remove_prefix(static_cast<size_t>(n));
+    }
+    return Ok{};
+  }
+
+  Status receive(ssh_channel channel, Output& output, Clock::time_point until) {
+    std::string buffer(kChunk, '\0');
+    while (true) {
+      if (Clock::now() > until) return fail(Code::timeout, "ssh: the command did not end before its deadline");
+      const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
+      if (out > 0) output.out.append(buffer.data(), static_cast<size_t>(out));
+      const int err = ssh_channel_read_nonblocking(channel, buffer.data(), kChunk, 1);
+      if (err > 0) output.err.append(buffer.data(), static_cast<size_t>(err));
+      if (out == SSH_ERROR || err == SSH_ERROR)
+        return fail(Code::timeout, "ssh: connection lost: " + words(session_.get()));
+      if (output.out.size() + output.err.size() > kMaxOutput) return fail(Code::failed, "ssh: more than 4 MiB of output");
+      if (out <= 0 && err <= 0 && ssh_channel_is_eof(channel)) return Ok{};
+    }
+  }
+
+  SessionPtr session_;
+};
+
+}  // namespace
+
+std::string shell_quote(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
+}
+
+Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline) {
+  TRY(auto session, handshake(address, port, "muster", deadline));
+  return host_key_of(session.get());
+}
+
+Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
+  if (target.host_key.empty())
+    return fail(Code::denied, "ssh " + target.address + ": no host key pinned; show it first and confirm it");
+  TRY(auto session, handshake(target.address, target.port, target.user, deadline));
+  TRY(const auto found, host_key_of(session.get()));
+  if (found != target.host_key)
+    return fail(Code::denied, "ssh " + target.address + ": the host key is " + found + ", pinned is " + target.host_key +
+                                  "; another machine answers, or it was re-installed");
+  ssh_key key = nullptr;
+  if (ssh_pki_import_privkey_base64(target.private_key.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
+    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key?)");
+  const int rc = ssh_userauth_publickey(session.get(), nullptr, key);
+  ssh_key_free(key);
+  if (rc != SSH_AUTH_SUCCESS)
+    return fail(Code::denied, "ssh " + target.user + "@" + target.address + ": the key was refused");
+  return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session)));
+}
+
+Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline) {
+  std::ifstream file(what.agent_binary, std::ios::binary);
+  if (!file) return fail(Code::not_found, "agent binary " + what.agent_binary + " cannot be read");
+  std::stringstream content;
+  content << file.rdbuf();
+  const std::string binary = content.str();
+  const std::string digest = sha256(binary).substr(7);
+  const std::string path = "/usr/sbin/muster-agent";
+
+  TRY(const auto have, session.run("sha256sum " + path + " 2>/dev/null | cut -c1-64", "", deadline));
+  if (have.out.find(digest) != 0) {
+    // Written beside, checked, then renamed: a torn upload is never started.
+    const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " + shell_quote(digest + "  " + path + ".new") +
+                             " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
+    TRY(const auto sent, session.run(take, binary, deadline));
+    if (!sent.ok()) return fail(Code::failed, "agent not installed: " + sent.err);
+  }
+  const Json input = {{"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
+  TRY(const auto joined, session.run(path + " join --stdin --start", input.dump() + "\n", deadline));
+  if (!joined.ok()) return fail(Code::failed, "agent did not join: " + (joined.err.empty() ? joined.out : joined.err));
+  return Ok{};
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+// SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no agent
+// forwarding, no configuration files, no known_hosts. Used to adopt a host (bootstrap the muster agent on it).
+//
+// The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an empty pin the
+// connection is refused unless learn_host_key() was used to show the key to the operator first.
+// Blocking under a deadline: for worker threads. One session belongs to one thread at a time.
+// Codes: `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was refused;
+// `timeout` a command's outcome is unknown.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/os.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+struct SshTarget {
+  std::string address;       // numeric or a name the system resolves
+  uint16_t port = 22;
+  std::string user = "root";
+  std::string private_key;   // OpenSSH or PEM text; secret
+  std::string host_key;      // pin, "SHA256:..."
+};
+
+class SshSession {
+ public:
+  virtual ~SshSession() = default;
+  // Runs `command` through the user's shell. exit_code is -1 when the server did not send one.
+  virtual Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) = 0;
+};
+
+Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
+// Fingerprint of the host's key, without authenticating.
+Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline);
+
+// Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent binary with the
+// right digest is not sent again. The token travels on stdin, never in the arguments of a process.
+struct Bootstrap {
+  std::string agent_binary;      // local path
+  std::string node;
+  std::string controller_url;
+  std::string ca_pin;            // "sha256:<hex>" of the CA certificate
+  std::string token;             // one-time, secret
+};
+Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline);
+
+// Single-quoted for a POSIX shell.
+std::string shell_quote(const std::string& word);
+
+}  // namespace muster
