@@ -1,0 +1,179 @@
+// MPI all-reduce over every node: each element of each result checked exactly, bus bandwidth per size. JSON on rank 0.
+//
+// How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144] [--inject-flip RANK]
+// Reference:   rank r contributes (i mod 1009)(r + 1) + r to element i, so the sum over P ranks is
+//              (i mod 1009) P (P + 1) / 2 + P (P - 1) / 2: small integers, exact in a double whatever the order of
+//              reduction, different for every position, and wrong if any rank is missing or counted twice.
+// Bus bandwidth: 2 (P - 1) / P x bytes / time, time of the slowest rank, as nccl-tests count it.
+// Exit status: 0 measured, 1 wrong data, 2 bad usage.
+// Built as a program of its own: it must load libmpi.so.40 of Debian 12 and 13, so it uses MPI's C interface only and
+// brings its C++ runtime along. It shares no object with muster-accept, which must not need MPI.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Options {
+  double seconds = 1.0;
+  size_t max_bytes = 256 << 10;
+  int flip_rank = -1;
+};
+
+bool parse(int argc, char** argv, Options& out) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    if (key == "--seconds") out.seconds = std::atof(argv[i + 1]);
+    else if (key == "--max-bytes") out.max_bytes = static_cast<size_t>(std::atoll(argv[i + 1]));
+    else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
+    else return false;
+  }
+  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double);
+}
+
+double contribution(size_t i, int rank) { return static_cast<double>(i % 1009) * (rank + 1) + rank; }
+double expected_sum(size_t i, int ranks) {
+  const double p = ranks;
+  return static_cast<double>(i % 1009) * p * (p + 1) / 2 + p * (p - 1) / 2;
+}
+
+struct SizeResult {
+  size_t bytes = 0;
+  int iterations = 0;
+  double seconds = 0;         // per operation, slowest rank
+  int64_t first_wrong = -1;   // on this rank, over all iterations
+  long long wrong = 0;
+};
+
+// One all-reduce into `out`, verified. Returns this rank's time.
+double reduce_once(const std::vector<double>& in, std::vector<double>& out, int ranks, bool flip, SizeResult& result) {
+  std::fill(out.begin(), out.end(), -1.0);
+  const double start = MPI_Wtime();
+  MPI_Allreduce(in.data(), out.data(), static_cast<int>(in.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  const double took = MPI_Wtime() - start;
+  if (flip) {
+    uint64_t bits;
+    std::memcpy(&bits, &out[out.size() / 2], sizeof bits);
+    bits ^= 1;
+    std::memcpy(&out[out.size() / 2], &bits, sizeof bits);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const double expected = expected_sum(i, ranks);
+    if (std::memcmp(&out[i], &expected, sizeof expected) == 0) continue;
+    if (result.wrong++ == 0) result.first_wrong = static_cast<int64_t>(i);
+  }
+  return took;
+}
+
+SizeResult run_size(size_t bytes, double seconds, int rank, int ranks, bool flip) {
+  SizeResult result;
+  const size_t count = bytes / sizeof(double);
+  result.bytes = count * sizeof(double);
+  std::vector<double> in(count), out(count);
+  for (size_t i = 0; i < count; ++i) in[i] = contribution(i, rank);
+  // The first one sets up connections; rank 0 turns the second one's time into a number of iterations for all.
+  reduce_once(in, out, ranks, flip, result);
+  double probe = reduce_once(in, out, ranks, false, result);
+  int iterations = static_cast<int>(std::clamp(seconds / std::max(probe, 1e-6) - 2, 1.0, 10000.0));
+  MPI_Bcast(&iterations, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  double mine = 0, slowest = 0;
+  for (int i = 0; i < iterations; ++i) mine += reduce_once(in, out, ranks, false, result);
+  mine /= iterations;
+  MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  result.seconds = slowest;
+  result.iterations = iterations;
+  return result;
+}
+
+std::vector<size_t> sizes_up_to(size_t max_bytes) {
+  std::vector<size_t> out;
+  for (size_t bytes = 8; bytes < max_bytes; bytes *= 32) out.push_back(bytes);
+  out.push_back(max_bytes);
+  return out;
+}
+
+constexpr int kHostLength = 64;
+std::vector<std::string> gather_hosts(int ranks) {
+  char mine[kHostLength] = {};
+  ::gethostname(mine, kHostLength - 1);
+  std::vector<char> all(static_cast<size_t>(ranks) * kHostLength);
+  MPI_Gather(mine, kHostLength, MPI_CHAR, all.data(), kHostLength, MPI_CHAR, 0, MPI_COMM_WORLD);
+  std::vector<std::string> out;
+  for (int r = 0; r < ranks; ++r) out.emplace_back(&all[static_cast<size_t>(r) * kHostLength]);
+  return out;
+}
+
+std::vector<long long> gather_wrong(const std::vector<SizeResult>& results, int ranks) {
+  long long mine = 0;
+  for (const auto& r : results) mine += r.wrong;
+  std::vector<long long> out(static_cast<size_t>(ranks));
+  MPI_Gather(&mine, 1, MPI_LONG_LONG, out.data(), 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+  return out;
+}
+
+// Same envelope as muster-accept (kernels/kernels.h).
+Json report(const std::vector<SizeResult>& results, const std::vector<std::string>& hosts,
+            const std::vector<long long>& wrong) {
+  const int ranks = static_cast<int>(hosts.size());
+  Json sizes = Json::array(), blame = Json::array();
+  double best = 0, latency = 0;
+  for (const auto& r : results) {
+    const double bus = r.seconds > 0 ? 2.0 * (ranks - 1) / ranks * static_cast<double>(r.bytes) / r.seconds / 1e6 : 0;
+    best = std::max(best, bus);
+    if (r.bytes == results.front().bytes) latency = r.seconds * 1000;
+    sizes.push_back({{"bytes", r.bytes}, {"iterations", r.iterations}, {"ms", r.seconds * 1000}, {"busbw_mbps", bus}});
+  }
+  std::string error;
+  for (int r = 0; r < ranks; ++r) {
+    const long long count = wrong[static_cast<size_t>(r)];
+    if (count == 0) continue;
+    const std::string who = "rank " + std::to_string(r) + " on " + hosts[static_cast<size_t>(r)];
+    blame.push_back(who);
+    if (error.empty()) error = who + " received " + std::to_string(count) + " wrong elements";
+  }
+  return {{"check", "allreduce"}, {"version", 1}, {"outcome", blame.empty() ? "measured" : "corrupt"}, {"error", error},
+          {"blame", blame},
+          {"metrics", {{"busbw_mbps", {{"value", best}, {"unit", "MB/s"}}}, {"latency_ms", {{"value", latency}, {"unit", "ms"}}},
+                       {"ranks", {{"value", ranks}, {"unit", "ranks"}}}}},
+          {"detail", {{"hosts", hosts}, {"sizes", sizes}, {"verified", "every element of every result on every rank, bit by bit"}}}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  Options options;
+  if (!parse(argc, argv, options)) {
+    if (rank == 0) std::fprintf(stderr, "usage: muster-mpi-check [--seconds S] [--max-bytes N] [--inject-flip RANK]\n");
+    MPI_Finalize();
+    return 2;
+  }
+  const auto sizes = sizes_up_to(options.max_bytes);
+  std::vector<SizeResult> results;
+  for (const size_t bytes : sizes)
+    results.push_back(run_size(bytes, options.seconds / static_cast<double>(sizes.size()), rank, ranks, rank == options.flip_rank));
+  const auto hosts = gather_hosts(ranks);
+  const auto wrong = gather_wrong(results, ranks);
+  int status = 0;
+  if (rank == 0) {
+    const Json json = report(results, hosts, wrong);
+    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    status = json["outcome"] == "measured" ? 0 : 1;
+  }
+  MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return status;
+}

@@ -1,0 +1,175 @@
+// Acceptance kernels: small programs that load one part of a node, verify every byte or number they produce, and say
+// what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its Measurement as JSON.
+//
+// A kernel measures, it never judges: expectations live in the acceptance profile (controller/report/verdict.h). The one
+// thing a kernel decides is whether the data was right: wrong data is `corrupt`, whatever the speed.
+// Every kernel takes a time budget and keeps to it on a slow (emulated) processor by sizing its work from a short probe.
+// Thread: each function blocks its caller and joins every thread it started.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/os.h"
+#include "base/result.h"
+
+namespace muster::kernels {
+
+enum class Outcome {
+  measured,     // ran, every result was right
+  corrupt,      // ran, and data was wrong: `blame` names the part, `error` the first mismatch
+  failed,       // ran, and the part under test returned an error or hung
+  refused,      // a precondition does not hold (wrong mount); nothing was written
+  unavailable,  // could not run here (peer not there, program missing, not enough memory)
+};
+std::string_view to_string(Outcome outcome);
+
+struct Metric {
+  double value = 0;
+  std::string unit = {};
+};
+
+struct Measurement {
+  std::string check = {};                       // "dgemm", "stream", "link", "fio", "checksum"
+  Outcome outcome = Outcome::measured;
+  std::string error = {};                       // for people; empty when measured
+  std::vector<std::string> blame = {};          // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
+  std::map<std::string, Metric> metrics = {};   // what profiles refer to, by name
+  Json detail = Json::object();                 // parameters, time series, per-part figures: evidence for the report
+};
+// {"check","version","outcome","error","blame","metrics":{name:{"value","unit"}},"detail"}
+Json to_json(const Measurement& measurement);
+// Process exit status: 0 measured, 1 corrupt or failed, 3 refused or unavailable (2 is bad usage).
+int exit_status(Outcome outcome);
+
+// Flips one bit of data the kernel is about to verify. Only for proving that a kernel can fail (tests, `--inject-flip`).
+struct Flip {
+  size_t part = 0;   // which core's, stream's or direction's data
+  size_t index = 0;  // which element or byte, modulo what there is
+  unsigned bit = 0;
+};
+
+// --- dgemm.cc -------------------------------------------------------------------------------------------------------
+struct DgemmOptions {
+  double seconds = 1.0;
+  size_t n = 0;         // matrix edge, up to 1024; 0 = sized by a probe
+  size_t threads = 0;   // 0 = one per processor this process may use
+  std::string variant = {};  // one of dgemm_variants(); empty = the best
+  std::optional<Flip> flip = {};
+};
+std::vector<std::string> dgemm_variants();  // what this processor can run, best first
+// Metrics: gflops (sum over cores), slowest_core_ratio (slowest core / median core).
+Measurement run_dgemm(const DgemmOptions& options);
+
+// --- stream.cc ------------------------------------------------------------------------------------------------------
+struct StreamOptions {
+  double seconds = 1.0;
+  size_t max_bytes = 0;  // for the three arrays together; 0 = a quarter of the available memory
+  size_t threads = 0;
+  std::optional<Flip> flip = {};
+};
+// Metrics: copy_mbps, scale_mbps, add_mbps, triad_mbps (best round; 1 MB = 10^6 bytes).
+Measurement run_stream(const StreamOptions& options);
+
+// --- link.cc --------------------------------------------------------------------------------------------------------
+struct LinkServerOptions {
+  std::string bind = {};       // numeric address
+  uint16_t port = 0;           // 0: any free one (tests)
+  double seconds = 60;         // exits by itself at this deadline, whatever happens
+  int sessions = 0;            // exits after this many connections; 0 = only at the deadline
+  std::string from = {};       // when set: connections from any other address are closed unanswered
+  std::optional<Flip> flip = {};
+};
+// Binds at construction, so that a client started after it never races with it.
+class LinkServer {
+ public:
+  static Result<LinkServer> open(LinkServerOptions options);
+  LinkServer(LinkServer&& other) noexcept;
+  ~LinkServer();
+  uint16_t port() const { return port_; }
+  // Serves until the deadline or the last session.
+  Measurement run();
+
+ private:
+  LinkServer() = default;
+  LinkServerOptions options_ = {};
+  int fd_ = -1;
+  uint16_t port_ = 0;
+};
+
+struct LinkOptions {
+  std::string to = {};
+  uint16_t port = 0;
+  double seconds = 1.0;        // for both directions together
+  std::string bind = {};       // local address, to choose the path; empty: the system's choice
+  double connect_seconds = 5;  // the peer's server may still be starting
+  std::optional<Flip> flip = {};
+};
+// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms.
+Measurement run_link(const LinkOptions& options);
+
+// --- mount.cc -------------------------------------------------------------------------------------------------------
+struct MountRule {  // what a path must be before anything is written there
+  std::string path = {};
+  std::string fstype = {};  // as in mountinfo: "xfs", "fuse.mfs"
+  std::string source = {};  // "/dev/md/scratch" (links are followed), "mfsmaster:9421"
+};
+// Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is itself a
+// mount point whose topmost mount has that type and source.
+Status check_mount(const Files& files, const MountRule& rule);
+
+// --- fio.cc ---------------------------------------------------------------------------------------------------------
+struct FioOptions {
+  MountRule mount = {};
+  uint64_t size_bytes = 16 << 20;
+  double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
+  double timeout = 60;
+};
+// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
+// Removes its file in every case.
+Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
+
+// --- checksum.cc ----------------------------------------------------------------------------------------------------
+struct ChecksumOptions {
+  MountRule mount = {};
+  std::string name = {};       // file name inside the mount, no slash
+  uint64_t size_bytes = 4 << 20;
+  uint64_t seed = 1;
+  std::string expect = {};     // reader: "sha256:<hex>" the writer returned
+  bool remove_after = false;   // reader
+};
+// Writes seeded content and syncs it; detail.sha256 is its digest. Metric: write_mbps.
+Measurement run_checksum_write(const Files& files, const ChecksumOptions& options);
+// Drops the file's cached pages, reads it, compares its digest with `expect`. Metric: read_mbps.
+Measurement run_checksum_read(const Files& files, const ChecksumOptions& options);
+
+// --- tools.cc: shared by the kernels --------------------------------------------------------------------------------
+double seconds_now();                             // monotonic
+std::vector<int> usable_cpus();                   // this process's affinity mask
+void pin_to_cpu(int cpu);                         // best effort
+double median(std::vector<double> values);        // 0 for none
+double rounded(double value);                      // four significant digits: more would be noise
+double percentile(std::vector<double> values, double p);
+uint64_t available_memory();                      // bytes; /proc/meminfo MemAvailable
+// Cheap, good enough generator for content: the same sequence for the same seed on every machine.
+class SplitMix {
+ public:
+  explicit SplitMix(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  uint64_t state_;
+};
+void fill_random(SplitMix& random, char* out, size_t bytes);
+
+}  // namespace muster::kernels

@@ -1,0 +1,148 @@
+// muster-accept: runs one acceptance kernel and prints its measurement as JSON on stdout.
+// Exit status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kernels/kernels.h"
+
+namespace muster::kernels {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// "PART:INDEX:BIT"
+std::optional<Flip> parse_flip(const std::string& text) {
+  Flip flip;
+  if (text.empty() || std::sscanf(text.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3) return {};
+  return flip;
+}
+
+struct Arguments {
+  DgemmOptions dgemm;
+  StreamOptions stream;
+  uint64_t stream_mib = 0;
+  LinkServerOptions serve;
+  LinkOptions link;
+  FioOptions fio;
+  uint64_t fio_mib = 16;
+  ChecksumOptions checksum;
+  uint64_t checksum_mib = 4;
+  std::string flip;
+};
+
+void add_flip(CLI::App& app, Arguments& a) {
+  app.add_option("--inject-flip", a.flip, "PART:INDEX:BIT flips one bit before verification, to prove that this test can fail");
+}
+void add_mount(CLI::App& app, MountRule& mount) {
+  app.add_option("--path", mount.path, "mount point to test")->required();
+  app.add_option("--fstype", mount.fstype, "file system type it must have, as in /proc/self/mountinfo")->required();
+  app.add_option("--source", mount.source, "source it must have")->required();
+}
+
+void declare_compute(CLI::App& app, Arguments& a) {
+  auto* dgemm = app.add_subcommand("dgemm", "double precision matrix products on every core, verified bit by bit");
+  dgemm->add_option("--seconds", a.dgemm.seconds, "time budget");
+  dgemm->add_option("--n", a.dgemm.n, "matrix edge (at most 1024); 0: chosen by a probe");
+  dgemm->add_option("--variant", a.dgemm.variant, "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
+  dgemm->add_option("--threads", a.dgemm.threads, "0: one per processor");
+  add_flip(*dgemm, a);
+  auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
+  stream->add_option("--seconds", a.stream.seconds, "time budget");
+  stream->add_option("--max-mib", a.stream_mib, "memory to use at most; 0: a quarter of what is available");
+  stream->add_option("--threads", a.stream.threads, "0: one per processor");
+  add_flip(*stream, a);
+}
+
+void declare_link(CLI::App& app, Arguments& a) {
+  auto* serve = app.add_subcommand("link-serve", "other end of `link`; exits by itself");
+  serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
+  serve->add_option("--port", a.serve.port, "TCP port")->required();
+  serve->add_option("--seconds", a.serve.seconds, "exits after so long, whatever happens");
+  serve->add_option("--sessions", a.serve.sessions, "exits after so many connections; 0: only at the deadline");
+  serve->add_option("--from", a.serve.from, "the only address that is answered");
+  add_flip(*serve, a);
+  auto* link = app.add_subcommand("link", "TCP bandwidth both ways and round trip time to a link-serve, verified");
+  link->add_option("--to", a.link.to, "numeric address")->required();
+  link->add_option("--port", a.link.port, "TCP port")->required();
+  link->add_option("--seconds", a.link.seconds, "time budget for both directions together");
+  link->add_option("--bind", a.link.bind, "local address");
+  link->add_option("--connect-seconds", a.link.connect_seconds, "how long to wait for the server");
+  add_flip(*link, a);
+}
+
+void declare_storage(CLI::App& app, Arguments& a) {
+  auto* fio = app.add_subcommand("fio", "storage speed through fio, verified; refuses what is not mounted as declared");
+  add_mount(*fio, a.fio.mount);
+  fio->add_option("--size", a.fio_mib, "file size in MiB");
+  fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
+  fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
+  auto* write = app.add_subcommand("checksum-write", "writes a seeded file to storage and prints its digest");
+  add_mount(*write, a.checksum.mount);
+  write->add_option("--name", a.checksum.name, "file name")->required();
+  write->add_option("--size", a.checksum_mib, "file size in MiB");
+  write->add_option("--seed", a.checksum.seed, "content");
+  auto* read = app.add_subcommand("checksum-read", "reads such a file, on another node, and compares its digest");
+  add_mount(*read, a.checksum.mount);
+  read->add_option("--name", a.checksum.name, "file name")->required();
+  read->add_option("--expect", a.checksum.expect, "digest the writer printed")->required();
+  read->add_flag("--remove", a.checksum.remove_after, "removes the file when it was right");
+}
+
+Measurement run(const std::string& kernel, Arguments& a) {
+  const auto flip = parse_flip(a.flip);
+  a.dgemm.flip = a.stream.flip = a.serve.flip = a.link.flip = flip;
+  a.stream.max_bytes = a.stream_mib * kMiB;
+  a.fio.size_bytes = a.fio_mib * kMiB;
+  a.checksum.size_bytes = a.checksum_mib * kMiB;
+  const Files files;
+  if (kernel == "dgemm") return run_dgemm(a.dgemm);
+  if (kernel == "stream") return run_stream(a.stream);
+  if (kernel == "link") return run_link(a.link);
+  if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
+  if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
+  if (kernel == "fio") {
+    const auto process = make_process();
+    return run_fio(files, *process, a.fio);
+  }
+  auto server = LinkServer::open(a.serve);
+  if (server) return server->run();
+  Measurement out;
+  out.check = kernel;
+  out.outcome = Outcome::unavailable;
+  out.error = server.error().message;
+  return out;
+}
+
+int main_with(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("muster-accept: acceptance kernels for one node");
+  app.set_version_flag("--version", MUSTER_VERSION);
+  app.require_subcommand(1);
+  declare_compute(app, arguments);
+  declare_link(app, arguments);
+  declare_storage(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (!arguments.flip.empty() && !parse_flip(arguments.flip)) {
+    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", arguments.flip);
+    return 2;
+  }
+  const double start = seconds_now();
+  Measurement measurement = run(app.get_subcommands().front()->get_name(), arguments);
+  measurement.detail["wall_seconds"] = seconds_now() - start;
+  measurement.detail["cpu_seconds"] = static_cast<double>(clock()) / CLOCKS_PER_SEC;
+  if (!arguments.flip.empty()) measurement.detail["injected_flip"] = arguments.flip;
+  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return exit_status(measurement.outcome);
+}
+
+}  // namespace
+}  // namespace muster::kernels
+
+int main(int argc, char** argv) { return muster::kernels::main_with(argc, argv); }

@@ -1,0 +1,311 @@
+#include "kernels/kernels.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/digest.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::kernels;
+
+namespace {
+
+class TestRoot {  // a folder that plays the machine: mountinfo says what we want
+ public:
+  TestRoot() {
+    char pattern[] = "/tmp/muster-kernels-test.XXXXXX";
+    path_ = ::mkdtemp(pattern);
+    REQUIRE(files().make_directories("/scratch").ok());
+    mountinfo("36 27 9:127 / /scratch rw,noatime shared:1 - xfs /dev/md127 rw\n");
+  }
+  ~TestRoot() { (void)make_process()->run({.argv = {"rm", "-rf", "--", path_}}); }
+  Files files() const { return Files(path_); }
+  void mountinfo(const std::string& text) const { REQUIRE(files().write("/proc/self/mountinfo", text).ok()); }
+  MountRule scratch() const { return {"/scratch", "xfs", "/dev/md127"}; }
+
+ private:
+  std::string path_;
+};
+
+// fio with state: writes the file it was told to write, answers with a prepared report.
+class FakeFio : public Process {
+ public:
+  std::string report = {};
+  int exit_code = 0;
+  bool refuse_direct = false;
+  std::vector<std::vector<std::string>> runs = {};
+  std::string file = {};
+
+  Result<Output> run(const Command& command) override {
+    runs.push_back(command.argv);
+    for (const auto& argument : command.argv) {
+      if (argument.rfind("--filename=", 0) == 0) std::ofstream(file = argument.substr(11)) << "x";
+      if (refuse_direct && argument == "--direct=1")
+        return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
+    }
+    return Output{exit_code, report, ""};
+  }
+};
+
+std::string fio_report(int error, uint64_t verified) {
+  Json write = {{"bw_bytes", 50000000}, {"io_bytes", 1 << 20}, {"clat_ns", {{"mean", 2000000.0}}}};
+  Json read = {{"bw_bytes", 80000000}, {"io_bytes", verified}};
+  Json job = {{"jobname", "sequential"}, {"error", error}, {"write", write}, {"read", read}};
+  return Json{{"jobs", Json::array({job})}}.dump();
+}
+
+struct LinkRun {
+  Measurement client, server;
+};
+LinkRun run_pair(LinkOptions client, LinkServerOptions server = {}) {
+  server.bind = "127.0.0.1";
+  server.sessions = 1;
+  auto opened = LinkServer::open(server);
+  REQUIRE(opened.ok());
+  LinkRun out;
+  std::thread serving([&] { out.server = opened->run(); });
+  client.to = "127.0.0.1";
+  client.port = opened->port();
+  client.seconds = 0.02;
+  out.client = run_link(client);
+  serving.join();
+  return out;
+}
+
+using Blame = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("dgemm is exact for every instruction set, also where the edge fits no tile") {
+  for (const auto& variant : dgemm_variants())
+    for (const size_t n : {1, 5, 31, 97, 270}) {
+      CAPTURE(variant, n);
+      const auto m = run_dgemm({.seconds = 0.001, .n = n, .threads = 2, .variant = variant});
+      CHECK(m.error == "");
+      CHECK(m.outcome == Outcome::measured);
+      CHECK(m.metrics.at("gflops").value > 0);
+      CHECK(m.detail["variant"] == variant);
+    }
+  CHECK(run_dgemm({.seconds = 0.001, .n = 5, .variant = "abacus"}).outcome == Outcome::unavailable);
+}
+
+TEST_CASE("dgemm detects one flipped bit in C and names the core") {
+  const auto cpus = usable_cpus();
+  for (const unsigned bit : {0u, 51u, 52u, 62u, 63u}) {
+    CAPTURE(bit);
+    const auto m = run_dgemm({.seconds = 0.001, .n = 33, .flip = Flip{cpus.size() - 1, 1000, bit}});
+    CHECK(m.outcome == Outcome::corrupt);
+    CHECK(m.blame == Blame{"cpu " + std::to_string(cpus.back())});
+    CHECK(m.error.find("element (30,10)") != std::string::npos);
+    CHECK(exit_status(m.outcome) == 1);
+  }
+}
+
+TEST_CASE("dgemm chooses its size from the time budget") {
+  const auto m = run_dgemm({.seconds = 0.02, .threads = 1});
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.detail["n"] >= 48);
+  CHECK(m.detail["n"] <= 504);
+  CHECK(m.detail["series_gflops"].size() == 16);
+}
+
+TEST_CASE("stream verifies its arrays and reports four rates") {
+  const auto m = run_stream({.seconds = 0.02, .max_bytes = 3 << 20, .threads = 2});
+  CHECK(m.error == "");
+  CHECK(m.outcome == Outcome::measured);
+  for (const char* name : {"copy_mbps", "scale_mbps", "add_mbps", "triad_mbps"}) CHECK(m.metrics.at(name).value > 0);
+  CHECK(m.detail["array_bytes"].get<size_t>() <= (3u << 20));
+  CHECK(m.detail["rounds"] >= 2);
+}
+
+TEST_CASE("stream detects one corrupted element and says where; too little memory is not a pass") {
+  for (const unsigned bit : {0u, 63u}) {
+    const auto m = run_stream({.seconds = 0.5, .max_bytes = 1 << 20, .threads = 1, .flip = Flip{0, 4242, bit}});
+    CHECK(m.outcome == Outcome::corrupt);
+    CHECK(m.error.find("array a element 4242") != std::string::npos);
+    CHECK(m.blame.size() == 1);
+  }
+  CHECK(run_stream({.seconds = 0.01, .max_bytes = 100}).outcome == Outcome::unavailable);
+}
+
+TEST_CASE("link moves verified data both ways") {
+  const auto run = run_pair({});
+  CHECK(run.client.error == "");
+  CHECK(run.client.outcome == Outcome::measured);
+  CHECK(run.server.outcome == Outcome::measured);
+  CHECK(run.client.metrics.at("send_mbps").value > 0);
+  CHECK(run.client.metrics.at("receive_mbps").value > 0);
+  CHECK(run.client.metrics.at("rtt_ms").value > 0);
+  CHECK(run.client.detail["sent"]["bytes"] >= 256 << 10);
+  CHECK(run.server.detail["sessions"].size() == 1);
+}
+
+TEST_CASE("link detects a flipped bit in either direction, at its offset") {
+  SECTION("sent") {
+    const auto run = run_pair({.flip = Flip{0, 70001, 5}});
+    CHECK(run.client.outcome == Outcome::corrupt);
+    CHECK(run.client.detail["sent"]["first_wrong"] == 70001);
+    CHECK(run.client.blame == Blame{"direction here -> 127.0.0.1"});
+    CHECK(run.server.outcome == Outcome::corrupt);
+  }
+  SECTION("damaged by the peer") {
+    const auto run = run_pair({}, {.flip = Flip{0, 123, 0}});
+    CHECK(run.client.outcome == Outcome::corrupt);
+    CHECK(run.client.detail["received"]["first_wrong"] == 123);
+    CHECK(run.client.blame == Blame{"direction 127.0.0.1 -> here"});
+  }
+  SECTION("damaged on arrival") {
+    CHECK(run_pair({.flip = Flip{1, 9, 7}}).client.outcome == Outcome::corrupt);
+  }
+}
+
+TEST_CASE("a link server answers only the declared peer and ends at its deadline") {
+  auto server = LinkServer::open({.bind = "127.0.0.1", .seconds = 0.2, .from = "127.0.0.9"});
+  REQUIRE(server.ok());
+  Measurement served;
+  std::thread serving([&] { served = server->run(); });
+  const auto m = run_link({.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
+  serving.join();
+  CHECK(m.outcome == Outcome::unavailable);
+  CHECK(m.blame == Blame{"link here - 127.0.0.1"});
+  CHECK(served.detail["sessions"].empty());
+  CHECK_FALSE(LinkServer::open({.bind = "not-an-address"}).ok());
+}
+
+TEST_CASE("a mount rule holds only for the topmost mount of exactly that path") {
+  TestRoot root;
+  CHECK(check_mount(root.files(), root.scratch()).ok());
+  CHECK(check_mount(root.files(), {"/scratch/", "xfs", "/dev/md127"}).ok());
+
+  CHECK(check_mount(root.files(), {"/scratch/sub", "xfs", "/dev/md127"}).error().code == Code::denied);
+  const auto type = check_mount(root.files(), {"/scratch", "ext4", "/dev/md127"});
+  REQUIRE_FALSE(type.ok());
+  CHECK(type.error().message.find("xfs from /dev/md127, declared is ext4") != std::string::npos);
+  CHECK_FALSE(check_mount(root.files(), {"/scratch", "xfs", "/dev/md0"}).ok());
+  CHECK(check_mount(root.files(), {"/scratch", "xfs", ""}).error().code == Code::invalid);
+
+  root.mountinfo("36 27 9:127 / /scratch rw - xfs /dev/md127 rw\n40 36 0:50 / /scratch rw - tmpfs none rw\n");
+  CHECK_FALSE(check_mount(root.files(), root.scratch()).ok());
+  root.mountinfo("36 27 9:127 / /my\\040data rw - fuse.mfs mfsmaster:9421 rw\n");
+  CHECK(check_mount(root.files(), {"/my data", "fuse.mfs", "mfsmaster:9421"}).ok());
+}
+
+TEST_CASE("a mount's source may be declared by a stable link") {
+  TestRoot root;
+  REQUIRE(root.files().write("/dev/md127", "").ok());
+  REQUIRE(root.files().make_directories("/dev/md").ok());
+  REQUIRE(root.files().symlink("../md127", "/dev/md/scratch").ok());
+  CHECK(check_mount(root.files(), {"/scratch", "xfs", "/dev/md/scratch"}).ok());
+  CHECK_FALSE(check_mount(root.files(), {"/scratch", "xfs", "/dev/md/other"}).ok());
+}
+
+TEST_CASE("fio is not started where the mount is not as declared") {
+  TestRoot root;
+  FakeFio fio;
+  root.mountinfo("27 1 254:0 / / rw - ext4 /dev/vda rw\n");
+  const auto m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
+  CHECK(m.outcome == Outcome::refused);
+  CHECK(m.error == "/scratch is not a mount point; nothing was written");
+  CHECK(fio.runs.empty());
+  CHECK(root.files().list("/scratch").empty());
+}
+
+TEST_CASE("fio results are read, its file is removed, direct I/O is given up only when refused") {
+  TestRoot root;
+  FakeFio fio;
+  fio.report = "fio: a note\n" + fio_report(0, 1 << 20);
+  auto m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
+  CHECK(m.error == "");
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.metrics.at("write_mbps").value == 50);
+  CHECK(m.metrics.at("read_mbps").value == 80);
+  CHECK(m.detail["direct"] == true);
+  CHECK(fio.runs.size() == 1);
+  CHECK(fio.file.find("/scratch/.muster-fio.") != std::string::npos);
+  CHECK(root.files().list("/scratch").empty());
+
+  fio.refuse_direct = true;
+  m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.detail["direct"] == false);
+}
+
+TEST_CASE("fio's bad news is never a pass") {
+  TestRoot root;
+  FakeFio fio;
+  const FioOptions options = {.mount = root.scratch(), .size_bytes = 1 << 20};
+  fio.report = fio_report(84, 1 << 20);
+  const auto m = run_fio(root.files(), fio, options);
+  CHECK(m.outcome == Outcome::corrupt);
+  CHECK(m.blame == Blame{"/scratch (/dev/md127)"});
+  fio.report = fio_report(5, 1 << 20);
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
+  fio.report = fio_report(0, 1 << 19);  // half of it read back
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
+  fio.report = "Segmentation fault";
+  fio.exit_code = 139;
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
+  fio.report = fio_report(0, 1 << 20);
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
+  CHECK(run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = uint64_t{1} << 60}).outcome == Outcome::refused);
+  CHECK(root.files().list("/scratch").empty());
+}
+
+TEST_CASE("a file written through one mount is proven by its digest through another") {
+  TestRoot root;
+  ChecksumOptions options = {.mount = root.scratch(), .name = "probe", .size_bytes = (2 << 20) + 13, .seed = 7};
+  const auto written = run_checksum_write(root.files(), options);
+  REQUIRE(written.outcome == Outcome::measured);
+  options.expect = written.detail["sha256"];
+  CHECK(sha256(root.files().read("/scratch/probe").value()) == options.expect);
+  CHECK(run_checksum_read(root.files(), options).outcome == Outcome::measured);
+
+  SECTION("one changed byte is corrupt, and the file stays for inspection") {
+    std::string content = root.files().read("/scratch/probe").value();
+    content[1 << 20] = static_cast<char>(content[1 << 20] ^ 1);
+    REQUIRE(root.files().write("/scratch/probe", content).ok());
+    options.remove_after = true;
+    const auto m = run_checksum_read(root.files(), options);
+    CHECK(m.outcome == Outcome::corrupt);
+    CHECK(m.blame == Blame{"/scratch"});
+    CHECK(root.files().exists("/scratch/probe"));
+  }
+  SECTION("a missing file fails") {
+    REQUIRE(root.files().remove("/scratch/probe").ok());
+    CHECK(run_checksum_read(root.files(), options).outcome == Outcome::failed);
+  }
+  SECTION("right and removed") {
+    options.remove_after = true;
+    CHECK(run_checksum_read(root.files(), options).outcome == Outcome::measured);
+    CHECK_FALSE(root.files().exists("/scratch/probe"));
+  }
+  SECTION("another seed gives other content") {
+    options.seed = 8;
+    CHECK(run_checksum_write(root.files(), options).detail["sha256"] != options.expect);
+  }
+}
+
+TEST_CASE("checksum files are not written outside the declared mount") {
+  TestRoot root;
+  for (const char* name : {"", "../escape", ".hidden", "a/b"}) {
+    const auto m = run_checksum_write(root.files(), {.mount = root.scratch(), .name = name});
+    CHECK(m.outcome == Outcome::refused);
+  }
+  root.mountinfo("");
+  CHECK(run_checksum_write(root.files(), {.mount = root.scratch(), .name = "x"}).outcome == Outcome::refused);
+  CHECK(root.files().list("/scratch").empty());
+}
+
+TEST_CASE("a measurement's JSON is the envelope the controller reads") {
+  Measurement m;
+  m.check = "dgemm";
+  m.metrics["gflops"] = {1234.5678, "GFLOP/s"};
+  m.outcome = Outcome::corrupt;
+  m.error = "bad";
+  m.blame = {"cpu 3"};
+  CHECK(to_json(m).dump() ==
+        R"({"blame":["cpu 3"],"check":"dgemm","detail":{},"error":"bad","metrics":{"gflops":{"unit":"GFLOP/s","value":1235.0}},"outcome":"corrupt","version":1})");
+}
