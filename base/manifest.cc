@@ -1,0 +1,137 @@
+#include "base/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/json.h"
+
+namespace muster {
+namespace {
+
+Json frame_json(const ImageFrame& f) {
+  Json j = {{"index", f.index}, {"offset", f.offset}, {"raw_bytes", f.raw_bytes}, {"stored_bytes", f.stored_bytes},
+            {"zero", f.zero}, {"raw_sha256", f.raw_sha256}, {"stored_sha256", f.stored_sha256}};
+  return j;
+}
+
+Json body_json(const ImageManifest& m) {
+  Json frames = Json::array(), files = Json::array();
+  for (const auto& f : m.frames) frames.push_back(frame_json(f));
+  for (const auto& f : m.files)
+    files.push_back({{"role", f.role}, {"name", f.name}, {"sha256", f.sha256}, {"size", f.size}});
+  return {{"format", m.format}, {"name", m.name}, {"os", m.os}, {"kernel", m.kernel}, {"raw_size", m.raw_size},
+          {"frame_size", m.frame_size}, {"frames", std::move(frames)}, {"files", std::move(files)}};
+}
+
+bool is_digest(const std::string& s) {
+  return s.size() == 71 && s.compare(0, 7, "sha256:") == 0 &&
+         s.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
+}
+
+Status check_frame(const ImageManifest& m, size_t i, uint64_t& next_offset) {
+  const ImageFrame& f = m.frames[i];
+  const auto wrong = [&](const char* what) { return fail(Code::invalid, fmt::format("manifest: frame {}: {}", i, what)); };
+  const uint64_t start = uint64_t{i} * m.frame_size;
+  if (f.index != i) return wrong("out of order");
+  if (start >= m.raw_size || f.raw_bytes != std::min<uint64_t>(m.frame_size, m.raw_size - start))
+    return wrong("raw size does not fit the image");
+  if (f.zero) return f.stored_bytes == 0 ? Status(Ok{}) : wrong("zero frame with stored bytes");
+  if (f.offset != next_offset || f.stored_bytes == 0) return wrong("stored bytes overlap or leave a gap");
+  if (f.stored_bytes > m.frame_size + m.frame_size / 8 + 1024) return wrong("stored bytes larger than the frame");
+  if (!is_digest(f.stored_sha256) || !is_digest(f.raw_sha256)) return wrong("not a SHA-256");
+  next_offset += f.stored_bytes;
+  return Ok{};
+}
+
+Status check(const ImageManifest& m) {
+  if (m.format != kManifestFormat) return fail(Code::invalid, fmt::format("manifest: unknown format {}", m.format));
+  // One frame is held in memory per worker, compressed and raw: a hostile frame size must not exhaust it.
+  if (m.frame_size < 4096 || m.frame_size > (64u << 20) || m.frame_size % 4096)
+    return fail(Code::invalid, "manifest: frame size out of range");
+  if (m.raw_size == 0 || m.frames.size() != (m.raw_size + m.frame_size - 1) / m.frame_size)
+    return fail(Code::invalid, "manifest: number of frames does not fit the image size");
+  uint64_t next_offset = 0;
+  for (size_t i = 0; i < m.frames.size(); ++i) TRY_(check_frame(m, i, next_offset));
+  for (const auto& f : m.files)
+    if (f.name.empty() || f.name[0] == '.' || f.name.find('/') != std::string::npos || !is_digest(f.sha256))
+      return fail(Code::invalid, "manifest: bad file entry \"" + f.name + "\"");
+  return Ok{};
+}
+
+}  // namespace
+
+const ImageFile* ImageManifest::file(std::string_view role) const {
+  for (const auto& f : files)
+    if (f.role == role) return &f;
+  return nullptr;
+}
+
+uint64_t ImageManifest::stored_size() const {
+  uint64_t sum = 0;
+  for (const auto& f : frames) sum += f.stored_bytes;
+  return sum;
+}
+
+std::string manifest_digest(const ImageManifest& manifest) { return sha256(body_json(manifest).dump()); }
+
+std::string to_text(const ImageManifest& manifest) {
+  Json j = body_json(manifest);
+  j["digest"] = manifest.digest;
+  return j.dump();
+}
+
+Result<ImageManifest> manifest_from_text(std::string_view text) {
+  TRY(const Json json, parse_json(text));
+  ImageManifest m;
+  JsonReader r(json, "manifest");
+  Json frames, files;
+  r.get("format", m.format);
+  r.get("name", m.name);
+  r.get("digest", m.digest);
+  r.get("os", m.os);
+  r.get("kernel", m.kernel);
+  r.get("raw_size", m.raw_size);
+  r.get("frame_size", m.frame_size);
+  r.get("frames", frames);
+  r.get("files", files);
+  TRY_(r.finish());
+  if (!frames.is_array() || !files.is_array()) return fail(Code::invalid, "manifest: frames and files must be lists");
+  for (const auto& item : frames) {
+    ImageFrame f;
+    JsonReader fr(item, fmt::format("manifest.frames[{}]", m.frames.size()));
+    fr.get("index", f.index);
+    fr.get("offset", f.offset);
+    fr.get("raw_bytes", f.raw_bytes);
+    fr.get("stored_bytes", f.stored_bytes);
+    fr.get("stored_sha256", f.stored_sha256);
+    fr.get("raw_sha256", f.raw_sha256);
+    fr.get("zero", f.zero);
+    TRY_(fr.finish());
+    m.frames.push_back(std::move(f));
+  }
+  for (const auto& item : files) {
+    ImageFile f;
+    JsonReader fr(item, fmt::format("manifest.files[{}]", m.files.size()));
+    fr.get("role", f.role);
+    fr.get("name", f.name);
+    fr.get("sha256", f.sha256);
+    fr.get("size", f.size);
+    TRY_(fr.finish());
+    m.files.push_back(std::move(f));
+  }
+  TRY_(check(m));
+  if (manifest_digest(m) != m.digest) return fail(Code::corrupt, "manifest: its digest is not that of its content");
+  return m;
+}
+
+Status check_stored_frame(const ImageFrame& frame, std::string_view stored) {
+  if (stored.size() != frame.stored_bytes)
+    return fail(Code::corrupt, fmt::format("frame {}: {} bytes instead of {}", frame.index, stored.size(), frame.stored_bytes));
+  if (sha256(stored) != frame.stored_sha256)
+    return fail(Code::corrupt, fmt::format("frame {}: SHA-256 of the stored bytes is wrong", frame.index));
+  return Ok{};
+}
+
+}  // namespace muster

@@ -1,0 +1,132 @@
+// The part of an image that is muster's own: first-boot units and the script that tunes a fresh Debian tree.
+#include "controller/image/customize.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+namespace {
+
+// Mounts /state without waiting for udev: under emulation, and on machines with many disks, the device unit of a
+// partition takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, apart from mount.
+constexpr const char* kMountState = R"sh(#!/bin/sh
+# Mounts the partition named muster-state of the disk that holds / (another disk may carry the same name).
+set -eu
+root=
+while read -r _ _ dev _ at _; do
+  if [ "$at" = / ]; then root=$dev; fi
+done < /proc/self/mountinfo
+part=$(readlink -f "/sys/dev/block/$root")
+for u in "${part%/*}"/*/uevent; do
+  [ -e "$u" ] || continue
+  name= label=
+  while IFS='=' read -r key value; do
+    case $key in DEVNAME) name=$value;; PARTNAME) label=$value;; esac
+  done < "$u"
+  if [ "$label" = muster-state ]; then exec mount -t ext4 -o noatime,nodev "/dev/$name" /state; fi
+done
+echo "muster: no partition muster-state beside the root partition" >&2
+exit 1
+)sh";
+
+constexpr const char* kMountStateUnit = R"([Unit]
+Description=Mount /state, which survives re-imaging
+DefaultDependencies=no
+After=systemd-remount-fs.service
+Before=local-fs.target umount.target
+Conflicts=umount.target
+ConditionKernelCommandLine=muster.slot
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/lib/muster/mount-state
+
+[Install]
+WantedBy=local-fs.target
+)";
+
+constexpr const char* kHostKeys = R"(#!/bin/sh
+# The host key lives in /state, so that a re-imaged node is still the same host to its users.
+set -eu
+dir=/etc/ssh
+if grep -q ' /state ' /proc/self/mountinfo; then dir=/state/ssh; mkdir -p -m 0700 "$dir"; fi
+key=$dir/ssh_host_ed25519_key
+[ -s "$key" ] || { rm -f "$key" "$key.pub"; ssh-keygen -q -t ed25519 -N '' -C '' -f "$key"; }
+[ "$dir" = /etc/ssh ] || { ln -sf "$key" /etc/ssh/; ln -sf "$key.pub" /etc/ssh/; }
+)";
+
+constexpr const char* kHostKeysUnit = R"([Unit]
+Description=Host key of sshd
+After=local-fs.target
+Before=ssh.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/lib/muster/ssh-host-key
+
+[Install]
+WantedBy=ssh.service
+)";
+
+constexpr const char* kSshd = R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
+HostKey /etc/ssh/ssh_host_ed25519_key
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+)";
+
+constexpr const char* kFstab = R"(# / comes from the kernel command line (A/B slots), /state from muster-state.service.
+PARTLABEL=muster-esp /boot/efi vfat noauto,umask=0077 0 0
+)";
+
+std::string quoted(const std::string& s) {
+  std::string out = "'";
+  for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string command_line(const std::vector<std::string>& argv) {
+  std::string out = "chroot \"$1\"";
+  for (const auto& a : argv) out += " " + quoted(a);
+  return out + "\n";
+}
+
+}  // namespace
+
+std::vector<RecipeFile> builtin_files() {
+  return {{"/usr/lib/muster/mount-state", kMountState, 0755},
+          {"/etc/systemd/system/muster-state.service", kMountStateUnit},
+          {"/usr/lib/muster/ssh-host-key", kHostKeys, 0755},
+          {"/etc/systemd/system/muster-ssh-host-key.service", kHostKeysUnit},
+          {"/etc/ssh/sshd_config.d/10-muster.conf", kSshd},
+          {"/etc/fstab", kFstab}};
+}
+
+std::string customize_script(const ImageRecipe& recipe, const std::string& overlay) {
+  std::string s = "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
+  s += "mkdir -p \"$1/state\" \"$1/boot/efi\" \"$1/etc/systemd/system\"\n";
+  for (size_t i = 0; i < recipe.files.size(); ++i)
+    s += fmt::format("install -D -m {:04o} {} \"$1\"{}\n", recipe.files[i].mode, quoted(fmt::format("{}/{}", overlay, i)),
+                     quoted(recipe.files[i].path));
+  for (const auto& unit : recipe.mask) s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
+  std::vector<std::string> enable = {"systemctl", "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service"};
+  enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
+  s += command_line(enable);
+  if (!recipe.disable.empty()) {
+    std::vector<std::string> disable = {"systemctl", "--quiet", "disable"};
+    disable.insert(disable.end(), recipe.disable.begin(), recipe.disable.end());
+    s += command_line(disable);
+  }
+  for (const auto& argv : recipe.run) s += command_line(argv);
+  s += "chroot \"$1\" passwd -q -l root\n"
+       // Identity is made on the node, never shared through an image.
+       "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
+       ": > \"$1\"/etc/machine-id\n"
+       "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
+       "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
+       // Else systemd takes the first boot for an update and runs a dozen catch-up services.
+       "touch \"$1\"/etc/.updated \"$1\"/var/.updated\n";
+  return s;
+}
+
+}  // namespace muster

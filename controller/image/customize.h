@@ -1,0 +1,17 @@
+// What muster itself adds to a fresh Debian tree: units of the first boot, and the script that tunes the tree.
+// Pure: text only. The script runs inside mmdebstrap, as (fake) root, with the tree as its only argument.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/image/recipe.h"
+
+namespace muster {
+
+// Files every image has: /state mounted without udev, the host key of sshd kept there, sshd without passwords.
+std::vector<RecipeFile> builtin_files();
+// File i of `recipe` lies at <overlay>/<i>.
+std::string customize_script(const ImageRecipe& recipe, const std::string& overlay);
+
+}  // namespace muster

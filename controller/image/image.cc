@@ -1,0 +1,301 @@
+#include "controller/image/image.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "controller/image/customize.h"
+#include "controller/image/ram.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever this code makes another image out of the same recipe.
+constexpr int kBuilder = 1;
+constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
+constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
+constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
+
+struct Build {
+  const ImageRequest& request;
+  Process& process;
+  const ImageProgress& progress;
+  ImageRecipe recipe = {};
+  std::string sources = {};
+  std::string folder = {};   // <state>/images/<name>
+  std::string stage = {};    // <folder>/.build-...
+  std::string tree() const { return stage + "/tree"; }
+};
+
+void report(const Build& b, const std::string& what, double fraction) {
+  if (b.progress) b.progress(what, fraction);
+}
+
+// Works on a tree whose owner is another user: as root directly, else in mmdebstrap's user namespace.
+std::vector<std::string> as_root(std::vector<std::string> argv) {
+  if (::geteuid() == 0) return argv;
+  argv.insert(argv.begin(), {"mmdebstrap", "--unshare-helper"});
+  return argv;
+}
+
+Result<std::string> host_codename() {
+  TRY(const std::string release, Files("/").read("/etc/os-release"));
+  const size_t at = release.find("VERSION_CODENAME=");
+  if (at == std::string::npos) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
+  const size_t from = at + 17;
+  return release.substr(from, release.find('\n', from) - from);
+}
+
+Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
+  const std::string keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+  const std::string signed_by = Files("/").exists(keyring) ? keyring : "";
+  if (!recipe.mirror.empty())
+    return fmt::format("deb {}{} {} main\n", signed_by.empty() ? "" : "[signed-by=" + signed_by + "] ", recipe.mirror, recipe.suite);
+  TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format", kIndexTargetsFormat, "Created-By: Packages"}}));
+  TRY(const std::string codename, host_codename());
+  return sources_for(parse_index_targets(text), codename, recipe.suite, signed_by);
+}
+
+Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
+  TRY(const std::string text, Files("/").read(fs::absolute(request.recipe_path).string()));
+  TRY(ImageRecipe recipe, parse_recipe(text, request.recipe_path));
+  const auto kernel = recipe.kernel.find(request.variant);
+  if (kernel == recipe.kernel.end())
+    return fail(Code::invalid, fmt::format("{} has no kernel variant \"{}\"", request.recipe_path, request.variant));
+  recipe.packages.push_back(kernel->second);
+  recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
+  std::sort(recipe.packages.begin(), recipe.packages.end());
+  recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
+  // Later files win: muster's own, then the recipe's, then the baked steps'.
+  std::vector<RecipeFile> files = builtin_files();
+  files.insert(files.end(), recipe.files.begin(), recipe.files.end());
+  files.insert(files.end(), request.files.begin(), request.files.end());
+  recipe.files = std::move(files);
+  recipe.run.insert(recipe.run.end(), request.run.begin(), request.run.end());
+  return recipe;
+}
+
+std::string cache_key(const Build& b) {
+  const Json j = {{"builder", kBuilder}, {"recipe", canonical(b.recipe)}, {"sources", b.sources},
+                  {"variant", b.request.variant}, {"ram", ram_tree_version()}};
+  return sha256(j.dump());
+}
+
+Status bootstrap(const Build& b) {
+  const Files files("/");
+  const std::string overlay = b.stage + "/overlay";
+  for (size_t i = 0; i < b.recipe.files.size(); ++i)
+    TRY_(files.write(fmt::format("{}/{}", overlay, i), b.recipe.files[i].content, b.recipe.files[i].mode));
+  const std::string script = b.stage + "/customize.sh";
+  TRY_(files.write(script, customize_script(b.recipe, overlay), 0755));
+  std::string include;
+  for (const auto& p : b.recipe.packages) include += (include.empty() ? "" : ",") + p;
+  Command c;
+  c.argv = {"mmdebstrap", ::geteuid() == 0 ? "--mode=root" : "--mode=unshare", "--variant=minbase", "--format=directory",
+            "--include=" + include, "--aptopt=APT::Install-Recommends \"false\"", "--customize-hook=" + script};
+  for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
+  c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
+  c.input = b.sources;
+  // The kernel's own hook would spend half a minute on an initrd nobody boots.
+  c.env = {{"INITRD", "No"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
+  c.deadline = 40 * kMinute;
+  int stages = 0;
+  c.on_output = [&](std::string_view text) {
+    if (text.find("I: ") != std::string_view::npos) report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
+  };
+  auto out = run_ok(b.process, c);
+  if (!out) return std::move(out).error().with("building the Debian tree");
+  return Ok{};
+}
+
+// Kibibytes the files of `tree` need, and their number.
+std::pair<uint64_t, uint64_t> measure(const std::string& tree) {
+  uint64_t kib = 0, count = 0;
+  std::error_code ec;
+  for (auto it = fs::recursive_directory_iterator(tree, fs::directory_options::skip_permission_denied, ec);
+       it != fs::recursive_directory_iterator(); it.increment(ec)) {
+    ++count;
+    if (it->is_regular_file(ec) && !it->is_symlink(ec)) kib += (it->file_size(ec) + 4095) / 4096 * 4;
+    else if (it->is_directory(ec)) kib += 4;
+  }
+  return {kib, count};
+}
+
+Status make_file_system(const Build& b, const std::string& raw) {
+  const auto [kib, count] = measure(b.tree());
+  // Little slack: the agent grows the file system to its slot. 64 MiB journal, inode tables, and 8 % for trees and room.
+  const uint64_t size = (kib * 108 / 100 + 112 * 1024 + 4095) / 4096 * 4096;
+  const uint64_t inodes = std::max<uint64_t>(count * 3 / 2, size / 16);
+  Command c;
+  c.argv = as_root({"mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "1", "-L", "muster-root", "-U", kFsUuid, "-N",
+                    std::to_string(inodes), "-J", "size=64", "-O", "metadata_csum_seed", "-E",
+                    fmt::format("hash_seed={},lazy_itable_init=1,lazy_journal_init=1", kHashSeed), "-d", b.tree(), raw,
+                    fmt::format("{}k", size)});
+  c.env = {{"E2FSPROGS_FAKE_TIME", kEpoch}, {"SOURCE_DATE_EPOCH", kEpoch}, {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
+  c.deadline = 20 * kMinute;
+  auto out = run_ok(b.process, c);
+  if (!out) return std::move(out).error().with("making the file system");
+  return Ok{};
+}
+
+Status add_file(ImageManifest& m, const std::string& folder, const std::string& role, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  TRY(std::string digest, sha256_file(path));
+  m.files.push_back({role, name, std::move(digest), fs::file_size(path)});
+  return Ok{};
+}
+
+Status copy(const std::string& from, const std::string& to) {
+  std::error_code ec;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
+  if (ec) return fail(Code::failed, from + ": " + ec.message());
+  fs::permissions(to, fs::perms(0644), ec);
+  return Ok{};
+}
+
+std::string pretty_name(const std::string& tree) {
+  const std::string text = Files(tree).read("/usr/lib/os-release").value_or("");
+  const size_t at = text.find("PRETTY_NAME=\"");
+  return at == std::string::npos ? "" : text.substr(at + 13, text.find('"', at + 13) - at - 13);
+}
+
+// Everything but the file system: kernel, loader, initrd, and the tree of the RAM system.
+Status collect_files(const Build& b, ImageManifest& m) {
+  TRY(m.kernel, kernel_release(b.tree()));
+  m.os = pretty_name(b.tree());
+  TRY_(copy(b.tree() + "/boot/vmlinuz-" + m.kernel, b.stage + "/vmlinuz"));
+  TRY_(copy(b.tree() + "/usr/lib/systemd/boot/efi/systemd-bootx64.efi", b.stage + "/BOOTX64.EFI"));
+  TRY_(add_file(m, b.stage, "kernel", "vmlinuz"));
+  TRY_(add_file(m, b.stage, "bootloader", "BOOTX64.EFI"));
+  if (b.request.variant != "cloud") {
+    TRY_(make_boot_initrd(b.tree(), m.kernel, b.stage + "/initrd"));
+    TRY_(add_file(m, b.stage, "initrd", "initrd"));
+  }
+  return collect_ram_tree(b.tree(), m.kernel, b.stage + "/ram");
+}
+
+Result<ImageInfo> publish(const Build& b, ImageManifest m, const std::string& key) {
+  m.name = b.request.name;
+  m.digest = manifest_digest(m);
+  const Files files("/");
+  TRY_(files.write(b.stage + "/manifest.json", to_text(m)));
+  TRY_(files.write(b.stage + "/build.json", Json{{"key", key}, {"recipe", Json::parse(canonical(b.recipe))}, {"variant", b.request.variant}}.dump()));
+  const std::string name = m.digest.substr(7);
+  const std::string folder = b.folder + "/" + name;
+  std::error_code ec;
+  if (fs::exists(folder)) fs::remove_all(b.stage, ec);  // the very same image was built before
+  else fs::rename(b.stage, folder, ec);
+  if (ec) return fail(Code::failed, folder + ": " + ec.message());
+  TRY_(files.remove(b.folder + "/.current"));
+  TRY_(files.symlink(name, b.folder + "/.current"));
+  fs::rename(b.folder + "/.current", b.folder + "/current", ec);
+  if (ec) return fail(Code::failed, b.folder + "/current: " + ec.message());
+  return ImageInfo{m.name, m.digest, folder, std::move(m), false};
+}
+
+void remove_tree(const Build& b, const std::string& path) {
+  (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
+}
+
+Result<ImageInfo> build(Build& b, const std::string& key) {
+  report(b, "packages", 0.05);
+  TRY_(bootstrap(b));
+  ImageManifest files;
+  report(b, "kernel and RAM system", 0.65);
+  TRY_(collect_files(b, files));
+  report(b, "file system", 0.72);
+  const std::string raw = b.stage + "/root.ext4";
+  TRY_(make_file_system(b, raw));
+  remove_tree(b, b.tree());
+  report(b, "frames", 0.8);
+  TRY(ImageManifest m, write_frames(raw, b.stage + "/frames.zst", b.request.level));
+  m.kernel = files.kernel;
+  m.os = files.os;
+  m.files = files.files;
+  std::error_code ec;
+  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay"}) fs::remove_all(b.stage + leftover, ec);
+  TRY(ImageInfo info, publish(b, std::move(m), key));
+  report(b, "done", 1);
+  return info;
+}
+
+bool is_current(const ImageInfo& info, const std::string& key) {
+  const auto text = Files("/").read(info.folder + "/build.json");
+  if (!text) return false;
+  const auto json = parse_json(*text);
+  if (!json || json.value().value("key", "") != key) return false;
+  std::error_code ec;
+  if (fs::file_size(info.folder + "/frames.zst", ec) != info.manifest.stored_size() || ec) return false;
+  for (const auto& f : info.manifest.files)
+    if (fs::file_size(info.folder + "/" + f.name, ec) != f.size || ec) return false;
+  return fs::is_directory(info.folder + "/ram", ec);
+}
+
+bool valid_name(const std::string& name) {
+  return !name.empty() && name[0] != '.' && name[0] != '-' &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
+}
+
+struct Lock {
+  int fd = -1;
+  ~Lock() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+}  // namespace
+
+Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name) {
+  if (!valid_name(name)) return fail(Code::invalid, "not an image name: \"" + name + "\"");
+  const std::string current = state_dir + "/images/" + name + "/current";
+  std::error_code ec;
+  const fs::path folder = fs::canonical(current, ec);
+  if (ec) return fail(Code::not_found, "no image \"" + name + "\" has been built");
+  TRY(const std::string text, Files("/").read(folder.string() + "/manifest.json"));
+  auto manifest = manifest_from_text(text);
+  if (!manifest) return std::move(manifest).error().with("image " + name);
+  if (manifest->digest.substr(7) != folder.filename()) return fail(Code::corrupt, "image " + name + ": folder and digest differ");
+  return ImageInfo{name, manifest->digest, folder.string(), std::move(manifest).value(), true};
+}
+
+std::vector<std::string> list_images(const std::string& state_dir) {
+  std::vector<std::string> out;
+  const Files files("/");
+  for (const auto& name : files.list(state_dir + "/images"))
+    if (valid_name(name) && files.exists(state_dir + "/images/" + name + "/current")) out.push_back(name);
+  return out;
+}
+
+Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
+  if (!valid_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
+  Build b{request, process, progress};
+  TRY(b.recipe, effective_recipe(request));
+  TRY(b.sources, find_sources(b.recipe, process));
+  b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
+  TRY_(Files("/").make_directories(b.folder));
+  const Lock lock{::open((b.folder + "/.lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)};
+  if (lock.fd < 0 || ::flock(lock.fd, LOCK_EX | LOCK_NB) != 0)
+    return fail(Code::conflict, "image " + request.name + " is being built already");
+  const std::string key = cache_key(b);
+  if (!request.rebuild)
+    if (auto present = load_image(request.state_dir, request.name); present && is_current(*present, key)) return present;
+  for (const auto& name : Files("/").list(b.folder))
+    if (name.rfind(".build-", 0) == 0) remove_tree(b, b.folder + "/" + name);
+  b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
+  // Another user of the namespace writes here when the builder is not root.
+  TRY_(Files("/").make_directories(b.stage, 0755));
+  if (::geteuid() != 0) fs::permissions(b.stage, fs::perms(0777));
+  auto info = build(b, key);
+  if (!info) remove_tree(b, b.stage);
+  return info;
+}
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+// Builds node images: recipe -> Debian tree (mmdebstrap) -> ext4 file system -> frame manifest, and the tree of the RAM
+// system with the same kernel and modules.
+//
+// Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI, build.json,
+// ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the link <name>/current.
+// A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a half-built one has a name
+// starting with ".build-" and is removed by the next build.
+// No loop devices, no mounts. As root it works directly, else through mmdebstrap's user namespace.
+// Thread: blocking (minutes); for worker threads. Two builds of one name at once are refused (Code::conflict).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/manifest.h"
+#include "base/os.h"
+#include "base/result.h"
+#include "controller/image/recipe.h"
+
+namespace muster {
+
+struct ImageRequest {
+  std::string name;             // of the image: "debian-12"
+  std::string recipe_path;      // images/debian-12.yaml
+  std::string variant = "full"; // key of the recipe's `kernel`: cloud | full
+  std::vector<std::string> packages = {};        // what roles need beyond the recipe
+  std::vector<RecipeFile> files = {};            // baked steps of phase image ...
+  std::vector<std::vector<std::string>> run = {};  // ... run in the chroot after the recipe's own
+  std::string state_dir = "/var/lib/muster";
+  bool rebuild = false;         // even when the cache has it (new package versions)
+  int level = 9;                // zstd
+};
+
+struct ImageInfo {
+  std::string name;
+  std::string digest;   // of the manifest
+  std::string folder;   // real path of the folder above
+  ImageManifest manifest;
+  bool reused = false;  // nothing was built
+};
+
+// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1.
+using ImageProgress = std::function<void(const std::string& what, double fraction)>;
+
+Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
+// The present image of that name; not_found when none was built. Checks the manifest, not the frames.
+Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name);
+// All names that have a present image, sorted.
+std::vector<std::string> list_images(const std::string& state_dir);
+
+// The frames of a raw file: writes `frames_path`, returns frames and raw_size. Threads: one per core.
+Result<ImageManifest> write_frames(const std::string& raw_path, const std::string& frames_path, int level);
+
+}  // namespace muster

@@ -1,0 +1,247 @@
+#include "controller/image/ram.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "base/os.h"
+#include "controller/image/cpio.h"
+#include "controller/image/elf.h"
+#include "controller/image/modules.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+// Loaded at start, in this order; the rest is loaded when a device asks for it.
+const Names kLoad = {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "efivarfs"};
+const Names kStorage = {"nvme", "ahci", "sd_mod", "virtio_pci", "virtio_blk", "virtio_scsi", "megaraid_sas", "mpt3sas",
+                        "smartpqi", "hpsa", "aacraid", "mpi3mr", "vmd", "crc32c_generic", "crc32c_intel"};
+const Names kNetwork = {"virtio_net", "mlx5_core", "mlx4_en", "ice", "i40e", "bnxt_en", "ixgbe", "igb", "igc", "e1000",
+                        "e1000e", "tg3", "ena", "r8169", "qede", "cxgb4", "be2net", "sfc", "ionic", "vmxnet3", "bonding",
+                        "8021q"};
+const Names kOther = {"virtio_rng", "xfs", "fuse", "raid0", "raid1", "raid10", "raid456", "dm_mod", "mlx5_ib",
+                      "ipmi_si", "ipmi_devintf", "ipmi_ssif", "xhci_pci", "usbhid", "hid_generic", "usb_storage", "uas"};
+const Names kTools = {"sfdisk", "mkfs.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs", "mkfs.xfs", "mdadm", "wipefs",
+                      "blkid", "lsblk", "blkdiscard"};
+const Names kApplets = {"sh", "ash", "mount", "umount", "ip", "modprobe", "insmod", "lsmod", "ls", "cat", "dmesg", "ps",
+                        "sleep", "reboot", "poweroff", "mkdir", "cp", "mv", "rm", "ln", "grep", "sed", "awk", "vi",
+                        "hexdump", "ping", "free", "df", "du", "top", "kill", "find", "head", "tail", "dd", "sync",
+                        "switch_root", "chroot", "udhcpc", "wget", "stat", "sha256sum", "env", "uname", "hostname", "echo",
+                        "true", "false", "test", "date", "less", "sort", "wc", "cut", "readlink", "setsid", "cttyhack", "lspci"};
+
+// Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell waits for
+// slow controllers; it never guesses a device name.
+constexpr const char* kBootInit = R"(#!/bin/sh
+export PATH=/usr/sbin:/usr/bin
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+init=/sbin/init
+for word in $(cat /proc/cmdline); do case $word in root=*) root=${word#root=};; init=*) init=${word#init=};; esac; done
+modprobe -a ext4 sd_mod 2>/dev/null
+n=0
+while [ $n -lt 600 ]; do
+  case $n in 0|5|20|100) for bus in pci virtio scsi; do modprobe -a $(cat /sys/bus/$bus/devices/*/modalias 2>/dev/null) 2>/dev/null; done;; esac
+  dev=$(blkid -l -o device -t "$root" 2>/dev/null)
+  [ -n "$dev" ] && mount -t ext4 -o rw "$dev" /root && break
+  n=$((n + 1)); sleep 0.1
+done
+if [ ! -x "/root$init" ] && [ ! -L "/root$init" ]; then
+  echo "muster: no root file system $root; rebooting in 60 s"; sleep 60; reboot -f
+fi
+mount --move /proc /root/proc; mount --move /sys /root/sys; mount --move /dev /root/dev
+exec switch_root /root "$init"
+)";
+
+Names join(std::initializer_list<Names> lists) {
+  Names out;
+  for (const auto& l : lists) out.insert(out.end(), l.begin(), l.end());
+  return out;
+}
+
+Status copy(const std::string& from, const std::string& to) {
+  std::error_code ec;
+  fs::create_directories(fs::path(to).parent_path(), ec);
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
+  if (ec) return fail(Code::failed, fmt::format("{} -> {}: {}", from, to, ec.message()));
+  return Ok{};
+}
+
+// The tree with its programs and their libraries, as the dynamic loader would find them.
+class Collector {
+ public:
+  Collector(std::string tree, std::string out) : tree_(std::move(tree)), out_(std::move(out)) {}
+
+  Status skeleton() {
+    for (const char* d : {"usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "proc", "sys", "dev", "run", "tmp", "etc", "mnt", "root"})
+      TRY_(Files(out_).make_directories(std::string("/") + d));
+    for (const char* d : {"bin", "sbin", "lib", "lib64"}) TRY_(Files(out_).symlink(std::string("usr/") + d, std::string("/") + d));
+    return Ok{};
+  }
+
+  // Not an error when the tree lacks it and it is not `required`.
+  Status program(const std::string& name, bool required) {
+    for (const char* folder : {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"}) {
+      std::error_code ec;
+      const fs::path real = fs::canonical(tree_ + folder + name, ec);
+      if (!ec) return add(real.string(), "/usr/sbin/" + name, 0755);
+    }
+    return required ? Status(fail(Code::not_found, "the image lacks " + name + ", which the RAM system needs")) : Status(Ok{});
+  }
+
+  Status busybox() {
+    TRY_(program("busybox", true));
+    for (const auto& applet : kApplets)
+      if (!Files(out_).exists("/usr/sbin/" + applet)) TRY_(Files(out_).symlink("/usr/sbin/busybox", "/usr/bin/" + applet));
+    // The kernel calls it by this very name.
+    return Files(out_).symlink("busybox", "/usr/sbin/modprobe");
+  }
+
+  Status modules(const std::string& release, const Names& names) {
+    const std::string folder = "/usr/lib/modules/" + release;
+    const Files tree(tree_);
+    TRY(const std::string dep, tree.read(folder + "/modules.dep"));
+    TRY(const std::string alias, tree.read(folder + "/modules.alias"));
+    const ModuleIndex index(dep);
+    const Names paths = index.closure(names);
+    for (const auto& path : paths) TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
+    const Files out(out_);
+    TRY_(out.write(folder + "/modules.dep", index.dep_lines(paths)));
+    TRY_(out.write(folder + "/modules.alias", alias_lines(alias, paths)));
+    return out.write(folder + "/modules.builtin", tree.read(folder + "/modules.builtin").value_or(""));
+  }
+
+ private:
+  Status add(const std::string& real, const std::string& to, unsigned mode) {
+    if (!done_.insert(to).second) return Ok{};
+    TRY(const std::string bytes, Files("/").read(real));
+    auto elf = read_elf(bytes);
+    if (!elf) return std::move(elf).error().with(real);
+    TRY_(Files(out_).write(to, bytes, mode));
+    Names wanted = elf->needed;
+    if (!elf->interpreter.empty()) wanted.push_back(elf->interpreter.substr(elf->interpreter.find_last_of('/') + 1));
+    for (const auto& name : wanted) TRY_(library(name, real));
+    return Ok{};
+  }
+
+  Status library(const std::string& name, const std::string& wanted_by) {
+    for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/"}) {
+      std::error_code ec;
+      const fs::path real = fs::canonical(tree_ + folder + name, ec);
+      if (ec) continue;
+      // The loader itself has a fixed place; libraries go where it looks first.
+      const bool loader = name.rfind("ld-linux", 0) == 0;
+      return add(real.string(), (loader ? "/usr/lib64/" : "/usr/lib/x86_64-linux-gnu/") + name, 0755);
+    }
+    return fail(Code::not_found, wanted_by + " needs " + name + ", which is not in the image");
+  }
+
+  std::string tree_, out_;
+  std::set<std::string> done_ = {};
+};
+
+std::string payload_key(const RamRequest& request, const std::string& agent_sha, Json& files) {
+  files = Json::array();
+  for (const auto& p : request.payload)
+    files.push_back({{"path", p.path}, {"mode", p.mode}, {"sha256", sha256_file(p.source).value_or("")}});
+  return sha256(Json{{"agent", agent_sha}, {"files", files}, {"level", request.level}, {"version", ram_tree_version()}}.dump());
+}
+
+Result<RamInfo> present(const RamRequest& request, const std::string& key) {
+  TRY(const std::string text, Files("/").read(request.image_folder + "/ram.json"));
+  TRY(const Json json, parse_json(text));
+  if (json.value("key", "") != key) return fail(Code::not_found, "built from other files");
+  RamInfo info{request.image_folder + "/ram-vmlinuz", json.value("kernel_sha256", ""), request.image_folder + "/ram-initrd",
+               json.value("initrd_sha256", ""), true};
+  TRY(const std::string actual, sha256_file(info.initrd));
+  if (actual != info.initrd_sha256) return fail(Code::corrupt, "initrd differs from its record");
+  return info;
+}
+
+Result<std::string> pack(const RamRequest& request, const std::string& agent) {
+  CpioWriter cpio;
+  TRY_(cpio.tree(request.image_folder + "/ram"));
+  // The kernel opens /dev/console before /init can mount anything.
+  cpio.device("dev/console", 0600, 5, 1);
+  cpio.device("dev/null", 0666, 1, 3);
+  cpio.file("init", agent, 0755);
+  cpio.symlink("usr/sbin/muster-agent", "/init");
+  std::set<std::string> folders = {"usr", "usr/bin", "usr/sbin", "usr/lib", "etc"};
+  for (const auto& p : request.payload) {
+    // Carried under /payload: seeding copies everything there into the installed system.
+    const std::string path = "payload" + p.path;
+    for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+      if (folders.insert(path.substr(0, slash)).second) cpio.directory(path.substr(0, slash));
+    TRY(const std::string content, Files("/").read(p.source));
+    cpio.file(path, content, p.mode);
+  }
+  return compress_initramfs(cpio.finish(), request.level);
+}
+
+}  // namespace
+
+int ram_tree_version() { return 1; }
+
+Result<std::string> kernel_release(const std::string& tree) {
+  const Names found = Files(tree).list("/usr/lib/modules");
+  if (found.size() != 1)
+    return fail(Code::failed, fmt::format("the image has {} kernels; it must have exactly one", found.size()));
+  return found[0];
+}
+
+Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out) {
+  Collector c(tree, out);
+  TRY_(c.skeleton());
+  for (const auto& tool : kTools) TRY_(c.program(tool, tool == "mkfs.vfat" || tool == "mkfs.ext4"));
+  TRY_(c.busybox());
+  TRY_(c.modules(release, join({kLoad, kStorage, kNetwork, kOther})));
+  const Files files(out);
+  std::string load;
+  for (const auto& name : kLoad) load += name + "\n";
+  TRY_(files.write("/usr/lib/muster/modules-load", load));
+  TRY_(files.write("/etc/mke2fs.conf", Files(tree).read("/etc/mke2fs.conf").value_or("")));
+  return files.write("/etc/os-release", "PRETTY_NAME=\"muster RAM system\"\nID=muster-ram\n");
+}
+
+Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out) {
+  const std::string folder = out + ".tree";
+  Collector c(tree, folder);
+  TRY_(c.skeleton());
+  TRY_(c.program("blkid", true));
+  TRY_(c.busybox());
+  TRY_(c.modules(release, join({{"ext4"}, kStorage})));
+  TRY_(Files(folder).write("/init", kBootInit, 0755));
+  CpioWriter cpio;
+  TRY_(cpio.tree(folder));
+  cpio.device("dev/console", 0600, 5, 1);
+  TRY(const std::string packed, compress_initramfs(cpio.finish(), 15));
+  std::error_code ec;
+  fs::remove_all(folder, ec);
+  return Files("/").write(out, packed);
+}
+
+Result<RamInfo> build_ram_system(const RamRequest& request) {
+  const Files files("/");
+  auto agent = files.read(request.agent);
+  if (!agent) return std::move(agent).error().with("the agent for the RAM system");
+  TRY(const ElfInfo elf, read_elf(*agent));
+  if (!elf.is_elf || !elf.interpreter.empty())
+    return fail(Code::invalid, request.agent + " is not a static program: it could not run as /init");
+  Json payload;
+  const std::string key = payload_key(request, sha256(*agent), payload);
+  if (auto info = present(request, key)) return info;
+  TRY(const std::string initrd, pack(request, *agent));
+  RamInfo info{request.image_folder + "/ram-vmlinuz", "", request.image_folder + "/ram-initrd", sha256(initrd), false};
+  TRY_(copy(request.image_folder + "/vmlinuz", info.kernel));
+  TRY(info.kernel_sha256, sha256_file(info.kernel));
+  TRY_(files.write(info.initrd, initrd));
+  const Json record = {{"key", key}, {"kernel_sha256", info.kernel_sha256}, {"initrd_sha256", info.initrd_sha256}, {"payload", payload}};
+  TRY_(files.write(request.image_folder + "/ram.json", record.dump()));
+  return info;
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// The RAM system: what a node runs while its disks are looked at and written. Kernel and modules of the image, a few
+// tools with their libraries, busybox, and the static muster-agent as /init.
+//
+// Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent binary, so a
+// new agent needs no new image.
+// Thread: blocking; for worker threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+struct RamPayload {  // a file the agent carries to the node, and from there into the installed system
+  std::string source;  // on this machine
+  std::string path;    // on the node, absolute: "/usr/lib/muster/muster-accept"
+  unsigned mode = 0755;
+};
+
+struct RamRequest {
+  std::string image_folder;  // ImageInfo::folder
+  std::string agent;         // static muster-agent binary
+  std::vector<RamPayload> payload = {};
+  int level = 12;            // zstd
+};
+
+struct RamInfo {
+  std::string kernel;         // path
+  std::string kernel_sha256;
+  std::string initrd;         // path
+  std::string initrd_sha256;
+  bool reused = false;
+};
+
+// Writes ram-vmlinuz, ram-initrd and ram.json into the image's folder unless they are up to date.
+// Code::invalid when the agent is missing or needs shared libraries.
+Result<RamInfo> build_ram_system(const RamRequest& request);
+
+// Used while an image is built; `tree` is the unpacked Debian system.
+Result<std::string> kernel_release(const std::string& tree);
+Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out);
+// Initrd of the installed system, for kernels that have NVMe or ext4 as modules.
+Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
+// Changes whenever collect_ram_tree() would collect something else.
+int ram_tree_version();
+
+}  // namespace muster

@@ -1,0 +1,167 @@
+#include "controller/image/recipe.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <set>
+#include <sstream>
+
+#include "base/json.h"
+
+namespace muster {
+namespace {
+
+// Collects every problem with its line, so that one run shows all of them.
+class Reader {
+ public:
+  explicit Reader(std::string source) : source_(std::move(source)) {}
+
+  void problem(const YAML::Node& node, const std::string& what) {
+    problems_ += fmt::format("{}{}:{}: {}", problems_.empty() ? "" : "\n", source_, node.Mark().line + 1, what);
+  }
+  std::string text(const YAML::Node& node, const std::string& name) {
+    if (node.IsScalar()) return node.Scalar();
+    problem(node, name + ": expected text");
+    return "";
+  }
+  std::vector<std::string> texts(const YAML::Node& node, const std::string& name) {
+    std::vector<std::string> out;
+    if (!node.IsSequence()) {
+      problem(node, name + ": expected a list");
+      return out;
+    }
+    for (const auto& item : node) out.push_back(text(item, name));
+    return out;
+  }
+  void known_keys(const YAML::Node& map, const std::set<std::string>& keys) {
+    for (const auto& pair : map)
+      if (!keys.count(pair.first.Scalar())) problem(pair.first, "unknown key \"" + pair.first.Scalar() + "\"");
+  }
+  Status finish() const { return problems_.empty() ? Status(Ok{}) : fail(Code::invalid, problems_); }
+
+ private:
+  std::string source_;
+  std::string problems_ = {};
+};
+
+RecipeFile read_file(Reader& r, const YAML::Node& node) {
+  RecipeFile f;
+  if (!node.IsMap()) {
+    r.problem(node, "files: expected {path, content, mode}");
+    return f;
+  }
+  r.known_keys(node, {"path", "content", "mode"});
+  if (node["path"]) f.path = r.text(node["path"], "path");
+  if (node["content"]) f.content = r.text(node["content"], "content");
+  if (node["mode"]) {
+    const std::string mode = r.text(node["mode"], "mode");
+    if (mode.empty() || mode.size() > 4 || mode.find_first_not_of("01234567") != std::string::npos)
+      r.problem(node["mode"], "mode: expected octal digits, like 0644");
+    else
+      f.mode = static_cast<unsigned>(std::stoul(mode, nullptr, 8));
+  }
+  if (f.path.empty() || f.path[0] != '/' || f.path.find("..") != std::string::npos)
+    r.problem(node, "files: path must be absolute");
+  return f;
+}
+
+ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
+  ImageRecipe out;
+  r.known_keys(root, {"suite", "mirror", "kernel", "packages", "exclude", "mask", "disable", "enable", "files", "run"});
+  if (root["suite"]) out.suite = r.text(root["suite"], "suite");
+  else r.problem(root, "suite: missing");
+  if (root["mirror"]) out.mirror = r.text(root["mirror"], "mirror");
+  if (root["kernel"] && root["kernel"].IsMap()) {
+    r.known_keys(root["kernel"], {"cloud", "full"});
+    for (const auto& pair : root["kernel"]) out.kernel[pair.first.Scalar()] = r.text(pair.second, "kernel");
+  }
+  if (out.kernel.empty()) r.problem(root, "kernel: needs at least one of cloud, full");
+  const std::pair<const char*, std::vector<std::string>*> lists[] = {{"packages", &out.packages},
+                                                                     {"exclude", &out.exclude},
+                                                                     {"mask", &out.mask},
+                                                                     {"disable", &out.disable},
+                                                                     {"enable", &out.enable}};
+  for (const auto& [key, list] : lists)
+    if (root[key]) *list = r.texts(root[key], key);
+  if (const auto files = root["files"]; files && files.IsSequence())
+    for (const auto& item : files) out.files.push_back(read_file(r, item));
+  else if (files)
+    r.problem(files, "files: expected a list");
+  if (const auto run = root["run"]; run && run.IsSequence()) {
+    for (const auto& item : run) {
+      out.run.push_back(r.texts(item, "run"));
+      if (out.run.back().empty()) r.problem(item, "run: an empty command");
+    }
+  } else if (run) {
+    r.problem(run, "run: expected a list");
+  }
+  return out;
+}
+
+std::string trimmed_slash(std::string uri) {
+  while (!uri.empty() && uri.back() == '/') uri.pop_back();
+  return uri;
+}
+
+}  // namespace
+
+Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source) {
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
+    Reader r(source);
+    ImageRecipe recipe = read_recipe(r, root);
+    TRY_(r.finish());
+    return recipe;
+  } catch (const YAML::Exception& e) {
+    return fail(Code::invalid, fmt::format("{}:{}: {}", source, e.mark.line + 1, e.msg));
+  }
+}
+
+std::string canonical(const ImageRecipe& recipe) {
+  Json files = Json::array();
+  for (const auto& f : recipe.files) files.push_back({{"path", f.path}, {"content", f.content}, {"mode", f.mode}});
+  const Json j = {{"suite", recipe.suite}, {"mirror", recipe.mirror}, {"kernel", recipe.kernel},
+                  {"packages", recipe.packages}, {"exclude", recipe.exclude}, {"mask", recipe.mask},
+                  {"disable", recipe.disable}, {"enable", recipe.enable}, {"files", files}, {"run", recipe.run}};
+  return j.dump();
+}
+
+std::vector<AptSource> parse_index_targets(const std::string& text) {
+  std::vector<AptSource> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    std::vector<std::string> fields;
+    std::istringstream split(line);
+    for (std::string field; std::getline(split, field, '|');) fields.push_back(field);
+    if (fields.size() < 3) continue;
+    AptSource s{trimmed_slash(fields[0]), fields[1], fields[2]};
+    // apt prints the placeholder itself when the repository names no key.
+    if (fields.size() > 3 && fields[3].rfind("$(", 0) != 0) s.signed_by = fields[3];
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite, const std::string& suite,
+                                const std::string& keyring) {
+  // (suffix, uri) -> components, so that the text does not depend on apt's order.
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
+  for (const auto& s : host) {
+    if (s.suite.rfind(host_suite, 0) != 0) continue;
+    const std::string suffix = s.suite.substr(host_suite.size());
+    if (suffix.empty() || suffix == "-updates" || suffix == "-security") found[{suffix, s.uri}].insert(s.component);
+  }
+  if (found.empty() || !found.begin()->first.first.empty())
+    return fail(Code::not_found, "the host's apt has no repository of Debian " + host_suite +
+                                     ": give the recipe a `mirror:` to build images from");
+  std::string out;
+  for (const auto& [key, components] : found) {
+    out += fmt::format("deb {}{} {}{}", keyring.empty() ? "" : "[signed-by=" + keyring + "] ", key.second, suite, key.first);
+    for (const auto& c : components) out += " " + c;
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+// ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out.
+//
+// Keys: suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable (systemd
+// units), files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell), mirror (optional:
+// "http://host/debian"; default: the host's own). An unknown key is an error.
+// Thread: plain values, pure functions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+struct RecipeFile {
+  std::string path;  // absolute
+  std::string content;
+  unsigned mode = 0644;
+};
+
+struct ImageRecipe {
+  std::string suite;
+  std::string mirror = {};
+  std::map<std::string, std::string> kernel = {};  // variant -> package
+  std::vector<std::string> packages = {};
+  std::vector<std::string> exclude = {};
+  std::vector<std::string> mask = {};
+  std::vector<std::string> disable = {};
+  std::vector<std::string> enable = {};
+  std::vector<RecipeFile> files = {};
+  std::vector<std::vector<std::string>> run = {};
+};
+
+// `source` is for messages: "images/debian-12.yaml:7: ...". All problems at once, one per line.
+Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source);
+// Canonical text: equal recipes give equal text. Part of the key under which a built image is cached.
+std::string canonical(const ImageRecipe& recipe);
+
+// A repository of the host's apt, as `apt-get indextargets` tells.
+struct AptSource {
+  std::string uri;
+  std::string suite;
+  std::string component;
+  std::string signed_by = {};
+};
+// Output of kIndexTargetsFormat, one repository per line.
+inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)";
+std::vector<AptSource> parse_index_targets(const std::string& text);
+// The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and -security
+// (other repositories of the host are left out). Code::not_found when the host has no Debian repository.
+Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite, const std::string& suite,
+                                const std::string& keyring);
+
+}  // namespace muster

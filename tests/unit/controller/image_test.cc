@@ -1,0 +1,149 @@
+#include "controller/image/image.h"
+
+#include <stdlib.h>
+#include <zstd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/digest.h"
+#include "controller/image/customize.h"
+#include "controller/image/recipe.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+struct TempFolder {
+  std::string path;
+  TempFolder() {
+    char name[] = "/tmp/muster-image-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~TempFolder() { std::filesystem::remove_all(path); }
+};
+
+std::string slurp(const std::string& path) { return Files("/").read(path).value_or("?"); }
+
+}  // namespace
+
+TEST_CASE("the recipes in the tree are valid and name both kernels") {
+  for (const char* name : {"debian-12", "debian-13"}) {
+    const std::string path = std::string(MUSTER_SOURCE_DIR) + "/images/" + name + ".yaml";
+    const auto r = parse_recipe(slurp(path), path);
+    REQUIRE(r);
+    CHECK(r->kernel.at("cloud") == "linux-image-cloud-amd64");
+    CHECK(r->kernel.at("full") == "linux-image-amd64");
+    CHECK_FALSE(r->packages.empty());
+  }
+}
+
+TEST_CASE("a recipe with several mistakes reports all of them with their lines") {
+  const auto r = parse_recipe(
+      "suite: bookworm\n"
+      "kernel: {cloud: k}\n"
+      "pakages: [a]\n"
+      "files:\n"
+      "  - {path: etc/x, mode: '9'}\n"
+      "run: [[]]\n",
+      "x.yaml");
+  REQUIRE_FALSE(r);
+  CHECK(r.error().code == Code::invalid);
+  const std::string& m = r.error().message;
+  CHECK(m.find("x.yaml:3: unknown key \"pakages\"") != std::string::npos);
+  CHECK(m.find("x.yaml:5: mode") != std::string::npos);
+  CHECK(m.find("x.yaml:5: files: path must be absolute") != std::string::npos);
+  CHECK(m.find("x.yaml:6: run") != std::string::npos);
+}
+
+TEST_CASE("broken YAML and a missing suite are invalid") {
+  CHECK(parse_recipe("a: [", "x").error().code == Code::invalid);
+  CHECK(parse_recipe("[]", "x").error().code == Code::invalid);
+  const auto r = parse_recipe("kernel: {full: k}", "x");
+  REQUIRE_FALSE(r);
+  CHECK(r.error().message.find("suite: missing") != std::string::npos);
+}
+
+TEST_CASE("the cache key of a recipe follows its content") {
+  const auto a = parse_recipe("suite: s\nkernel: {full: k}\npackages: [a, b]", "x");
+  const auto b = parse_recipe("packages: [a, b]   # other order of keys\nkernel: {full: k}\nsuite: s\n", "y");
+  const auto c = parse_recipe("suite: s\nkernel: {full: k}\npackages: [a, c]", "x");
+  REQUIRE((a && b && c));
+  CHECK(canonical(*a) == canonical(*b));
+  CHECK(canonical(*a) != canonical(*c));
+}
+
+TEST_CASE("mirrors come from the host's own Debian repositories only") {
+  const auto host = parse_index_targets(
+      "http://mirror.example/debian/|bookworm|main|$(SIGNED_BY)\n"
+      "http://mirror.example/debian/|bookworm-updates|main|/usr/share/keyrings/k.gpg\n"
+      "http://sec.example/debian-security/|bookworm-security|main|\n"
+      "https://vendor.example/apt|stable|main|/k.gpg\n"
+      "http://mirror.example/debian/|bookworm|contrib|\n");
+  REQUIRE(host.size() == 5);
+  CHECK(host[0].signed_by.empty());
+  const auto same = sources_for(host, "bookworm", "bookworm", "/k.gpg");
+  REQUIRE(same);
+  CHECK(*same ==
+        "deb [signed-by=/k.gpg] http://mirror.example/debian bookworm contrib main\n"
+        "deb [signed-by=/k.gpg] http://sec.example/debian-security bookworm-security main\n"
+        "deb [signed-by=/k.gpg] http://mirror.example/debian bookworm-updates main\n");
+  const auto newer = sources_for(host, "bookworm", "trixie", "");
+  REQUIRE(newer);
+  CHECK(newer->find("deb http://mirror.example/debian trixie contrib main\n") == 0);
+  CHECK(newer->find("bookworm") == std::string::npos);
+  CHECK(sources_for(host, "jammy", "bookworm", "").error().code == Code::not_found);
+}
+
+TEST_CASE("the customize script masks, installs and runs what the recipe says, quoted") {
+  ImageRecipe r;
+  r.mask = {"apt-daily.timer"};
+  r.files = {{"/etc/it's", "x", 0600}};
+  r.run = {{"echo", "a b; rm -rf /"}};
+  const std::string s = customize_script(r, "/o");
+  CHECK(s.find("ln -sf /dev/null \"$1\"'/etc/systemd/system/apt-daily.timer'") != std::string::npos);
+  CHECK(s.find("install -D -m 0600 '/o/0' \"$1\"'/etc/it'\\''s'") != std::string::npos);
+  CHECK(s.find("chroot \"$1\" 'echo' 'a b; rm -rf /'\n") != std::string::npos);
+  CHECK(s.find("passwd -q -l root") != std::string::npos);
+  CHECK(s.find("rm -f \"$1\"/etc/ssh/ssh_host_*") != std::string::npos);
+}
+
+TEST_CASE("frames hold exactly the raw image, zero frames are not stored") {
+  TempFolder tmp;
+  std::string raw(2 * kFrameSize + 12345, '\0');
+  for (size_t i = 0; i < 100000; ++i) raw[i] = static_cast<char>(i * 7);
+  for (size_t i = 2 * kFrameSize; i < raw.size(); ++i) raw[i] = static_cast<char>(i * 13 + i / 256);
+  std::ofstream(tmp.path + "/raw", std::ios::binary) << raw;
+  auto m = write_frames(tmp.path + "/raw", tmp.path + "/frames", 3);
+  REQUIRE(m);
+  REQUIRE(m->frames.size() == 3);
+  CHECK_FALSE(m->frames[0].zero);
+  CHECK(m->frames[1].zero);
+  CHECK(m->frames[2].raw_bytes == 12345);
+  const std::string stored = slurp(tmp.path + "/frames");
+  CHECK(stored.size() == m->stored_size());
+  std::string back;
+  for (const auto& f : m->frames) {
+    std::string piece(f.raw_bytes, '\0');
+    if (!f.zero) {
+      const std::string bytes = stored.substr(f.offset, f.stored_bytes);
+      REQUIRE(check_stored_frame(f, bytes));
+      REQUIRE(ZSTD_decompress(piece.data(), piece.size(), bytes.data(), bytes.size()) == f.raw_bytes);
+      CHECK(sha256(piece) == f.raw_sha256);
+    }
+    back += piece;
+  }
+  CHECK(back == raw);
+  // What was written is a manifest the agent accepts.
+  m->name = "x";
+  m->digest = manifest_digest(*m);
+  CHECK(manifest_from_text(to_text(*m)));
+}
+
+TEST_CASE("an image that was never built is not found, a bad name is refused") {
+  TempFolder tmp;
+  CHECK(load_image(tmp.path, "nothing").error().code == Code::not_found);
+  CHECK(load_image(tmp.path, "../etc").error().code == Code::invalid);
+  CHECK(list_images(tmp.path).empty());
+}
