@@ -1,0 +1,110 @@
+// Bmc: one emulated Redfish service: strict about what it accepts, stateful about what it did, peculiar as its profile says.
+//
+// handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on its own thread). It
+// refuses what real BMCs refuse: unknown properties and values, wrong or missing ETags (412, 428), power-on too soon after
+// power-off (409), more sessions than it has, idle tokens. "Once" is spent by the next boot, whoever caused it.
+// What is not there: virtual media, BIOS settings, events, accounts.
+// Thread: any; one mutex inside.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/http.h"
+#include "base/json.h"
+#include "base/time.h"
+#include "lab/bmc_profile.h"
+#include "lab/machine.h"
+
+namespace muster::lab {
+
+struct BmcIdentity {
+  std::string node, uuid, serial, mac;
+  int memory_mib = 0;
+  int cpus = 0;
+};
+
+class Bmc {
+ public:
+  using Clock = std::function<TimeMs()>;
+  Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine, Clock now);
+
+  HttpResponse handle(const HttpRequest& request);
+
+  // Fault: every request is answered 503 until `until`.
+  void fail_until(TimeMs until);
+  // "Once Pxe", "Disabled": for `lab status`.
+  std::string override_text();
+  int requests_served();
+
+ private:
+  struct Override {
+    std::string target = "None", enabled = "Disabled", mode = "UEFI", http_uri;
+    bool network_next() const { return enabled != "Disabled" && (target == "Pxe" || target == "UefiHttp"); }
+  };
+  struct Session {
+    std::string token;
+    TimeMs used = 0;
+  };
+
+  // bmc.cc: who may, and where to.
+  HttpResponse dispatch(const HttpRequest& request, const std::string& path);
+  bool authorised(const HttpRequest& request);
+  HttpResponse create_session(const HttpRequest& request);
+  HttpResponse delete_session(const std::string& id);
+  void drop_idle_sessions();
+  void booted();
+
+  // bmc_system.cc: what changes the machine.
+  HttpResponse patch_system(const HttpRequest& request, const std::string& path);
+  std::optional<HttpResponse> check_etag(const HttpRequest& request, const std::string& path);
+  std::optional<HttpResponse> change_override(const Json& boot, Override& next) const;
+  HttpResponse reset_action(const HttpRequest& request);
+  HttpResponse perform(const std::string& type);
+  void change_power(bool to_on);
+  HttpResponse accepted_action();
+
+  // bmc_resources.cc: what GET shows.
+  std::optional<Json> resource(const std::string& path);
+  Json service_root() const;
+  Json session_service() const;
+  Json system();
+  Json settings() const;
+  Json second_system() const;
+  Json boot_object(const Override& shown, bool with_lists) const;
+  Json chassis() const;
+  Json manager() const;
+  Json ethernet_interface() const;
+  Json reset_action_info() const;
+  std::optional<HttpResponse> task(const std::string& path);
+  std::string power_text();
+  std::string system_path() const { return "/redfish/v1/Systems/" + profile_.system_id; }
+  std::string settings_path() const {
+    return profile_.settings_id.empty() ? "" : system_path() + "/" + profile_.settings_id;
+  }
+
+  const BmcProfile profile_;
+  const BmcIdentity identity_;
+  const std::string user_, password_;
+  Machine& machine_;
+  const Clock now_;
+
+  std::mutex mutex_;
+  Override next_;      // holds for the next boot
+  Override current_;   // what the system resource shows where a settings object exists
+  std::map<std::string, Session> sessions_;
+  std::map<int, TimeMs> tasks_;
+  int last_session_ = 0, last_task_ = 0, served_ = 0;
+  TimeMs fail_until_ = 0, refuse_on_until_ = 0, shown_until_ = 0;
+  std::string shown_power_;
+};
+
+// {"error": {...}} with one ExtendedInfo message, as every Redfish refusal.
+HttpResponse redfish_error(int status, const std::string& message_id, const std::string& text,
+                           const std::vector<std::string>& args = {});
+std::string etag_of(const Json& resource);
+
+}  // namespace muster::lab

@@ -1,0 +1,149 @@
+#include "lab/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "base/json.h"
+#include "base/os.h"
+
+extern char** environ;
+
+namespace muster::lab {
+namespace {
+
+struct Stat {
+  char state = 'X';
+  uint64_t start_ticks = 0;
+};
+
+// /proc/PID/stat: the name in parentheses may hold anything, so fields count from the last ')'.
+Stat read_stat(pid_t pid) {
+  Stat out;
+  auto text = Files("/").read(fmt::format("/proc/{}/stat", pid));
+  if (!text) return out;
+  const auto close = text->rfind(')');
+  if (close == std::string::npos || close + 2 >= text->size()) return out;
+  out.state = (*text)[close + 2];
+  size_t at = close + 2;
+  for (int field = 3; field < 22 && at != std::string::npos; ++field) at = text->find(' ', at + 1);
+  if (at != std::string::npos) std::from_chars(text->data() + at + 1, text->data() + text->size(), out.start_ticks);
+  return out;
+}
+
+bool gone(const ChildId& id) { return !alive(id); }
+
+bool wait_gone(const ChildId& id, DurationMs limit) {
+  for (DurationMs waited = 0; waited < limit; waited += 20) {
+    waitpid(id.pid, nullptr, WNOHANG);  // reaps it when it is our own child; harmless otherwise
+    if (gone(id)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return gone(id);
+}
+
+// The signal goes through a descriptor of the process: between the check and the signal its pid cannot become another's.
+void send_signal(const ChildId& id, int signal) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
+  if (fd < 0) return;
+  if (alive(id)) syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0);
+  close(fd);
+}
+
+}  // namespace
+
+Result<ChildId> spawn(const Spawn& what) {
+  std::vector<char*> argv;
+  for (const auto& a : what.argv) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  std::vector<std::string> env_text;
+  for (char** e = environ; *e; ++e) {
+    const std::string entry = *e;
+    if (!what.env.count(entry.substr(0, entry.find('=')))) env_text.push_back(entry);
+  }
+  for (const auto& [key, value] : what.env) env_text.push_back(key + "=" + value);
+  std::vector<char*> env;
+  for (auto& e : env_text) env.push_back(e.data());
+  env.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, what.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0640);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == ENOENT) return fail(Code::not_found, what.argv[0] + " is not installed");
+  if (error) return fail(Code::failed, fmt::format("starting {}: {}", what.argv[0], std::strerror(error)));
+  return ChildId{pid, read_stat(pid).start_ticks, what.mark};
+}
+
+Status write_pid_file(const std::string& path, const ChildId& id) {
+  return Files("/").write(path, Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}.dump() + "\n");
+}
+
+Result<ChildId> read_pid_file(const std::string& path) {
+  TRY(auto text, Files("/").read(path));
+  TRY(auto json, parse_json(text));
+  ChildId id;
+  JsonReader reader(json, path);
+  reader.get("pid", id.pid);
+  reader.get("start_ticks", id.start_ticks);
+  reader.get("mark", id.mark);
+  TRY_(reader.finish());
+  if (id.pid <= 1 || id.mark.empty()) return fail(Code::corrupt, path + ": no process");
+  return id;
+}
+
+bool alive(const ChildId& id) {
+  if (id.pid <= 1) return false;
+  const auto stat = read_stat(id.pid);
+  if (stat.state == 'X' || stat.state == 'Z' || stat.start_ticks != id.start_ticks) return false;
+  auto cmdline = Files("/").read(fmt::format("/proc/{}/cmdline", id.pid));
+  return cmdline.ok() && cmdline->find(id.mark) != std::string::npos;
+}
+
+Status terminate(const ChildId& id, DurationMs grace) {
+  if (gone(id)) return Ok{};
+  send_signal(id, SIGTERM);
+  if (wait_gone(id, grace)) return Ok{};
+  send_signal(id, SIGKILL);
+  if (wait_gone(id, 5 * kSecond)) return Ok{};
+  return fail(Code::failed, fmt::format("process {} ({}) does not end", id.pid, id.mark));
+}
+
+std::vector<ChildId> processes_in_namespace(uint64_t netns_inode) {
+  std::vector<ChildId> out;
+  for (const auto& name : Files("/").list("/proc")) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    struct stat st {};
+    if (stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &st) != 0 || st.st_ino != netns_inode) continue;
+    out.push_back({pid, read_stat(pid).start_ticks, ""});
+  }
+  return out;
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,47 @@
+// The lab as its command line uses it: up, down, status. Everything else goes through lab/serve.h (control).
+//
+// up() builds, in this order, and takes everything down again when a step fails: folder, key and secret, namespace and bridge, package
+// proxy, `muster lab serve` (BMCs, machines, all off), musterd. down() needs only the folder: it finds what runs by pid files and by the
+// namespace's inode, so it works after any crash.
+// Thread: blocking calls of a command-line program.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/os.h"
+#include "lab/lab_dir.h"
+
+namespace muster::lab {
+
+struct UpOptions {
+  std::string spec_path;
+  std::string dir;                       // --dir
+  std::optional<bool> controller;        // --controller / --no-controller; unset: when musterd is there
+  std::vector<std::string> add;          // machines the spec does not know
+  std::string accel;                     // "", "kvm", "tcg": empty asks the probe
+  std::function<void(const std::string&)> say = [](const std::string&) {};   // progress, one line each
+};
+// What is up: cluster, dir, namespace, spec, socket, apt_proxy, accel, nodes, warnings.
+Result<Json> up(Process& process, const UpOptions& options);
+
+struct DownOptions {
+  std::string dir;
+  bool keep = false;                     // keeps the folder (drives, images, logs)
+};
+// What was ended and removed. Ok also when nothing was there.
+Result<Json> down(Process& process, const DownOptions& options);
+
+Result<Json> status(const LabDir& dir);
+
+// argv that runs `command` inside the lab's network. For ssh and for people.
+Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std::string>& command);
+Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::string& node,
+                                             const std::vector<std::string>& remote);
+// Attaches this terminal to a machine's serial console until Ctrl-] ; prints the last lines of its log first.
+Status console(const LabDir& dir, const std::string& node, int log_lines);
+
+}  // namespace muster::lab

@@ -1,0 +1,40 @@
+// LabDir: where everything of one lab lies, by name. One folder, removed as a whole by `muster lab down`.
+//
+//   lab.json         LabSpec as running, with machines added later      namespace.json  namespace name and inode
+//   cluster.yaml     the spec with the lab's ssh key filled in          bmc-secret      admin's password (0600)
+//   ssh/             key pair and known hosts                           lab.sock        control of `lab serve`
+//   serve.pid/.log   musterd.pid/.log/.sock, state/                     apt/            caching proxy
+//   nodes/<name>/    drives, firmware variables, sockets, console.log, BMC certificate, pid file
+// Thread: values.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace muster::lab {
+
+class LabDir {
+ public:
+  explicit LabDir(std::string root) : root_(std::move(root)) {}
+  const std::string& root() const { return root_; }
+  std::string path(const std::string& name) const { return root_ + "/" + name; }
+  std::string spec() const { return path("lab.json"); }
+  std::string space() const { return path("namespace.json"); }
+  std::string control() const { return path("lab.sock"); }
+  std::string secret() const { return path("bmc-secret"); }
+  std::string node(const std::string& name) const { return path("nodes/" + name); }
+  std::string node(const std::string& name, const std::string& file) const { return node(name) + "/" + file; }
+
+  // Absolute, without trailing slash, short enough for the sockets in it (sun_path holds 107 characters).
+  static Result<LabDir> at(const std::string& folder);
+  // --dir, else MUSTER_LAB_DIR, else $XDG_STATE_HOME/muster/lab/<cluster>, else ~/.local/state/...
+  static Result<LabDir> choose(const std::string& flag, const std::string& cluster);
+  // As choose(), for verbs that name no spec: the only lab there is; Code::invalid when there are several.
+  static Result<LabDir> find(const std::string& flag);
+
+ private:
+  std::string root_;
+};
+
+}  // namespace muster::lab

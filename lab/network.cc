@@ -1,0 +1,100 @@
+#include "lab/network.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "lab/qemu_args.h"
+
+namespace muster::lab {
+namespace {
+
+Argv ip(const std::string& space, std::vector<std::string> words) {
+  Argv out = {"ip"};
+  if (!space.empty()) out.insert(out.end(), {"-n", space});
+  out.insert(out.end(), words.begin(), words.end());
+  return out;
+}
+
+uint64_t inode_of(const std::string& name) {
+  struct stat st {};
+  return stat(("/run/netns/" + name).c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+}  // namespace
+
+std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
+
+std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space) {
+  return {
+      ip(space, {"link", "set", "lo", "up"}),
+      ip(space, {"link", "add", "br0", "address", "52:54:00:20:ff:01", "type", "bridge", "stp_state", "0",
+                 "forward_delay", "0", "mcast_snooping", "0"}),
+      ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)), "dev",
+                 "br0"}),
+      ip(space, {"link", "set", "br0", "up"}),
+  };
+}
+
+std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
+  return {
+      ip(space, {"tuntap", "add", tap_name(node), "mode", "tap"}),
+      ip(space, {"link", "set", tap_name(node), "master", "br0"}),
+      ip(space, {"link", "set", tap_name(node), "up"}),
+      ip(space, {"addr", "add", node.bmc_address + "/32", "dev", "br0"}),
+  };
+}
+
+std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space) {
+  return {
+      ip(space, {"addr", "del", node.bmc_address + "/32", "dev", "br0"}),
+      ip(space, {"link", "del", tap_name(node)}),
+  };
+}
+
+Argv link_command(const LabNode& node, bool up) { return ip("", {"link", "set", tap_name(node), up ? "up" : "down"}); }
+
+Argv shape_command(const LabNode& node, const std::string& rate) {
+  if (rate.empty()) return {"tc", "qdisc", "del", "dev", tap_name(node), "root"};
+  return {"tc",   "qdisc", "replace", "dev",   tap_name(node), "root",    "tbf",
+          "rate", rate,    "burst",   "64kb",  "latency",      "400ms"};
+}
+
+Status run_all(Process& process, const std::vector<Argv>& commands) {
+  for (const auto& argv : commands) {
+    auto done = run_ok(process, Command{.argv = argv, .deadline = 20 * kSecond});
+    if (!done) return std::move(done).error().with(fmt::format("{}", fmt::join(argv, " ")));
+  }
+  return Ok{};
+}
+
+Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name) {
+  if (inode_of(name) != 0)
+    return fail(Code::conflict, "a network namespace named " + name +
+                                    " is there already and is not this lab's: another lab of the same cluster name? "
+                                    "(`muster lab down` there, or `ip netns del " + name + "`)");
+  TRY_(run_all(process, {{"ip", "netns", "add", name}}));
+  const Namespace space{name, inode_of(name)};
+  TRY_(Files("/").write(dir.space(), Json{{"name", space.name}, {"inode", space.inode}}.dump() + "\n"));
+  return space;
+}
+
+Result<Namespace> recorded_namespace(const LabDir& dir) {
+  TRY(auto text, Files("/").read(dir.space()));
+  TRY(auto json, parse_json(text));
+  Namespace space;
+  JsonReader reader(json, dir.space());
+  reader.get("name", space.name);
+  reader.get("inode", space.inode);
+  TRY_(reader.finish());
+  return space;
+}
+
+bool namespace_exists(const Namespace& space) { return space.inode != 0 && inode_of(space.name) == space.inode; }
+
+Status delete_namespace(Process& process, const Namespace& space) {
+  if (!namespace_exists(space)) return Ok{};
+  return run_all(process, {{"ip", "netns", "del", space.name}});
+}
+
+}  // namespace muster::lab

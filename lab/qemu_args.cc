@@ -1,0 +1,77 @@
+#include "lab/qemu_args.h"
+
+#include <fmt/format.h>
+
+namespace muster::lab {
+namespace {
+
+const LabDrive* boot_drive(const LabNode& node) {
+  for (const auto& drive : node.drives)
+    if (drive.boot) return &drive;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view to_string(Accel accel) { return accel == Accel::kvm ? "kvm" : "tcg"; }
+
+std::string tap_name(const LabNode& node) { return fmt::format("tap{}", node.number); }
+
+std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive) {
+  return dir.node(node.name, drive.name + ".img");
+}
+
+std::string drive_device_id(const LabDrive& drive) { return "nvme-" + drive.name; }
+
+std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host, BootFirst first) {
+  const bool network = first == BootFirst::network;
+  std::vector<std::string> a = {"qemu-system-x86_64", "-name", "muster-lab-" + node.name};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    a.push_back(flag);
+    a.push_back(value);
+  };
+  add("-machine", "q35");
+  // Guests with newer kernels take spurious traps under TCG when cmpxchg16b is offered.
+  add("-accel", host.accel == Accel::kvm ? "kvm" : "tcg,thread=multi,tb-size=256");
+  add("-cpu", host.accel == Accel::kvm ? "host" : "qemu64,-cx16");
+  add("-smp", std::to_string(node.smp));
+  add("-m", std::to_string(node.memory_mib));
+  a.insert(a.end(), {"-display", "none", "-vga", "none", "-nodefaults"});
+  add("-uuid", node.uuid);
+  add("-smbios", fmt::format("type=1,manufacturer=QEMU,product=muster lab machine (SIMULATED),serial={}", node.serial));
+  add("-drive", "if=pflash,format=raw,readonly=on,file=" + host.firmware);
+  add("-drive", "if=pflash,format=raw,file=" + dir.node(node.name, "vars.fd"));
+  add("-chardev", fmt::format("socket,id=console,path={},server=on,wait=off,logfile={},logappend=on",
+                              dir.node(node.name, "console.sock"), dir.node(node.name, "console.log")));
+  add("-serial", "chardev:console");
+  add("-qmp", fmt::format("unix:{},server=on,wait=off", dir.node(node.name, "qmp.sock")));
+  add("-device", "intel-iommu");
+  add("-netdev", fmt::format("tap,id=n0,ifname={},script=no,downscript=no", tap_name(node)));
+  add("-device", fmt::format("virtio-net-pci,id={},netdev=n0,mac={},bootindex={}", kNicId, node.mac, network ? 1 : 2));
+  add("-device", "virtio-rng-pci");
+  int port = 0;
+  for (const auto& drive : node.drives) {
+    add("-drive", fmt::format("file={},if=none,id={},format=raw,cache=unsafe,discard=unmap",
+                              drive_file(dir, node, drive), drive.name));
+    auto device = fmt::format("nvme,id={},drive={},serial={}", drive_device_id(drive), drive.name, drive.serial);
+    if (drive.boot) {
+      device += fmt::format(",bootindex={}", network ? 2 : 1);
+    } else {
+      ++port;
+      add("-device", fmt::format("pcie-root-port,id=rp{0},chassis={0},slot={0}", port));
+      device += fmt::format(",bus=rp{}", port);
+    }
+    add("-device", device);
+  }
+  return a;
+}
+
+std::vector<BootIndex> boot_index_writes(const LabNode& node, BootFirst first) {
+  const auto* drive = boot_drive(node);
+  if (!drive) return {{kNicId, 1}};
+  const auto disk = drive_device_id(*drive);
+  const bool network = first == BootFirst::network;
+  return {{kNicId, 8}, {disk, 9}, {network ? kNicId : disk, 1}, {network ? disk : kNicId, 2}};
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,251 @@
+#include "lab/qemu_machine.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "base/log.h"
+#include "base/os.h"
+
+namespace muster::lab {
+namespace {
+
+std::string clock_text() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return to_iso8601(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+Status create_sparse(const std::string& path, int64_t size) {
+  if (std::filesystem::exists(path)) return Ok{};
+  TRY_(Files("/").write_raw(path, ""));
+  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be made that large");
+  return Ok{};
+}
+
+}  // namespace
+
+QemuMachine::QemuMachine(LabDir dir, LabNode node, QemuHost host)
+    : dir_(std::move(dir)), host_(std::move(host)), node_(std::move(node)) {
+  auto running = read_pid_file(dir_.node(node_.name, "qemu.pid"));
+  if (running && alive(*running)) child_ = *running;
+  worker_ = std::thread([this] { work(); });
+}
+
+QemuMachine::~QemuMachine() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  worker_.join();
+}
+
+Status QemuMachine::prepare() {
+  Files files("/");
+  TRY_(files.make_directories(dir_.node(node_.name), 0750));
+  for (const auto& drive : node_.drives) TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
+  const auto variables = dir_.node(node_.name, "vars.fd");
+  if (files.exists(variables)) return Ok{};
+  std::error_code error;
+  std::filesystem::copy_file(host_.variables, variables, error);
+  if (error) return fail(Code::not_found, host_.variables + ": " + error.message() + " (package ovmf)");
+  return Ok{};
+}
+
+bool QemuMachine::running() {
+  std::lock_guard lock(mutex_);
+  if (child_.pid == 0) return false;
+  waitpid(child_.pid, nullptr, WNOHANG);  // no zombies
+  if (alive(child_)) return true;
+  child_ = {};
+  return false;
+}
+
+void QemuMachine::start() { post([this] { do_start(); }); }
+void QemuMachine::cut_power() { post([this] { do_cut(); }); }
+
+void QemuMachine::reset() {
+  post([this] {
+    if (!qmp_ || !running()) return;
+    mark_console("reset");
+    if (auto done = qmp_->execute("system_reset"); !done) note("reset: " + done.error().message);
+  });
+}
+
+void QemuMachine::press_power() {
+  post([this] {
+    if (!qmp_ || !running()) return;
+    mark_console("power button");
+    if (auto done = qmp_->execute("system_powerdown"); !done) note("power button: " + done.error().message);
+  });
+}
+
+void QemuMachine::set_boot_first(BootFirst first) {
+  {
+    std::lock_guard lock(mutex_);
+    if (first_ == first) return;
+    first_ = first;
+  }
+  post([this] { write_boot_order(); });
+}
+
+void QemuMachine::set_dead_power_button(bool dead) {
+  std::lock_guard lock(mutex_);
+  dead_button_ = dead;
+}
+
+bool QemuMachine::dead_power_button() {
+  std::lock_guard lock(mutex_);
+  return dead_button_;
+}
+
+LabNode QemuMachine::node() {
+  std::lock_guard lock(mutex_);
+  return node_;
+}
+
+Status QemuMachine::throttle(const std::string& drive, int64_t bytes_per_second) {
+  {
+    std::lock_guard lock(mutex_);
+    const bool known = std::any_of(node_.drives.begin(), node_.drives.end(), [&](auto& d) { return d.name == drive; });
+    if (!known) return fail(Code::not_found, node_.name + " has no drive named " + drive);
+    throttles_[drive] = bytes_per_second;
+  }
+  post([this] { apply_throttles(); });
+  settle();
+  return Ok{};
+}
+
+Status QemuMachine::add_drive(const LabDrive& drive) {
+  std::lock_guard lock(mutex_);
+  for (const auto& other : node_.drives)
+    if (other.name == drive.name) return fail(Code::conflict, node_.name + " has a drive named " + drive.name);
+  TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
+  node_.drives.push_back(drive);
+  return Ok{};
+}
+
+void QemuMachine::settle() {
+  auto done = std::make_shared<std::promise<void>>();
+  auto finished = done->get_future();
+  post([done] { done->set_value(); });
+  finished.wait();
+}
+
+void QemuMachine::post(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_all();
+}
+
+void QemuMachine::work() {
+  if (running()) {  // adopted: its control socket is free again
+    auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 5 * kSecond, [this](auto& event, auto&) {
+      if (event == "RESET") post([this] { if (booted_) booted_(); });
+    });
+    if (qmp) qmp_ = std::move(*qmp);
+  }
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
+      if (tasks_.empty()) break;  // stop_: what was asked for before is carried out
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+  qmp_.reset();
+}
+
+void QemuMachine::do_start() {
+  if (running()) return;
+  Spawn spawn_qemu;
+  {
+    std::lock_guard lock(mutex_);
+    if (dead_button_) return;
+    spawn_qemu.argv = qemu_args(dir_, node_, host_, first_);
+  }
+  qmp_.reset();
+  spawn_qemu.log = dir_.node(node_.name, "qemu.log");
+  spawn_qemu.mark = dir_.node(node_.name) + "/";
+  if (auto removed = Files("/").remove(dir_.node(node_.name, "qmp.sock")); !removed) note(removed.error().message);
+  mark_console("power on");
+  auto child = spawn(spawn_qemu);
+  if (!child) return note("start: " + child.error().message);
+  {
+    std::lock_guard lock(mutex_);
+    child_ = *child;
+  }
+  if (auto written = write_pid_file(dir_.node(node_.name, "qemu.pid"), *child); !written)
+    note("pid file: " + written.error().message);
+  auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 20 * kSecond, [this](auto& event, auto&) {
+    if (event == "RESET") post([this] { if (booted_) booted_(); });
+  });
+  if (!qmp) return note("start: " + qmp.error().message);
+  qmp_ = std::move(*qmp);
+  apply_throttles();
+  // QMP answers only after QEMU's initial reset: this boot's order has been read.
+  if (booted_) booted_();
+}
+
+void QemuMachine::do_cut() {
+  ChildId child;
+  {
+    std::lock_guard lock(mutex_);
+    child = child_;
+  }
+  if (child.pid == 0) return;
+  mark_console("power off");
+  if (auto ended = terminate(child, 0); !ended) note("power off: " + ended.error().message);
+  qmp_.reset();
+  running();  // reaps
+}
+
+void QemuMachine::write_boot_order() {
+  if (!qmp_ || !running()) return;  // the next start takes it from first_
+  std::vector<BootIndex> writes;
+  {
+    std::lock_guard lock(mutex_);
+    writes = boot_index_writes(node_, first_);
+  }
+  for (const auto& write : writes) {
+    auto done = qmp_->execute("qom-set", {{"path", "/machine/peripheral/" + write.device},
+                                          {"property", "bootindex"},
+                                          {"value", write.index}});
+    if (!done) note("boot order: " + done.error().message);
+  }
+}
+
+void QemuMachine::apply_throttles() {
+  if (!qmp_ || !running()) return;
+  std::map<std::string, int64_t> limits;
+  {
+    std::lock_guard lock(mutex_);
+    limits = throttles_;
+  }
+  for (const auto& [drive, rate] : limits) {
+    auto done = qmp_->execute("block_set_io_throttle", {{"device", drive}, {"bps", rate}, {"bps_rd", 0}, {"bps_wr", 0},
+                                                        {"iops", 0}, {"iops_rd", 0}, {"iops_wr", 0}});
+    if (!done) note("throttle " + drive + ": " + done.error().message);
+  }
+}
+
+void QemuMachine::note(const std::string& text) {
+  log::warning(text, {{"node", node_.name}});
+}
+
+void QemuMachine::mark_console(const std::string& text) {
+  std::ofstream out(dir_.node(node_.name, "console.log"), std::ios::app);
+  out << "\r\n=== " << clock_text() << " muster lab: " << text << " ===\r\n";
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,76 @@
+// QemuMachine: a Machine that is a QEMU process: off means that no process runs.
+//
+// One thread per machine carries out commands in order; QEMU is our child but survives us, and is adopted again through its pid
+// file. A reset regenerates the firmware's boot order from the boot indexes, so they are written over QMP whenever the order
+// changes, and on_boot() comes with QEMU's RESET event, when the order of that boot has been read.
+// Faults (`muster lab break`) that sit in the metal live here: dead power button, power cut, slow drive, extra drive.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "lab/child.h"
+#include "lab/lab_dir.h"
+#include "lab/machine.h"
+#include "lab/qmp.h"
+
+namespace muster::lab {
+
+class QemuMachine : public Machine {
+ public:
+  QemuMachine(LabDir dir, LabNode node, QemuHost host);
+  ~QemuMachine() override;   // leaves QEMU running
+
+  // Creates missing drives and firmware variables. Before the first start().
+  Status prepare();
+
+  bool running() override;
+  void start() override;
+  void cut_power() override;
+  void reset() override;
+  void press_power() override;
+  void set_boot_first(BootFirst first) override;
+  void on_boot(std::function<void()> booted) override { booted_ = std::move(booted); }
+
+  void set_dead_power_button(bool dead);
+  bool dead_power_button();
+  // Bytes per second for reads and writes; 0: no limit. Also holds for later starts.
+  Status throttle(const std::string& drive, int64_t bytes_per_second);
+  // Seen by the guest from the next start on.
+  Status add_drive(const LabDrive& drive);
+  LabNode node();
+  // Waits until every command given so far has been carried out.
+  void settle();
+
+ private:
+  void post(std::function<void()> task);
+  void work();
+  void do_start();
+  void do_cut();
+  void write_boot_order();
+  void note(const std::string& text);   // one line in qemu.log
+  void mark_console(const std::string& text);
+  void apply_throttles();
+
+  const LabDir dir_;
+  const QemuHost host_;
+  std::function<void()> booted_;
+
+  std::mutex mutex_;                 // everything below, never held while calling QMP or booted_
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  bool busy_ = false, stop_ = false;
+  LabNode node_;
+  BootFirst first_ = BootFirst::disk;
+  ChildId child_;
+  bool dead_button_ = false;
+  std::map<std::string, int64_t> throttles_;
+
+  std::unique_ptr<Qmp> qmp_;         // worker thread only
+  std::thread worker_;
+};
+
+}  // namespace muster::lab

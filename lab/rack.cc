@@ -1,0 +1,296 @@
+#include "lab/rack.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/log.h"
+#include "base/pki.h"
+#include "lab/network.h"
+
+namespace muster::lab {
+namespace {
+
+TimeMs wall_clock() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// The BMC's own certificate, made once per machine: clients pin it.
+Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
+  Files files("/");
+  const auto key_path = dir.node(node.name, "bmc.key"), certificate_path = dir.node(node.name, "bmc.crt");
+  if (files.exists(key_path) && files.exists(certificate_path)) {
+    pki::KeyPair pair;
+    TRY(pair.key_pem, files.read(key_path));
+    TRY(pair.certificate_pem, files.read(certificate_path));
+    return pair;
+  }
+  TRY(auto maker, pki::make_ca("BMC maker of " + node.name, 3650));
+  TRY(auto pair, pki::issue(maker, {.common_name = "bmc-" + node.name,
+                                    .organization = "muster lab",
+                                    .addresses = {node.bmc_address},
+                                    .server = true,
+                                    .days = 3650}));
+  TRY_(files.write(key_path, pair.key_pem, 0600));
+  TRY_(files.write(certificate_path, pair.certificate_pem));
+  return pair;
+}
+
+}  // namespace
+
+struct Rack::Slot {
+  std::unique_ptr<QemuMachine> machine;
+  std::unique_ptr<Bmc> bmc;
+  std::unique_ptr<HttpServer> server;
+  std::map<std::string, std::string> faults;   // in force now, with words
+  ~Slot() {
+    server.reset();   // no request reaches a BMC that is going away
+    machine.reset();  // joins the thread that calls back into bmc
+  }
+};
+
+Rack::Rack(RackOptions options, LabSpec spec, Process& process, RealReactor& reactor)
+    : options_(std::move(options)), process_(process), reactor_(reactor), spec_(std::move(spec)) {}
+Rack::~Rack() = default;
+
+Status Rack::start() {
+  std::lock_guard lock(mutex_);
+  for (const auto& node : spec_.nodes) TRY_(mount(node));
+  return Ok{};
+}
+
+Result<std::string> Rack::bmc_password() const {
+  TRY(auto text, Files("/").read(options_.dir.secret()));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Status Rack::mount(const LabNode& node) {
+  const auto* profile = find_profile(node.profile);
+  if (!profile) return fail(Code::invalid, node.name + ": no BMC profile named " + node.profile);
+  auto slot = std::make_unique<Slot>();
+  slot->machine = std::make_unique<QemuMachine>(options_.dir, node, options_.host);
+  TRY_(slot->machine->prepare());
+  TRY(auto password, bmc_password());
+  TRY(auto certificate, bmc_certificate(options_.dir, node));
+  const BmcIdentity identity{node.name, node.uuid, node.serial, node.mac, node.memory_mib, node.smp};
+  slot->bmc = std::make_unique<Bmc>(*profile, identity, "admin", password, *slot->machine, wall_clock);
+  HttpServerOptions http;
+  http.address = node.bmc_address;
+  http.port = options_.bmc_port;
+  http.tls = true;
+  http.tls_options.certificate_pem = certificate.certificate_pem;
+  http.tls_options.key_pem = certificate.key_pem;
+  http.threads = 1;
+  http.max_body = 64 << 10;
+  http.idle_timeout = 30 * kSecond;
+  auto server = start_http_server(http, [bmc = slot->bmc.get()](HttpRequest request, ResponderPtr responder) {
+    responder->respond(bmc->handle(request));
+  });
+  if (!server) return std::move(server).error().with("BMC of " + node.name);
+  slot->server = std::move(*server);
+  slots_[node.name] = std::move(slot);
+  return Ok{};
+}
+
+Rack::Slot* Rack::find(const std::string& name) {
+  const auto found = slots_.find(name);
+  return found == slots_.end() ? nullptr : found->second.get();
+}
+
+Status Rack::save() { return Files("/").write(options_.dir.spec(), to_json(spec_).dump(1) + "\n"); }
+
+Result<Json> Rack::add(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  TRY(auto node, make_extra_node(spec_, name));
+  TRY_(run_all(process_, node_commands(node, "")));
+  if (auto mounted = mount(node); !mounted) {
+    if (auto undone = run_all(process_, node_removal_commands(node, "")); !undone)
+      log::warning(undone.error().message, {{"node", name}});
+    return std::move(mounted).error();
+  }
+  spec_.nodes.push_back(node);
+  TRY_(save());
+  return Json{{"node", name}, {"mac", node.mac}, {"bmc_address", node.bmc_address}, {"profile", node.profile}};
+}
+
+Json Rack::status() {
+  std::lock_guard lock(mutex_);
+  Json nodes = Json::array();
+  for (const auto& declared : spec_.nodes) {
+    auto* slot = find(declared.name);
+    if (!slot) continue;
+    const auto node = slot->machine->node();
+    Json drives = Json::array();
+    for (const auto& drive : node.drives)
+      drives.push_back({{"name", drive.name}, {"serial", drive.serial}, {"size_bytes", drive.size_bytes}});
+    nodes.push_back({{"name", node.name},
+                     {"power", slot->machine->running() ? "on" : "off"},
+                     {"boot_override", slot->bmc->override_text()},
+                     {"mac", node.mac},
+                     {"address", node.address},
+                     {"bmc_address", node.bmc_address},
+                     {"bmc_requests", slot->bmc->requests_served()},
+                     {"profile", node.profile},
+                     {"in_spec", node.in_spec},
+                     {"uuid", node.uuid},
+                     {"serial", node.serial},
+                     {"drives", drives},
+                     {"faults", slot->faults}});
+  }
+  return {{"cluster", spec_.cluster}, {"accel", std::string(to_string(options_.host.accel))}, {"nodes", nodes}};
+}
+
+void Rack::power_off_all() {
+  std::lock_guard lock(mutex_);
+  for (auto& [name, slot] : slots_) slot->machine->cut_power();
+  for (auto& [name, slot] : slots_) slot->machine->settle();
+}
+
+// Faults ------------------------------------------------------------------------------------------------------------
+
+const std::map<std::string, std::string>& fault_list() {
+  static const std::map<std::string, std::string> faults = {
+      {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
+      {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
+      {"kill", "power cut: the machine is gone at once"},
+      {"net-cut", "the machine's link passes nothing for --seconds N (default 60)"},
+      {"shape", "limits the link towards the machine to --rate R (tc spelling, 10mbit), until --heal"},
+      {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
+      {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
+      {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
+  };
+  return faults;
+}
+
+Json to_json(const Break& b) {
+  return {{"node", b.node},   {"fault", b.fault}, {"seconds", b.seconds},         {"drive", b.drive},
+          {"rate", b.rate},   {"heal", b.heal},   {"file_system", b.file_system}};
+}
+
+Result<Break> break_from_json(const Json& json) {
+  Break b;
+  JsonReader reader(json, "break");
+  reader.get("node", b.node);
+  reader.get("fault", b.fault);
+  reader.get_or("seconds", b.seconds, int64_t{0});
+  reader.get_or("drive", b.drive, std::string());
+  reader.get_or("rate", b.rate, std::string());
+  reader.get_or("file_system", b.file_system, std::string());
+  reader.get_or("heal", b.heal, false);
+  TRY_(reader.finish());
+  return b;
+}
+
+Result<Json> Rack::break_node(const Break& request) {
+  std::lock_guard lock(mutex_);
+  auto* slot = find(request.node);
+  if (!slot) return fail(Code::not_found, "the lab has no machine named " + request.node);
+  if (!fault_list().count(request.fault)) {
+    std::string known;
+    for (const auto& [name, help] : fault_list()) known += (known.empty() ? "" : ", ") + name;
+    return fail(Code::invalid, fmt::format("no fault named '{}' (known: {})", request.fault, known));
+  }
+  TRY(auto words, carry_out(*slot, request));
+  if (request.heal) slot->faults.erase(request.fault);
+  return Json{{"node", request.node}, {"fault", request.fault}, {"done", words}};
+}
+
+Result<std::string> Rack::carry_out(Slot& slot, const Break& request) {
+  const auto& fault = request.fault;
+  if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
+  if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
+  if (fault == "extra-disk") return extra_disk(slot, request);
+  return break_drive(slot, request);
+}
+
+Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
+  if (request.fault == "kill") {
+    if (!slot.machine->running()) return fail(Code::conflict, request.node + " is off");
+    slot.machine->cut_power();
+    slot.machine->settle();
+    return std::string("power cut");
+  }
+  if (request.fault == "never-powers-on") {
+    slot.machine->set_dead_power_button(!request.heal);
+    if (!request.heal) slot.faults[request.fault] = "power-on is accepted and does nothing";
+    return std::string(request.heal ? "powers on again" : "power-on is accepted and does nothing");
+  }
+  const auto seconds = request.heal ? 0 : request.seconds > 0 ? request.seconds : 30;
+  slot.bmc->fail_until(wall_clock() + seconds * kSecond);
+  return fmt::format("the BMC answers 503 for {} s", seconds);
+}
+
+Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  if (request.fault == "shape") {
+    if (!request.heal && request.rate.empty()) return fail(Code::invalid, "shape needs --rate, such as 10mbit");
+    TRY_(run_all(process_, {shape_command(node, request.heal ? "" : request.rate)}));
+    if (!request.heal) slot.faults[request.fault] = request.rate;
+    return std::string(request.heal ? "full speed" : "link limited to " + request.rate);
+  }
+  TRY_(run_all(process_, {link_command(node, request.heal)}));
+  if (request.heal) return std::string("link up");
+  const auto seconds = request.seconds > 0 ? request.seconds : 60;
+  slot.faults[request.fault] = fmt::format("{} s", seconds);
+  reactor_.post([this, node, seconds] {  // timers belong to the reactor's thread
+    reactor_.after(seconds * kSecond, [this, node] {
+      std::lock_guard lock(mutex_);
+      if (auto up = run_all(process_, {link_command(node, true)}); !up) log::warning(up.error().message);
+      if (auto* healed = find(node.name)) healed->faults.erase("net-cut");
+    });
+  });
+  return fmt::format("link passes nothing for {} s", seconds);
+}
+
+Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  const LabDrive* drive = nullptr;
+  for (const auto& d : node.drives)
+    if (d.name == request.drive) drive = &d;
+  if (!drive) return fail(Code::not_found, fmt::format("{} has no drive '{}' (--drive)", node.name, request.drive));
+  if (request.fault == "slow-drive") {
+    int64_t rate = 0;
+    if (!request.heal) {
+      rate = std::strtoll(request.rate.c_str(), nullptr, 10);
+      if (rate <= 0) return fail(Code::invalid, "slow-drive needs --rate in bytes per second");
+      slot.faults[request.fault] = fmt::format("{} at {} B/s", drive->name, rate);
+    }
+    TRY_(slot.machine->throttle(drive->name, rate));
+    return rate ? fmt::format("{} limited to {} B/s", drive->name, rate) : drive->name + " at full speed";
+  }
+  if (slot.machine->running())
+    return fail(Code::denied, node.name + " is on: a file system is only written while it is off");
+  const auto file = drive_file(options_.dir, node, *drive);
+  const auto kind = request.file_system.empty() ? "ext4" : request.file_system;
+  if (kind != "ext4" && kind != "xfs") return fail(Code::invalid, "--fs takes ext4 or xfs");
+  const Argv argv = kind == "xfs" ? Argv{"mkfs.xfs", "-q", "-f", "-L", "foreign", file}
+                                  : Argv{"mkfs.ext4", "-q", "-F", "-L", "foreign", file};
+  TRY_(run_all(process_, {argv}));
+  return fmt::format("{} of {} now holds {} labelled 'foreign'", drive->name, node.name, kind);
+}
+
+Result<std::string> Rack::extra_disk(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  const auto group = request.drive.empty() ? spec_.drives.back().name : request.drive;
+  for (const auto& pattern : spec_.drives) {
+    if (pattern.name != group) continue;
+    int index = pattern.count;
+    LabDrive drive;
+    do {
+      ++index;
+      drive.name = fmt::format("{}{}", pattern.name, index);
+      drive.serial = fmt::format("{}{:02}{:02}", pattern.serial_prefix, node.number, index);
+    } while (std::any_of(node.drives.begin(), node.drives.end(), [&](auto& d) { return d.name == drive.name; }));
+    drive.size_bytes = pattern.size_bytes;
+    TRY_(slot.machine->add_drive(drive));
+    for (auto& saved : spec_.nodes)
+      if (saved.name == node.name) saved.drives.push_back(drive);
+    TRY_(save());
+    return fmt::format("{} gets drive {} (serial {}) at its next power-on", node.name, drive.name, drive.serial);
+  }
+  return fail(Code::not_found, "the lab has no drive group named " + group);
+}
+
+}  // namespace muster::lab

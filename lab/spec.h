@@ -1,0 +1,77 @@
+// LabSpec: what the virtual cluster needs to know of a cluster.yaml: names, addresses and the `lab:` section.
+//
+// Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power address,
+// and the controller's parser is the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error.
+// The value is also what DIR/lab.json holds, including machines added later (`muster lab add`).
+// Thread: values; pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace muster::lab {
+
+struct LabDrive {
+  std::string name;          // "os", "fast1": the drive's file is <name>.img
+  int64_t size_bytes = 0;
+  std::string serial;        // at most 20 characters, what the guest sees
+  bool boot = false;         // on the root bus with a boot index; the others sit behind root ports with ACS
+};
+
+struct LabNode {
+  std::string name;
+  int number = 0;            // 1-based over the whole lab: tap name, derived addresses
+  std::string mac;           // lower case
+  std::string address;       // expected address on the provisioning network, for `lab ssh`
+  std::string bmc_address;   // without prefix
+  std::string profile = "generic";
+  int memory_mib = 1024;
+  int smp = 1;
+  bool in_spec = true;       // false: added later, unknown to the spec
+  std::string uuid, serial;  // SMBIOS; derived from cluster and name, so equal in every lab of that spec
+  std::vector<LabDrive> drives;
+};
+
+// A drive as declared, before it is multiplied per node.
+struct DriveTemplate {
+  std::string name;
+  int64_t size_bytes = 0;
+  std::string serial_prefix;
+  int count = 1;
+};
+
+struct LabSpec {
+  std::string cluster;
+  std::string provisioning_cidr;   // "10.20.0.0/24"
+  std::string controller;          // "10.20.0.1"
+  std::string user;                // first user of the spec: `lab ssh` logs in as this
+  std::vector<LabNode> nodes;
+  // Defaults for machines added later.
+  std::vector<DriveTemplate> drives;
+  std::string profile = "generic";
+  int memory_mib = 1024;
+  int smp = 1;
+};
+
+// Code::invalid with every problem found, one per line.
+Result<LabSpec> lab_spec_from_yaml(const std::string& text);
+
+// A further machine that the spec does not know; Code::conflict when the name is taken.
+Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name);
+
+Json to_json(const LabSpec& spec);
+Result<LabSpec> lab_spec_from_json(const Json& json);
+
+const LabNode* find_node(const LabSpec& spec, const std::string& name);
+
+// "10.20.0.0/24" + 11 -> "10.20.0.11".
+Result<std::string> address_in(const std::string& cidr, uint32_t offset);
+// "10.20.1.13" -> "10.20.1.14".
+Result<std::string> address_after(const std::string& address);
+int prefix_length(const std::string& cidr);   // 24; 0 when there is none
+
+}  // namespace muster::lab

@@ -1,0 +1,229 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "base/digest.h"
+#include "lab/apt_proxy.h"
+#include "lab/child.h"
+#include "lab/kvm_probe.h"
+#include "lab/lab.h"
+#include "lab/network.h"
+#include "lab/serve.h"
+
+namespace muster::lab {
+namespace {
+
+std::string own_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+// musterd: $MUSTER_MUSTERD, beside this program, or in PATH's usual folders.
+std::string find_musterd() {
+  std::error_code error;
+  if (const char* given = std::getenv("MUSTER_MUSTERD")) return std::filesystem::exists(given, error) ? given : "";
+  const auto beside = std::filesystem::path(own_program()).parent_path();
+  for (const auto& folder : {beside, beside / "../sbin", std::filesystem::path("/usr/sbin"),
+                             std::filesystem::path("/usr/local/sbin")}) {
+    const auto path = (folder / "musterd").lexically_normal();
+    if (std::filesystem::exists(path, error)) return path.string();
+  }
+  return "";
+}
+
+Status check_host(const QemuHost& host) {
+  if (geteuid() != 0)
+    return fail(Code::denied, "a lab needs root: it makes a network namespace and taps (try sudo)");
+  std::string missing;
+  const auto need = [&](const std::string& path, const std::string& package) {
+    if (!std::filesystem::exists(path)) missing += fmt::format("\n  {} (package {})", path, package);
+  };
+  need("/usr/bin/qemu-system-x86_64", "qemu-system-x86");
+  need(host.firmware, "ovmf");
+  need(host.variables, "ovmf");
+  need("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu");
+  need("/dev/net/tun", "none: the kernel's tun device");
+  need("/usr/bin/ssh-keygen", "openssh-client");
+  if (!missing.empty()) return fail(Code::not_found, "the lab misses:" + missing);
+  return Ok{};
+}
+
+// The spec with the lab's own public key in it; secret and key pair are made once per folder.
+Status write_credentials(Process& process, const LabDir& dir, std::string spec_text) {
+  Files files("/");
+  if (!files.exists(dir.secret())) TRY_(files.write(dir.secret(), random_hex(12) + "\n", 0600));
+  const auto key = dir.path("ssh/id_ed25519");
+  TRY_(files.make_directories(dir.path("ssh"), 0700));
+  if (!files.exists(key)) {
+    auto made = run_ok(process, Command{.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", key}});
+    if (!made) return std::move(made).error();
+  }
+  const std::string public_line = files.read_line(key + ".pub");
+  const auto first = public_line.find(' '), second = public_line.find(' ', first + 1);
+  if (first == std::string::npos) return fail(Code::corrupt, key + ".pub is no public key");
+  const auto body = public_line.substr(first + 1, second - first - 1);
+  const std::string token = "LAB_SSH_KEY";
+  for (size_t at = 0; (at = spec_text.find(token, at)) != std::string::npos; at += body.size()) {
+    const auto line = spec_text.rfind('\n', at) + 1;
+    const auto hash = spec_text.find('#', line);
+    if (hash < at) at += token.size() - body.size();  // a comment that speaks of it
+    else spec_text.replace(at, token.size(), body);
+  }
+  return files.write(dir.path("cluster.yaml"), spec_text);
+}
+
+class Builder {
+ public:
+  Builder(Process& process, const UpOptions& options, LabDir dir, LabSpec spec, std::string text)
+      : process_(process), options_(options), dir_(std::move(dir)), spec_(std::move(spec)), text_(std::move(text)) {}
+
+  Result<Json> build() {
+    TRY_(files_and_keys());
+    TRY_(accelerator());
+    TRY(const auto space, create_namespace(process_, dir_, namespace_name(spec_)));
+    space_ = space.name;
+    TRY_(run_all(process_, bridge_commands(spec_, space_)));
+    for (const auto& node : spec_.nodes) TRY_(run_all(process_, node_commands(node, space_)));
+    options_.say("network namespace " + space_);
+    auto proxy = start_apt_proxy(process_, dir_, spec_, space_);
+    if (proxy) proxy_ = *proxy;
+    else warn("no package proxy: " + proxy.error().message);
+    TRY_(start_serve());
+    TRY_(start_controller());
+    return summary();
+  }
+
+ private:
+  void warn(const std::string& text) {
+    warnings_.push_back(text);
+    options_.say("warning: " + text);
+  }
+
+  Status files_and_keys() {
+    Files files("/");
+    TRY_(files.make_directories(dir_.path("nodes"), 0750));
+    TRY_(files.make_directories(dir_.path("apt"), 0755));
+    for (const auto& name : options_.add) {
+      TRY(auto node, make_extra_node(spec_, name));
+      spec_.nodes.push_back(node);
+    }
+    TRY_(files.write(dir_.spec(), to_json(spec_).dump(1) + "\n"));
+    return write_credentials(process_, dir_, text_);
+  }
+
+  Status accelerator() {
+    if (options_.accel.empty()) {
+      const auto probe = probe_kvm(dir_, host_);
+      host_.accel = probe.accel;
+      options_.say(fmt::format("machines run under {} ({})", to_string(probe.accel), probe.reason));
+      return Ok{};
+    }
+    if (options_.accel != "kvm" && options_.accel != "tcg") return fail(Code::invalid, "--accel takes kvm or tcg");
+    host_.accel = options_.accel == "kvm" ? Accel::kvm : Accel::tcg;
+    return Ok{};
+  }
+
+  Status start_serve() {
+    Spawn serve;
+    serve.argv = {"ip", "netns", "exec", space_, own_program(), "lab", "serve", "--dir", dir_.root(), "--accel",
+                  std::string(to_string(host_.accel))};
+    serve.log = dir_.path("serve.log");
+    serve.mark = dir_.root();
+    TRY(auto child, spawn(serve));
+    TRY_(write_pid_file(dir_.path("serve.pid"), child));
+    for (DurationMs waited = 0; waited < 20 * kSecond; waited += 100) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (control(dir_, "GET", "/status", {}, 5 * kSecond).ok()) {
+        options_.say(fmt::format("{} machines with a Redfish BMC each, all off", spec_.nodes.size()));
+        return Ok{};
+      }
+      if (!alive(child)) break;
+    }
+    return fail(Code::failed, "the BMCs did not start:\n" + Files("/").read(serve.log).value_or("(no log)"));
+  }
+
+  Status start_controller() {
+    if (options_.controller == false) return Ok{};
+    const auto musterd = find_musterd();
+    if (musterd.empty()) {
+      if (options_.controller == true)
+        return fail(Code::not_found, "musterd is not built or not installed (beside muster, or $MUSTER_MUSTERD)");
+      warn("musterd is not built: the lab is up without a controller (--no-controller)");
+      return Ok{};
+    }
+    Spawn daemon;
+    daemon.argv = {"ip", "netns", "exec", space_, musterd, "--state", dir_.path("state"), "--socket",
+                   dir_.path("musterd.sock"), "--listen", spec_.controller};
+    daemon.log = dir_.path("musterd.log");
+    daemon.mark = dir_.root();
+    daemon.env["MUSTER_LAB"] = "1";
+    if (!proxy_.empty()) daemon.env["MUSTER_APT_PROXY"] = proxy_;
+    TRY_(Files("/").make_directories(dir_.path("state"), 0750));
+    TRY(auto child, spawn(daemon));
+    TRY_(write_pid_file(dir_.path("musterd.pid"), child));
+    for (DurationMs waited = 0; waited < 15 * kSecond && alive(child); waited += 100) {
+      if (Files("/").exists(dir_.path("musterd.sock"))) {
+        options_.say("musterd listens on " + spec_.controller);
+        controller_ = true;
+        return Ok{};
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    const auto log = Files("/").read(daemon.log).value_or("");
+    return fail(Code::failed, "musterd did not start:\n" + log.substr(log.size() - std::min<size_t>(log.size(), 2000)));
+  }
+
+  Json summary() const {
+    Json nodes = Json::array();
+    for (const auto& node : spec_.nodes)
+      nodes.push_back({{"name", node.name}, {"bmc_address", node.bmc_address}, {"mac", node.mac},
+                       {"address", node.address}, {"in_spec", node.in_spec}});
+    return {{"cluster", spec_.cluster},
+            {"dir", dir_.root()},
+            {"namespace", space_},
+            {"spec", dir_.path("cluster.yaml")},
+            {"socket", controller_ ? Json(dir_.path("musterd.sock")) : Json()},
+            {"bmc_user", "admin"},
+            {"bmc_password_file", dir_.secret()},
+            {"apt_proxy", proxy_.empty() ? Json() : Json(proxy_)},
+            {"accel", std::string(to_string(host_.accel))},
+            {"nodes", nodes},
+            {"warnings", warnings_}};
+  }
+
+  Process& process_;
+  const UpOptions& options_;
+  const LabDir dir_;
+  LabSpec spec_;
+  const std::string text_;
+  QemuHost host_;
+  std::string space_, proxy_;
+  bool controller_ = false;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+Result<Json> up(Process& process, const UpOptions& options) {
+  TRY_(check_host({}));
+  TRY(auto text, Files("/").read(std::filesystem::absolute(options.spec_path).string()));
+  auto spec = lab_spec_from_yaml(text);
+  if (!spec) return std::move(spec).error().with(options.spec_path);
+  TRY(auto dir, LabDir::choose(options.dir, spec->cluster));
+  if (Files("/").exists(dir.space())) {
+    if (control(dir, "GET", "/status", {}, 5 * kSecond).ok())
+      return fail(Code::conflict, "the lab in " + dir.root() + " is up already (`muster lab status`)");
+    return fail(Code::conflict, "what is left of a lab is in " + dir.root() + ": `muster lab down` first");
+  }
+  auto built = Builder(process, options, dir, *spec, text).build();
+  if (built) return built;
+  auto error = std::move(built).error();
+  if (auto undone = down(process, {.dir = dir.root(), .keep = true}); !undone)
+    error.message += "\nand taking it down again: " + undone.error().message;
+  return error;
+}
+
+}  // namespace muster::lab
