@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
+source "$(dirname "$0")/lib.sh"
+cp lab/quickstart.yaml "$work/cluster.yaml"
+$muster lab up "$work/cluster.yaml"
+
+start=$SECONDS
+$muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
+echo "  bring-up took $((SECONDS - start)) s"
+check "three of three accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$work/report/report.json")" = 3
+check "the report says that the hardware is simulated" grep -q "SIMULATED HARDWARE" "$work/report/report.html"
+check "JUnit was written" grep -q "<testsuite" "$work/report/junit.xml"
+
+start=$SECONDS
+$muster up "$work/cluster.yaml" --yes --report "$work/report2" | tee "$work/again.log"
+check "the second up says that nothing changed" grep -qi "nothing" "$work/again.log"
+check "the second up took under 30 s ($((SECONDS - start)) s)" test $((SECONDS - start)) -lt 30
+
+# The effects, seen from outside muster.
+check "local scratch is XFS on RAID0" node_ssh node01 findmnt -n -o FSTYPE /scratch
+check "the shared volume is MooseFS" sh -c "$muster lab ssh node02 -- findmnt -n -o FSTYPE /shared | grep -q fuse"
+node_ssh node01 sudo sh -c "'echo from-node01 > /shared/e2e && sync'"
+check "a file written on node01 is read on node03" sh -c "$muster lab ssh node03 -- cat /shared/e2e | grep -q from-node01"
+
+# No secret in logs, arguments, plans or the report.
+secret=$(cat "$MUSTER_LAB_DIR"/bmc-secret)
+check "the BMC password is in no log and no report" sh -c "! grep -rqF -- '${secret##*:}' '$MUSTER_LAB_DIR'/*.log '$work/report' '$work/up.log'"
+check "no join token is in the controller's log" sh -c "! grep -qE 'muster.token=[0-9a-f]{16}' '$MUSTER_LAB_DIR'/musterd.log"
+check "no private key is in a log or report" sh -c "! grep -rqE 'BEGIN (OPENSSH |EC )?PRIVATE KEY' '$MUSTER_LAB_DIR'/*.log '$work/report'"
+
+$muster lab down
+check "nothing is left behind" sh -c "! ip netns list | grep -q muster- && ! pgrep -f '$MUSTER_LAB_DIR' >/dev/null"
