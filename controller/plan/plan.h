@@ -17,10 +17,14 @@ namespace muster {
 
 enum class ActionKind {
   netboot,    // arm the boot service, boot-once PXE + power cycle through the power driver; done when the agent joins (mode ram)
-  inventory,  // agent order: report facts
-  image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob
+  inventory,  // agent order (any mode): report facts; the result is {"facts": base/facts.h}
+  image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob. Includes the right to netboot this node
+              // again when its RAM agent is lost (so does boot_disk)
   boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed with params.digest
-  steps,      // agent order (mode installed): playbook steps; params = {"steps":[...], "mode":"apply"}
+  // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. A step whose params hold
+  // "peers_live": true gets its lists narrowed when the order is sent: elements that are, or are objects whose "name" is, a node that is
+  // quarantined by then are left out, and the key itself is removed. The only thing about an order that is not fixed by the plan.
+  steps,
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
   power_off,  // through the power driver

@@ -1,0 +1,37 @@
+// Which disks a node's groups mean, and whether they may be written. Pure over facts. The one place that decides it.
+//
+// A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that matches another number of
+// disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics, iSCSI, USB) are never selected.
+// `ours` recognises what muster itself made: its own layout on the OS disk, the RAID or file system of the same storage section,
+// MooseFS data of the same section. Such a disk is used again, not destroyed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/facts.h"
+#include "controller/plan/plan.h"
+#include "controller/plan/planner.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
+// GPT with muster-esp, muster-root-a, muster-root-b and muster-state.
+bool is_our_os_layout(const DiskFacts& disk);
+// Made by muster for this storage section on this node.
+bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSpec& storage);
+
+struct NodeDisks {
+  std::map<std::string, std::vector<DiskFacts>> groups;   // by group, each in order of serial
+  bool os_is_ours = false;
+  std::vector<Destruction> destroys;
+  std::vector<Refusal> refusals;
+};
+// `through_ram`: the plan writes from the RAM system, so what the installed system has mounted on its OS disk does not forbid an
+// image. `image` names what is written to the OS disk; empty: the OS disk stays as it is.
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
+                       const std::string& image);
+
+}  // namespace muster

@@ -1,0 +1,101 @@
+#include "controller/plan/lint.h"
+
+#include <map>
+#include <set>
+
+namespace muster {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+void check_actions(const Plan& plan, Problems& problems) {
+  std::set<std::string> nodes(plan.nodes.begin(), plan.nodes.end()), ids;
+  for (const auto& a : plan.actions) {
+    if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id is there twice");
+    if (a.id.rfind(a.node + "/", 0) != 0) problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
+    if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
+    if (a.timeout <= 0 || a.max_attempts <= 0) problems.push_back(a.id + ": timeout and attempts must be positive");
+  }
+  for (const auto& node : plan.unchanged)
+    if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
+}
+
+// Kahn's algorithm over declared dependencies and the order of each node's actions.
+void check_order(const Plan& plan, Problems& problems) {
+  std::map<std::string, std::set<std::string>> before;
+  std::map<std::string, std::vector<std::string>> next;
+  std::map<std::string, std::string> last_of_node;
+  for (const auto& a : plan.actions) before[a.id];
+  for (const auto& a : plan.actions) {
+    for (const auto& d : a.after)
+      if (!before.count(d.action)) problems.push_back(a.id + ": depends on '" + d.action + "', which does not exist");
+      else before[a.id].insert(d.action);
+    if (auto& last = last_of_node[a.node]; !last.empty() && last != a.id) before[a.id].insert(last);
+    last_of_node[a.node] = a.id;
+  }
+  std::map<std::string, size_t> open;
+  std::vector<std::string> free;
+  for (const auto& [id, all] : before) {
+    open[id] = all.size();
+    if (all.empty()) free.push_back(id);
+    for (const auto& d : all) next[d].push_back(id);
+  }
+  size_t sorted = 0;
+  while (!free.empty()) {
+    const std::string id = free.back();
+    free.pop_back();
+    ++sorted;
+    for (const auto& n : next[id])
+      if (--open[n] == 0) free.push_back(n);
+  }
+  if (sorted == before.size()) return;
+  for (const auto& [id, n] : open)
+    if (n > 0) return problems.push_back("the dependencies have a cycle through " + id);
+}
+
+void check_destruction(const Plan& plan, Problems& problems) {
+  std::set<std::pair<std::string, std::string>> destroyed;
+  for (const auto& d : plan.destroys) {
+    const std::string identity = d.serial.empty() ? d.wwid : d.serial;
+    if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
+    if (d.content_hash.empty()) problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
+    if (!destroyed.insert({d.node, identity}).second) problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
+  }
+  for (const auto& a : plan.actions) {
+    if (a.kind != ActionKind::image || a.params.value("allow_ours", false)) continue;
+    const std::string serial = a.params.value("disk_serial", ""), wwid = a.params.value("disk_wwid", "");
+    if (!destroyed.count({a.node, serial.empty() ? wwid : serial}))
+      problems.push_back(a.id + ": writes disk " + serial + ", which is not in the destruction list");
+  }
+}
+
+void find_secrets(const Json& json, const std::string& where, Problems& problems) {
+  if (json.is_string()) {
+    const auto& text = json.get_ref<const std::string&>();
+    if (text.find("PRIVATE KEY-----") != std::string::npos) problems.push_back(where + ": holds a private key");
+    return;
+  }
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if ((key == "password" || key == "secret" || key == "private_key") && value.is_string() &&
+          value.get_ref<const std::string&>().rfind("secret:", 0) != 0 && !value.get_ref<const std::string&>().empty())
+        problems.push_back(where + "." + key + ": holds a value instead of secret:NAME");
+      find_secrets(value, where + "." + key, problems);
+    }
+  } else if (json.is_array()) {
+    for (const auto& value : json) find_secrets(value, where + "[]", problems);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> lint_plan(const Plan& plan) {
+  Problems problems;
+  check_actions(plan, problems);
+  check_order(plan, problems);
+  check_destruction(plan, problems);
+  for (const auto& a : plan.actions) find_secrets(a.params, a.id, problems);
+  return problems;
+}
+
+}  // namespace muster

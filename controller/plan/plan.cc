@@ -1,0 +1,214 @@
+#include "controller/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+
+namespace muster {
+namespace {
+
+constexpr ActionKind kKinds[] = {ActionKind::netboot, ActionKind::inventory, ActionKind::image,  ActionKind::boot_disk,
+                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off};
+
+Json action_json(const Action& a) {
+  Json after = Json::array();
+  for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
+  return {{"id", a.id}, {"node", a.node}, {"kind", to_string(a.kind)}, {"phase", a.phase}, {"title", a.title},
+          {"params", a.params}, {"after", after}, {"timeout_ms", a.timeout}, {"max_attempts", a.max_attempts},
+          {"repeatable", a.repeatable}};
+}
+
+Result<Action> action_from_json(const Json& json, const std::string& path) {
+  JsonReader r(json, path);
+  Action a;
+  std::string kind;
+  r.get("id", a.id);
+  r.get("node", a.node);
+  r.get("kind", kind);
+  r.get("phase", a.phase);
+  r.get("title", a.title);
+  a.params = r.raw("params");
+  const Json after = r.raw("after");
+  r.get("timeout_ms", a.timeout);
+  r.get("max_attempts", a.max_attempts);
+  r.get("repeatable", a.repeatable);
+  TRY_(r.finish());
+  TRY(a.kind, action_kind_from_string(kind));
+  for (const auto& item : after) {
+    JsonReader d(item, path + ".after");
+    Dependency dependency;
+    d.get("action", dependency.action);
+    d.get("hard", dependency.hard);
+    TRY_(d.finish());
+    a.after.push_back(std::move(dependency));
+  }
+  return a;
+}
+
+Json destruction_json(const Destruction& d) {
+  return {{"node", d.node}, {"group", d.group}, {"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model},
+          {"size_bytes", d.size_bytes}, {"kernel_name", d.kernel_name}, {"content", d.content},
+          {"content_hash", d.content_hash}, {"why", d.why}};
+}
+
+Result<Destruction> destruction_from_json(const Json& json, const std::string& path) {
+  JsonReader r(json, path);
+  Destruction d;
+  r.get("node", d.node);
+  r.get("group", d.group);
+  r.get("serial", d.serial);
+  r.get("wwid", d.wwid);
+  r.get("model", d.model);
+  r.get("size_bytes", d.size_bytes);
+  r.get("kernel_name", d.kernel_name);
+  r.get("content", d.content);
+  r.get("content_hash", d.content_hash);
+  r.get("why", d.why);
+  TRY_(r.finish());
+  return d;
+}
+
+Json limits_json(const PlanLimits& l) {
+  return {{"parallel_imaging", l.parallel_imaging}, {"parallel_netboot", l.parallel_netboot},
+          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}};
+}
+
+Status read_limits(const Json& json, PlanLimits& l) {
+  JsonReader r(json, "plan.limits");
+  r.get("parallel_imaging", l.parallel_imaging);
+  r.get("parallel_netboot", l.parallel_netboot);
+  r.get("power_stagger_ms", l.power_stagger);
+  r.get("failure_budget", l.failure_budget);
+  return r.finish();
+}
+
+std::string size_text(int64_t bytes) {
+  if (bytes >= 1'000'000'000'000) return fmt::format("{:.1f} TB", static_cast<double>(bytes) / 1e12);
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+// What came from hardware is shown with control characters replaced.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+std::string render_destroys(const Plan& plan) {
+  if (plan.destroys.empty()) return "Nothing will be destroyed.\n";
+  std::string out = fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(), plan.destroys.size() == 1 ? "" : "s");
+  for (const auto& d : plan.destroys)
+    out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group, printable(d.serial),
+                       printable(d.model), size_text(d.size_bytes), printable(d.content), d.why);
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+std::string render_node(const Plan& plan, const std::string& node, bool verbose) {
+  std::string out, line;
+  for (const auto& a : plan.actions) {
+    if (a.node != node) continue;
+    if (!verbose) {
+      line += (line.empty() ? "" : " -> ") + a.title;
+      continue;
+    }
+    out += fmt::format("    {:<10} {:<28} {}\n", to_string(a.kind), a.id, a.title);
+    if (a.params.contains("steps"))
+      for (const auto& s : a.params["steps"])
+        out += fmt::format("        - {} ({})\n", s.value("id", ""), s.value("module", ""));
+  }
+  return verbose ? fmt::format("  {}\n{}", node, out) : fmt::format("  {:<10} {}\n", node, line);
+}
+
+}  // namespace
+
+std::string_view to_string(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::netboot: return "netboot";
+    case ActionKind::inventory: return "inventory";
+    case ActionKind::image: return "image";
+    case ActionKind::boot_disk: return "boot_disk";
+    case ActionKind::steps: return "steps";
+    case ActionKind::check: return "check";
+    case ActionKind::reboot: return "reboot";
+    case ActionKind::power_off: return "power_off";
+  }
+  return "steps";
+}
+
+Result<ActionKind> action_kind_from_string(std::string_view word) {
+  for (const ActionKind kind : kKinds)
+    if (to_string(kind) == word) return kind;
+  return fail(Code::invalid, "unknown action kind '" + std::string(word) + "'");
+}
+
+const Action* Plan::find(const std::string& id) const {
+  const auto it = std::find_if(actions.begin(), actions.end(), [&](const Action& a) { return a.id == id; });
+  return it == actions.end() ? nullptr : &*it;
+}
+
+Json to_json(const Plan& p) {
+  Json actions = Json::array(), destroys = Json::array();
+  for (const auto& a : p.actions) actions.push_back(action_json(a));
+  for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
+  return {{"version", 1}, {"kind", p.kind}, {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
+          {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
+          {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
+          {"config_digests", p.config_digests}};
+}
+
+Result<Plan> plan_from_json(const Json& json) {
+  JsonReader r(json, "plan");
+  Plan p;
+  int version = 0;
+  r.get("version", version);
+  r.get("kind", p.kind);
+  r.get("cluster", p.cluster);
+  r.get("spec_revision", p.spec_revision);
+  r.get("simulated", p.simulated);
+  r.get("images", p.images);
+  const Json& limits = r.raw("limits");
+  r.get("nodes", p.nodes);
+  r.get("unchanged", p.unchanged);
+  const Json& actions = r.raw("actions");
+  const Json& destroys = r.raw("destroys");
+  r.get("notes", p.notes);
+  r.get("config_digests", p.config_digests);
+  TRY_(r.finish());
+  if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not known here", version));
+  TRY_(read_limits(limits, p.limits));
+  for (size_t i = 0; i < actions.size(); ++i) {
+    TRY(auto action, action_from_json(actions[i], fmt::format("plan.actions[{}]", i)));
+    p.actions.push_back(std::move(action));
+  }
+  for (size_t i = 0; i < destroys.size(); ++i) {
+    TRY(auto destruction, destruction_from_json(destroys[i], fmt::format("plan.destroys[{}]", i)));
+    p.destroys.push_back(std::move(destruction));
+  }
+  return p;
+}
+
+std::string plan_digest(const Plan& plan) {
+  return sha256(to_json(plan).dump(-1, ' ', true, Json::error_handler_t::replace));
+}
+
+std::string render_plan(const Plan& plan, bool verbose) {
+  std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n", plan_digest(plan).substr(7, 12),
+                                plan.kind, plan.nodes.size(), plan.nodes.size() == 1 ? "" : "s", plan.cluster,
+                                plan.spec_revision, plan.simulated ? "  [SIMULATED HARDWARE]" : "");
+  if (plan.empty()) out += "Nothing to do.\n";
+  for (const auto& [name, digest] : plan.images) out += fmt::format("  image {}: {}\n", name, digest.substr(0, 19));
+  for (const auto& node : plan.nodes) out += render_node(plan, node, verbose);
+  if (!plan.unchanged.empty()) out += "  unchanged: " + joined(plan.unchanged) + "\n";
+  for (const auto& note : plan.notes) out += "  note: " + note + "\n";
+  return plan.empty() ? out : out + render_destroys(plan);
+}
+
+}  // namespace muster

@@ -1,0 +1,83 @@
+// Planner: spec + playbooks + what was seen of the nodes -> an immutable Plan, or refusals. Pure: no clock, no I/O, no logger.
+//
+// Two plans in one bring-up: nodes whose hardware was never seen get a `discover` plan first (netboot + inventory, read-only);
+// when it ran, the same request gives the `install` plan. Kinds it makes:
+//   discover  some node in question was never seen: netboot + inventory of those nodes only
+//   install   everything: [netboot] -> image -> boot_disk -> configure -> cluster stages -> acceptance
+//   apply     all nodes in question run the wanted image already: configure -> cluster stages -> acceptance
+//   reimage   as install for the named nodes; data disks are kept
+//   admit     as install for the named nodes, nobody else is touched
+//   accept    acceptance only
+//   none      nothing to do (Plan::empty())
+// A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
+//
+// Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`
+// action. Then cluster stages, in playbook order: all nodes finish a stage before any starts the next (soft dependencies: a
+// quarantined node holds nobody; hard on the leader when the stage has `on: leader` steps). Then acceptance, stages alike.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/facts.h"
+#include "base/wire.h"
+#include "controller/plan/plan.h"
+#include "controller/spec/playbook.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+// A built image, as the image store knows it.
+struct PlannerImage {
+  std::string digest;
+  std::string manifest_path;        // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+};
+
+// What is known of one node now: its row in the store and its agent.
+struct NodeObservation {
+  std::optional<HardwareFacts> facts;      // none: never seen
+  std::optional<wire::Mode> mode;          // of its agent, last seen
+  bool online = false;                     // its agent was heard in the last minute
+  std::string state = "unknown";           // NodeRow::state
+  std::string image_digest, config_digest; // NodeRow
+  std::string product_uuid;                // machine the name is bound to (NodeRow); facts.system.uuid is what was found
+};
+
+enum class RequestKind { up, reimage, accept, admit };
+
+struct PlanRequest {
+  RequestKind kind = RequestKind::up;
+  std::vector<std::string> nodes;          // --limit; empty: all (not for reimage and admit)
+  bool force = false;                      // up: unchanged nodes too
+};
+
+struct PlannerInput {
+  Spec spec;
+  int64_t revision = 0;
+  std::map<std::string, Playbook> playbooks;       // by name; acceptance profiles as "acceptance/<profile>"
+  std::map<std::string, PlannerImage> images;      // by the spec's image name; only those that are built
+  std::map<std::string, NodeObservation> nodes;
+  PlanRequest request;
+  std::map<std::string, std::string> public_values;
+  std::string controller_address;                  // on the provisioning network; empty: from the spec
+};
+
+// A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.
+struct Refusal {
+  std::string node, rule, message;   // rule: disk-count, disk-foreign, node-swapped, image-missing, ...
+};
+
+struct PlanOutcome {
+  Plan plan;                         // meaningless when there are refusals
+  std::vector<Refusal> refusals;
+};
+
+// An Error means wrong input (a playbook that does not render, an unknown node in --limit), all of it reported at once.
+Result<PlanOutcome> make_plan(const PlannerInput& input);
+
+// The controller's address on the provisioning network: declared, or the first host of the network.
+std::string provisioning_address(const Spec& spec);
+
+}  // namespace muster

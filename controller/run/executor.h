@@ -1,0 +1,156 @@
+// Executor: carries out one approved plan. No choices left but when to look again, when to try again, and when to give a node up.
+//
+// Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
+//   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action includes the right to netboot
+//     its own node again when its RAM agent was lost; nothing else is implied by anything;
+//   - the intent row of an attempt is durable before its effect, the result row before anything that depends on it;
+//   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at, then decided;
+//   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure budget;
+//   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
+//   - resume() after a crash continues from the journal: orders are offered again under the same id, power is looked at first.
+// The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
+// Thread: the reactor's. on_hello(), on_event() and on_contact() hand their rows to the store before they return.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "controller/plan/plan.h"
+#include "controller/run/limits.h"
+#include "controller/run/node_state.h"
+#include "controller/run/ports.h"
+#include "controller/run/step_log.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+// One thing that happened, for live views. kinds: run {state}, action {action, event, attempt, title, phase, message},
+// wait {reason, awaited, until, next}, step / progress / log (as the agent sent them, plus action), node {state, reason}.
+struct RunEvent {
+  TimeMs time = 0;
+  int64_t run = 0;
+  std::string node, kind;
+  Json data = Json::object();
+};
+
+struct ExecutorPorts {
+  Store& store;
+  PowerPort& power;
+  BootPort& boot;
+  LinkPort& link;
+};
+
+struct ExecutorHooks {
+  // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
+  std::function<Status(const Action&, const Json& result)> judge = {};
+  std::function<void(const RunEvent&)> observe = {};
+  std::function<void(const RunRow&)> ended = {};      // the run's last row is durable
+};
+
+class Executor {
+ public:
+  Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing = {});
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Starts a run of `plan` (stored before, by its digest). conflict while another run is active. `done` gets the run's id when its
+  // row is durable.
+  void start(const Plan& plan, const std::string& approved_by, std::function<void(Result<int64_t>)> done);
+  // Continues a run that was `running` when the controller ended. not_found / conflict / corrupt (plan or journal unreadable).
+  Status resume(int64_t run);
+  // Gives the whole run up: nothing new starts, offers are withdrawn, it ends as cancelled.
+  void cancel(const std::string& reason);
+  // Takes one node out, as if it had failed with that reason.
+  void quarantine(const std::string& node, const std::string& reason);
+
+  // From the agent link. Each event once (the link drops repeated ones).
+  void on_hello(const Hello& hello);
+  void on_event(const std::string& node, const wire::Event& event);
+  void on_contact(const std::string& node);
+
+  bool active() const { return run_.id != 0 && !ended_; }
+  int64_t run_id() const { return run_.id; }
+  const Plan& plan() const { return plan_; }
+  // {"node","state","reason","action","title","phase","attempt","wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
+  Json why(const std::string& node) const;
+  // {"run","kind","state","started","nodes":[{node,state,phase,title,action,attempt,index,of,percent,rate,unit,eta_ms,reason}]}
+  Json progress() const;
+
+  // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
+  NodeRow node_row(const std::string& node) const;
+  void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
+  const StepLog& log() const { return log_; }
+
+ private:
+  struct Runtime;      // of one node in the run
+  struct Live;         // what is believed about a node's agent; outlives runs
+  using Rows = std::vector<Write>;
+
+  Runtime* runtime(const std::string& node) const;
+  Live& live(const std::string& node);
+  void load_rows();
+  void adopt(const Plan& plan, const RunRow& row);
+  void write(Rows rows, std::function<void()> then = {});
+  void transition(Runtime& node, ActionState to, Json data, std::function<void()> then = {}, Rows extra = {});
+  void observe(const std::string& node, const std::string& kind, Json data) const;
+  Write changed(const std::string& node, const std::function<void(NodeRow&)>& change);
+
+  void kick();
+  void kick_node(Runtime& node);
+  bool ready(Runtime& node);
+  bool claim(Runtime& node, Limits::Lane lane);
+  void begin(Runtime& node, bool with_netboot);
+  void effect(Runtime& node);
+  void netboot(Runtime& node);
+  void on_powered(Runtime& node, Status result);
+  void power_off(Runtime& node);
+  void look(Runtime& node);
+  void offer(Runtime& node);
+  void withdraw(Runtime& node);
+  Situation situation(const Runtime& node) const;
+  void consider(Runtime& node);
+  void pause(Runtime& node, DurationMs delay, Wait wait, std::function<void(Runtime&)> then);
+  void on_finished(Runtime& node, const wire::Event& event);
+  void on_progress(Runtime& node, const wire::Event& event);
+  void accept_inventory(Runtime& node, const Json& result, Rows& rows);
+  void succeed(Runtime& node, Json result, Rows extra = {});
+  void fail_attempt(Runtime& node, const Error& error, Json result);
+  void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
+  void give_up(Runtime& node, const std::string& reason);
+  void settle_node(Runtime& node, Rows& rows);
+  void end_attempt(Runtime& node);
+  void finish_run(const std::string& state, const std::string& reason = "");
+  void resume_node(Runtime& node);
+  wire::WorkOrder order_for(const Runtime& node) const;
+  Json node_progress(const Runtime& node) const;
+  // A callback that does nothing when the executor, the run or the attempt it was made for is gone.
+  template <typename F>
+  auto bound(Runtime& node, F callback);
+
+  Reactor& reactor_;
+  ExecutorPorts ports_;
+  ExecutorHooks hooks_;
+  ExecutorTiming timing_;
+  std::shared_ptr<bool> alive_;
+  Plan plan_;
+  RunRow run_;
+  bool ended_ = true, kicking_ = false;
+  StepLog log_;
+  Limits limits_;
+  std::map<std::string, NodeRow> rows_;
+  bool rows_loaded_ = false;
+  std::map<std::string, std::unique_ptr<Live>> live_;
+  std::map<std::string, std::unique_ptr<Runtime>> nodes_;
+  std::map<std::string, const Action*> actions_;
+  std::map<ActionKind, std::vector<DurationMs>> took_;
+  uint64_t epochs_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,35 @@
+// Limits: how much may be under way at once. Pure counting; the executor asks before it starts and tells when it ended.
+// Thread: the reactor's.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "controller/plan/plan.h"
+
+namespace muster {
+
+class Limits {
+ public:
+  explicit Limits(PlanLimits limits = {}) : limits_(limits) {}
+
+  enum class Lane { free, imaging, netboot };   // free: no limit
+  static Lane lane_of(ActionKind kind);
+
+  // 0: may start now. > now: not before that time. -1: when another one ends.
+  TimeMs earliest(Lane lane, TimeMs now) const;
+  void begin(Lane lane, const std::string& node, TimeMs now);
+  void end(Lane lane, const std::string& node);
+  bool holds(Lane lane, const std::string& node) const;
+  size_t in_flight(Lane lane) const;
+  bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }
+  const PlanLimits& limits() const { return limits_; }
+
+ private:
+  PlanLimits limits_;
+  std::set<std::string> imaging_, netboot_;
+  TimeMs last_power_on_ = 0;
+  bool powered_ = false;
+};
+
+}  // namespace muster

@@ -1,0 +1,124 @@
+#include "controller/run/node_state.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+using What = Decision::What;
+
+Decision wait_for(std::string reason, std::string awaited, std::string observed, TimeMs since, TimeMs until,
+                  std::string next) {
+  Decision d;
+  d.wait = {std::move(reason), std::move(awaited), std::move(observed), std::move(next), since, until};
+  return d;
+}
+Decision act(What what, std::string reason, bool with_netboot = false) {
+  Decision d;
+  d.what = what;
+  d.reason = std::move(reason);
+  d.with_netboot = with_netboot;
+  return d;
+}
+
+std::string power_text(const Situation& s) {
+  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
+  if (!s.power) return "power state not looked at";
+  return "power is " + std::string(to_string(*s.power));
+}
+
+// A power cycle was asked for; the RAM system's agent has not said hello since.
+Decision await_ram(const Situation& s, const ExecutorTiming& t) {
+  const TimeMs end = s.kind == ActionKind::netboot ? s.deadline : std::min(s.deadline, s.power_asked + t.netboot_wait);
+  if (s.now >= end)
+    return act(What::again, "no agent from the RAM system within " + to_human(end - s.power_asked) + " of power-on; " + power_text(s),
+               true);
+  if (s.power_certain)
+    return wait_for("booting the RAM system from the network", "hello of the RAM system's agent", power_text(s), s.power_asked,
+                    end, "another try, then quarantine");
+  const bool looked = s.looked > s.power_asked;
+  if (!looked || ((!s.power || *s.power == PowerState::unknown) && s.now >= s.looked + t.look_again))
+    return act(What::look, "the outcome of the power cycle is unknown");
+  if (s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
+  const TimeMs patience = std::min(end, s.power_asked + t.uncertain_power);
+  if (s.power == PowerState::on && s.now >= patience)
+    return act(What::netboot, "powered on, but no sign of a netboot " + to_human(s.now - s.power_asked) + " after it was asked for");
+  const TimeMs until = s.power == PowerState::on ? patience : s.looked + t.look_again;
+  return wait_for("the outcome of the power cycle is unknown", "hello of the RAM system's agent", power_text(s), s.power_asked,
+                  until, "power cycle again");
+}
+
+// Silence of an agent that should be at work.
+Decision silence(const Situation& s, const ExecutorTiming& t) {
+  const DurationMs silent = s.now - s.heard;
+  const std::string observed = "agent not heard for " + to_human(silent) + "; " + power_text(s);
+  const bool looked = s.looked > s.heard;
+  const bool stale = s.now >= s.looked + t.look_again;
+  if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
+  if (s.power == PowerState::off) {
+    if (s.may_netboot) return act(What::again, "the node lost power: " + observed, true);
+    if (silent >= t.lost_after) return act(What::fail, "the node lost power: " + observed);
+  }
+  if (s.power == PowerState::on && s.may_netboot && silent >= t.lost_after)
+    return act(What::again, "the agent is lost: " + observed, true);
+  TimeMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
+  if (until <= s.now) until = s.deadline;
+  return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, std::min(until, s.deadline),
+                  s.may_netboot ? "netboot again" : "quarantine at the deadline");
+}
+
+// Right or wrong system for this order?
+Decision wrong_system(const Situation& s, wire::Mode needed) {
+  if (needed == wire::Mode::ram && s.may_netboot)
+    return act(What::again, "the node runs its " + std::string(to_string(*s.mode)) + " system instead of the RAM system", true);
+  return wait_for("the node is in the wrong system", "hello of the " + std::string(to_string(needed)) + " system's agent",
+                  s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started, s.deadline, "quarantine");
+}
+
+bool fits(wire::Mode needed, wire::Mode mode) {
+  return needed == mode || (needed == wire::Mode::installed && mode == wire::Mode::adopted);
+}
+
+}  // namespace
+
+Json to_json(const Wait& w) {
+  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", w.since},
+          {"until", w.until}};
+}
+
+bool is_order(ActionKind kind) { return kind != ActionKind::netboot && kind != ActionKind::power_off; }
+
+std::optional<wire::Mode> mode_needed(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::image:
+    case ActionKind::boot_disk: return wire::Mode::ram;
+    case ActionKind::steps:
+    case ActionKind::check:
+    case ActionKind::reboot: return wire::Mode::installed;
+    case ActionKind::netboot:
+    case ActionKind::inventory:
+    case ActionKind::power_off: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Decision advance(const Situation& s, const ExecutorTiming& t) {
+  if (s.awaiting_ram) return await_ram(s, t);
+  if (s.now >= s.deadline) {
+    const std::string late = "not finished within " + to_human(s.deadline - s.started) + "; agent heard " +
+                             to_human(s.now - s.heard) + " ago";
+    return s.may_netboot ? act(What::again, late, true) : act(What::fail, late);
+  }
+  if (s.departed)
+    return wait_for("restarting", "hello of the installed system's agent", "the agent reported that it restarts", s.started,
+                    s.deadline, s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
+  const auto needed = mode_needed(s.kind);
+  const bool right = s.mode && (!needed || fits(*needed, *s.mode));
+  if (s.now - s.heard >= t.silent_after) return silence(s, t);
+  if (!right) return needed && s.mode ? wrong_system(s, *needed)
+                                      : wait_for("no agent yet", "hello of the agent", "nothing", s.started,
+                                                 std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
+  return act(What::offer, "");
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+// What to do about a node whose action is under way, as a pure function: advance(situation) -> decision.
+//
+// The executor feeds it what is known (agent, power, times) and carries the decision out; all patience, looking and giving up is
+// decided here and nowhere else. Every waiting decision names its reason, the awaited fact, the last observed one, a time to
+// decide again and what happens then.
+// Thread: any; values only. Never reads a clock.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "base/wire.h"
+#include "controller/plan/plan.h"
+#include "controller/power/power.h"
+
+namespace muster {
+
+struct ExecutorTiming {
+  DurationMs silent_after = 45 * kSecond;      // an agent not heard for this long is looked after
+  DurationMs lost_after = 135 * kSecond;       // powered on but silent this long: lost
+  DurationMs uncertain_power = 150 * kSecond;  // a power cycle whose outcome is unknown gets this long to show an agent
+  DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
+  DurationMs look_again = 10 * kSecond;
+  DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
+  DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
+  DurationMs after_resume = 2 * kMinute;       // what was under way when the controller ended gets at least this long
+};
+
+struct Wait {
+  std::string reason, awaited, observed, next;
+  TimeMs since = 0, until = 0;
+};
+Json to_json(const Wait& wait);
+
+// One action under way.
+struct Situation {
+  ActionKind kind = ActionKind::steps;
+  bool awaiting_ram = false;         // a power cycle was asked for, the RAM system's agent is awaited
+  bool power_certain = false;        // that power cycle was confirmed by the BMC
+  TimeMs power_asked = 0;
+  TimeMs now = 0, started = 0, deadline = 0;
+  std::optional<wire::Mode> mode;    // of the agent last heard
+  TimeMs heard = 0;                  // last contact
+  bool departed = false;             // boot_disk, reboot: the agent reported that it goes
+  bool may_netboot = false;          // the plan allows to netboot this node again
+  std::optional<PowerState> power;   // last look, if later than the last contact and the last power cycle
+  std::string power_error;           // that look failed
+  TimeMs looked = 0;
+};
+
+struct Decision {
+  enum class What {
+    wait,      // until wait.until
+    look,      // ask the BMC for the power state
+    netboot,   // (again) arm + power cycle, within this attempt
+    offer,     // put the order on offer
+    again,     // this attempt is lost: outcome unknown; the next one may start (with a netboot when `with_netboot`)
+    fail,      // this attempt failed for good
+  };
+  What what = What::wait;
+  Wait wait;
+  std::string reason;
+  bool with_netboot = false;
+};
+
+Decision advance(const Situation& situation, const ExecutorTiming& timing);
+
+// The system an order of that kind needs: none for power actions, either for inventory.
+std::optional<wire::Mode> mode_needed(ActionKind kind);
+bool is_order(ActionKind kind);
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// StepLog: the state of every action of a run as the sum of its journal rows. Owns the one table of legal transitions.
+//
+//   (new) -> intent -> started -> succeeded | failed | unknown          attempt n
+//            failed, unknown -> intent (attempt n+1)                    another try
+//            unknown -> succeeded | failed                              looked, and then knew
+//            anything not final -> abandoned                            its node was quarantined or the run was cancelled
+// `intent` is durable before the effect, `succeeded`/`failed` after it. Any other sequence is Code::conflict and changes nothing.
+// Rows with other events (step, quarantined, note ...) are not transitions and are ignored here.
+// Pure. Thread: the reactor's.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+enum class ActionState { fresh, intent, started, succeeded, failed, unknown, abandoned };
+std::string_view to_string(ActionState state);
+
+struct ActionRecord {
+  ActionState state = ActionState::fresh;
+  int attempt = 0;
+  TimeMs intent_time = 0;      // of the newest attempt
+  TimeMs first_intent = 0, ended = 0;
+  Json intent_data = Json::object();
+  Json result = Json();        // of succeeded or failed
+};
+
+class StepLog {
+ public:
+  // Whether the row may come next; Ok for rows that are no transitions.
+  Status check(const JournalRow& row) const;
+  Status apply(const JournalRow& row);
+  const ActionRecord& of(const std::string& action) const;
+  const std::map<std::string, ActionRecord>& all() const { return actions_; }
+
+ private:
+  std::map<std::string, ActionRecord> actions_;
+};
+
+}  // namespace muster
