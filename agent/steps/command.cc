@@ -1,0 +1,53 @@
+// command: for what no module covers. Refuses to run anything that it could not tell from not yet done.
+#include <fmt/format.h>
+
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  const auto probe = list_of(params, "check");
+  const std::string creates = text_of(params, "creates");
+  if (probe.empty() && creates.empty()) return fail(Code::invalid, "command: 'check' or 'creates' is needed: when is it done?");
+  if (!creates.empty() && !context.files.exists(creates)) return differs(creates + " does not exist");
+  if (probe.empty()) return holds();
+  Command command;
+  command.argv = probe;
+  command.deadline = int_of(params, "deadline_seconds", 60) * kSecond;
+  TRY(const Output out, context.process.run(command));
+  if (out.ok()) return holds();
+  return differs(fmt::format("`{}` ended with {}", join(probe, " "), out.exit_code));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  Command command;
+  command.argv = list_of(params, "argv");
+  if (command.argv.empty()) return fail(Code::invalid, "command: 'argv' is empty");
+  command.cwd = text_of(params, "cwd");
+  command.deadline = int_of(params, "deadline_seconds", 60) * kSecond;
+  for (const auto& [name, value] : object_of(params, "env").items())
+    command.env[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  TRY(auto out, run_ok(context.process, command));
+  (void)out;
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule command_module() {
+  StepModule m;
+  m.name = "command";
+  m.help = "Runs a program (no shell) unless `check` succeeds or `creates` exists. One of the two is required.";
+  m.parameters = Json::array({parameter("argv", "list", true, "program and arguments"),
+                              parameter("check", "list", false, "program whose success means: already done"),
+                              parameter("creates", "string", false, "path whose existence means: already done"),
+                              parameter("env", "object", false, "added to the environment"),
+                              parameter("cwd", "string", false, "working folder"),
+                              parameter("deadline_seconds", "int", false, "killed after so long", 60)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

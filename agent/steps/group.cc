@@ -1,0 +1,46 @@
+// group: a local group with this number.
+#include <fmt/format.h>
+
+#include "agent/steps/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  const std::string name = text_of(params, "name");
+  const int64_t gid = int_of(params, "gid", 0);
+  const auto group = find_group(context.files, name);
+  if (!group) return differs("no group " + name);
+  if (gid > 0 && group->gid != gid) return differs(fmt::format("group {}: gid {} -> {}", name, group->gid, gid));
+  return holds();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  const std::string name = text_of(params, "name");
+  const int64_t gid = int_of(params, "gid", 0);
+  const auto group = find_group(context.files, name);
+  if (group && (gid <= 0 || group->gid == gid)) return Ok{};
+  std::vector<std::string> argv = {group ? "groupmod" : "groupadd"};
+  if (gid > 0) argv.insert(argv.end(), {"-g", std::to_string(gid)});
+  if (!group && bool_of(params, "system", false)) argv.push_back("--system");
+  argv.push_back(name);
+  TRY(auto out, run_tool(context, argv));
+  (void)out;
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule group_module() {
+  StepModule m;
+  m.name = "group";
+  m.help = "A local group, with a fixed number where it has to be the same on all nodes.";
+  m.parameters = Json::array({parameter("name", "string", true, "group name"), parameter("gid", "int", false, "0: any", 0),
+                              parameter("system", "bool", false, "a system group", false)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,74 @@
+// The step modules of agent/steps, agent/storage and agent/checks. One function per module; agent/all_drivers.cc lists them.
+#pragma once
+
+#include <string>
+
+#include "agent/step.h"
+
+namespace muster::steps {
+
+// agent/steps: configuration
+StepModule package_module();
+StepModule file_module();
+StepModule directory_module();
+StepModule line_module();
+StepModule service_module();
+StepModule user_module();
+StepModule group_module();
+StepModule sysctl_module();
+StepModule hostname_module();
+StepModule command_module();
+StepModule ufw_module();
+StepModule sshd_module();
+// agent/steps: disks
+StepModule raid_module();
+StepModule filesystem_module();
+StepModule mount_module();
+// agent/steps: pure tests
+StepModule probe_module();
+StepModule wait_for_module();
+StepModule ssh_probe_module();
+// agent/storage
+StepModule moosefs_disks_module();
+StepModule moosefs_master_module();
+StepModule moosefs_metalogger_module();
+StepModule moosefs_chunkserver_module();
+StepModule moosefs_mount_module();
+StepModule moosefs_policy_module();
+StepModule moosefs_members_module();
+
+// ---- writing a module ----
+
+// One entry of StepModule::parameters. type: string | int | bool | list | object.
+Json parameter(const char* name, const char* type, bool required, const char* help, Json default_value = Json());
+
+// Typed reading of parameters that check_parameters() has accepted; the fallback when absent or empty text.
+std::string text_of(const Json& params, const char* key, const std::string& fallback = "");
+int64_t int_of(const Json& params, const char* key, int64_t fallback);
+bool bool_of(const Json& params, const char* key, bool fallback);
+// A list of strings; a single string counts as a list of one.
+std::vector<std::string> list_of(const Json& params, const char* key);
+// An object parameter; an empty object when absent. Refers into `params`, so it may be iterated over.
+const Json& object_of(const Json& params, const char* key);
+std::string join(const std::vector<std::string>& words, const std::string& separator);
+std::vector<std::string> split(const std::string& text, char separator);   // without empty pieces
+std::vector<std::string> lines_of(const std::string& text);
+
+inline CheckResult holds() { return {Holds::yes, ""}; }
+inline CheckResult differs(std::string diff) { return {Holds::no, std::move(diff)}; }
+// Collects differences; empty means that the state holds.
+class Diff {
+ public:
+  void add(const std::string& text) { text_ += (text_.empty() ? "" : "; ") + text; }
+  CheckResult result() const { return text_.empty() ? holds() : differs(text_); }
+  bool empty() const { return text_.empty(); }
+
+ private:
+  std::string text_;
+};
+void say(const StepContext& context, const std::string& text);
+bool is_cancelled(const StepContext& context);
+// Runs a program that must succeed.
+Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv, DurationMs deadline = 60 * kSecond);
+
+}  // namespace muster::steps
