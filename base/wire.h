@@ -83,6 +83,7 @@ Result<EventBatch> event_batch_from_json(const Json& j);
 
 // ---- parameters of work orders ----
 //
+// inventory: no parameters; the result of `finished` is HardwareFacts as JSON (base/facts.h)
 // steps / check: {"steps":[Step...], "stop_on_failure": true, "mode": "apply"|"check"}
 struct Step {
   std::string id;           // "ssh/harden", unique in the order

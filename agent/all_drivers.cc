@@ -1,0 +1,22 @@
+// Every step module of the agent, one line each. Nothing registers itself.
+#include "agent/step.h"
+#include "agent/steps/modules.h"
+
+namespace muster {
+
+const std::vector<StepModule>& step_modules() {
+  using namespace steps;
+  static const std::vector<StepModule> modules = {
+      command_module(), directory_module(), file_module(), group_module(), hostname_module(), line_module(), package_module(),
+      probe_module(), service_module(), ssh_probe_module(), sysctl_module(), user_module(), wait_for_module(),
+  };
+  return modules;
+}
+
+const StepModule* find_step_module(const std::string& name) {
+  for (const auto& module : step_modules())
+    if (module.name == name) return &module;
+  return nullptr;
+}
+
+}  // namespace muster

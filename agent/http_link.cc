@@ -1,0 +1,193 @@
+#include "agent/http_link.h"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/http.h"
+#include "base/pki.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kPollDeadline = 40 * kSecond, kPostDeadline = 30 * kSecond;
+
+HttpClientOptions client_options(const std::string& url, const Credentials& credentials) {
+  HttpClientOptions options;
+  options.base = url;
+  options.ca_pem = credentials.ca_pem;
+  options.certificate_pem = credentials.certificate_pem;
+  options.key_pem = credentials.key_pem;
+  // A machine fresh from the shop has any date on its clock; the CA is pinned and the controller's own.
+  options.ignore_certificate_times = true;
+  return options;
+}
+
+Result<Json> answer_json(const HttpResponse& response, const std::string& what) {
+  if (response.status == 401 || response.status == 403)
+    return fail(Code::denied, fmt::format("{}: {} {}", what, response.status, response.body.substr(0, 200)));
+  if (response.status == 409 || response.status == 400)
+    return fail(response.status == 409 ? Code::conflict : Code::invalid,
+                fmt::format("{}: {} {}", what, response.status, response.body.substr(0, 200)));
+  if (response.status != 200) return fail(Code::unavailable, fmt::format("{}: status {}", what, response.status));
+  return parse_json(response.body);
+}
+
+// One HTTP client and the thread that blocks in it. Jobs run in order.
+class Lane {
+ public:
+  explicit Lane(std::unique_ptr<HttpClient> client) : client_(std::move(client)), thread_([this] { work(); }) {}
+  // Waits for the call that is under way: at most its deadline.
+  ~Lane() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  void submit(std::function<void(HttpClient&)> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    wake_.notify_all();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::function<void(HttpClient&)> job;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+        if (stop_) return;
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+      }
+      job(*client_);
+    }
+  }
+
+  std::unique_ptr<HttpClient> client_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void(HttpClient&)>> jobs_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+Result<std::vector<wire::WorkOrder>> ask_orders(HttpClient& client, const std::string& target) {
+  HttpRequest request;
+  request.target = target;
+  TRY(const HttpResponse response, client.request(request, kPollDeadline));
+  TRY(const Json json, answer_json(response, "orders"));
+  std::vector<wire::WorkOrder> orders;
+  const auto it = json.find("orders");
+  if (it == json.end() || !it->is_array()) return fail(Code::invalid, "orders: no list in the answer");
+  for (const auto& element : *it) {
+    TRY(auto order, wire::work_order_from_json(element));
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/agent/v1/events";
+  request.headers["Content-Type"] = "application/json";
+  request.body = body;
+  TRY(const HttpResponse response, client.request(request, kPostDeadline));
+  TRY(const Json json, answer_json(response, "events"));
+  const auto it = json.find("ack");
+  if (it == json.end() || !it->is_number_unsigned()) return fail(Code::invalid, "events: no ack in the answer");
+  return it->get<uint64_t>();
+}
+
+class HttpLink : public ControllerLink {
+ public:
+  HttpLink(Reactor& reactor, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts, std::string boot_id)
+      : reactor_(reactor), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
+
+  void poll(const std::vector<std::string>& have, Orders done) override {
+    std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
+    for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
+    polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
+      auto orders = ask_orders(client, target);
+      reactor_.post([done, orders = std::move(orders)] { done(orders); });
+    });
+  }
+
+  void post(const wire::EventBatch& batch, Acked done) override {
+    // Output of tools may be anything; what is not UTF-8 is replaced.
+    std::string body = wire::to_json(batch).dump(-1, ' ', false, Json::error_handler_t::replace);
+    posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
+      const auto ack = post_events(client, body);
+      reactor_.post([done, ack] { done(ack); });
+    });
+  }
+
+ private:
+  Reactor& reactor_;
+  std::string boot_id_;
+  Lane polls_, posts_;
+};
+
+}  // namespace
+
+Result<std::string> normal_pin(const std::string& pin) {
+  const std::string hex = pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
+  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return fail(Code::invalid, "the pin is not a SHA-256 in lower-case hex");
+  return "sha256:" + hex;
+}
+
+std::string query_value(const std::string& text) {
+  std::string out;
+  for (const unsigned char c : text) {
+    if (isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~') out += static_cast<char>(c);
+    else out += fmt::format("%{:02X}", c);
+  }
+  return out;
+}
+
+Result<Credentials> join(const JoinOptions& options, std::string* node) {
+  wire::JoinRequest message = options.request;
+  TRY(message.csr_pem, pki::make_csr(options.key_pem, message.node));
+  TRY(const std::string pin, normal_pin(options.pin));
+  HttpClientOptions client_settings;
+  client_settings.base = options.url;
+  client_settings.pin_sha256 = pin;
+  client_settings.ignore_certificate_times = true;
+  TRY(auto client, make_http_client(client_settings));
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/agent/v1/join";
+  request.headers["Content-Type"] = "application/json";
+  request.body = wire::to_json(message).dump();
+  TRY(const HttpResponse response, client->request(request, kPostDeadline));
+  TRY(const Json json, answer_json(response, "join"));
+  TRY(const wire::JoinReply reply, wire::join_reply_from_json(json));
+  // The connection was pinned to that CA; what came over it is checked all the same, because it is kept.
+  TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
+  if (ca != pin) return fail(Code::denied, "join: the controller sent a CA that is not the pinned one");
+  TRY(const std::string ours, pki::public_key_fingerprint(message.csr_pem));
+  TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
+  if (ours != theirs) return fail(Code::denied, "join: the certificate is for another key");
+  if (node) *node = reply.node;
+  return Credentials{options.key_pem, reply.certificate_pem, reply.ca_pem};
+}
+
+Result<std::unique_ptr<ControllerLink>> make_http_link(Reactor& reactor, const std::string& url,
+                                                       const Credentials& credentials, const std::string& boot_id) {
+  TRY(auto polls, make_http_client(client_options(url, credentials)));
+  TRY(auto posts, make_http_client(client_options(url, credentials)));
+  return std::unique_ptr<ControllerLink>(std::make_unique<HttpLink>(reactor, std::move(polls), std::move(posts), boot_id));
+}
+
+}  // namespace muster

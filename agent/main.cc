@@ -1,0 +1,260 @@
+// muster-agent: the node's end of muster.
+//   muster-agent                                  as process 1 of the RAM system: sets the machine up, joins, takes orders
+//   muster-agent run --config FILE                as a service of an installed system
+//   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a certificate
+//   muster-agent facts                            prints this machine's facts as JSON
+//   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
+//   muster-agent version
+#include <sys/reboot.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "agent/facts.h"
+#include "agent/file_journal.h"
+#include "agent/http_link.h"
+#include "agent/identity.h"
+#include "agent/steps/two_phase.h"
+#include "agent/work_runner.h"
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/pki.h"
+#if __has_include("agent/ram_init.h")
+#include "agent/ram_init.h"
+#define MUSTER_HAS_RAM_INIT 1
+#endif
+#if __has_include("agent/image/image_job.h")
+#include "agent/image/image_job.h"
+#define MUSTER_HAS_IMAGE_JOB 1
+#endif
+
+namespace muster {
+namespace {
+
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
+
+// Tries until it works or can never work. `patience` 0: one attempt.
+Result<Credentials> join_until(const JoinOptions& options, std::string* node, DurationMs patience) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
+  for (DurationMs pause = 500;; pause = std::min<DurationMs>(pause * 2, 10 * kSecond)) {
+    auto joined = join(options, node);
+    if (joined.ok()) return joined;
+    const Code code = joined.error().code;
+    if (code == Code::denied || code == Code::invalid || code == Code::conflict) return joined;
+    if (std::chrono::steady_clock::now() >= until) return joined;
+    log::warning("joining", {{"controller", options.url}, {"error", joined.error().message}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  }
+}
+
+Result<JoinOptions> join_options(const Files& files, const BootParameters& boot, wire::Mode mode) {
+  JoinOptions options;
+  options.url = boot.url;
+  TRY(options.pin, normal_pin(boot.pin));
+  TRY(options.key_pem, pki::make_key());
+  options.request.node = boot.node;
+  options.request.token = boot.token;
+  options.request.boot_id = files.read_line(kBootId);
+  options.request.mode = mode;
+  for (const auto& nic : nic_facts(files)) options.request.macs.push_back(nic.mac);
+  options.request.product_uuid = files.read_line("/sys/class/dmi/id/product_uuid");
+  for (char& c : options.request.product_uuid) c = static_cast<char>(tolower(c));
+  return options;
+}
+
+// Joins with a token and keeps what came of it in `folder`.
+Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder, const BootParameters& boot,
+                                  wire::Mode mode, DurationMs patience) {
+  TRY(const JoinOptions options, join_options(files, boot, mode));
+  AgentConfig config{boot.node, boot.url, options.pin, mode};
+  TRY(const Credentials credentials, join_until(options, &config.node, patience));
+  TRY_(write_config(files, folder, config));
+  TRY_(write_credentials(files, folder, credentials));
+  log::info("joined", {{"node", config.node}, {"controller", config.url}});
+  return config;
+}
+
+// ---- orders that end this process ----
+
+Status leave_ram(int how) {
+  sync();
+  if (reboot(how) != 0) return fail(Code::failed, "reboot(2) refused");
+  return Ok{};
+}
+
+WorkFunctions ram_functions(const Files& files, Process& process) {
+  WorkFunctions out;
+#ifdef MUSTER_HAS_IMAGE_JOB
+  out.image = [&files, &process](const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
+    return run_image_job(files, process, params, emit, cancelled);
+  };
+#endif
+  (void)files, (void)process;
+  out.boot_disk = out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
+  out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };
+  return out;
+}
+
+WorkFunctions installed_functions(Process& process) {
+  const auto systemctl = [&process](const char* verb) -> Status {
+    Command command;
+    command.argv = {"systemctl", "--no-block", verb};
+    TRY(auto out, run_ok(process, command));
+    (void)out;
+    // The manager ends this process; coming back from here would be reported as a failure.
+    std::this_thread::sleep_for(std::chrono::minutes(5));
+    return fail(Code::failed, std::string("five minutes after `systemctl ") + verb + "` this system still runs");
+  };
+  WorkFunctions out;
+  out.reboot = [systemctl](const Json&) { return systemctl("reboot"); };
+  out.power_off = [systemctl](const Json&) { return systemctl("poweroff"); };
+  return out;
+}
+
+// Takes orders until a signal.
+Status serve(Files& files, Process& process, const std::string& folder, const AgentConfig& config, WorkFunctions functions) {
+  TRY(const Credentials credentials, read_credentials(files, folder));
+  const auto reactor = make_reactor(1);
+  AgentIdentity identity;
+  identity.mode = config.mode;
+  identity.boot_id = files.read_line(kBootId);
+  identity.incarnation = random_hex(8);
+  const ImageRecord image = config.mode == wire::Mode::ram ? ImageRecord{} : read_image_record(files);
+  identity.image_digest = image.digest;
+  identity.slot = image.slot;
+  identity.version = MUSTER_VERSION;
+  identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
+  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity.boot_id));
+  FileJournal journal(*reactor, files, folder + "/journal");
+  const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
+  Agent agent(*reactor, *link, journal, *runner, identity);
+  TRY_(agent.start());
+  log::info("agent", {{"node", config.node}, {"mode", std::string(wire::to_string(config.mode))}, {"controller", config.url}});
+  reactor->on_stop_signal([&reactor] { reactor->stop(); });
+  reactor->run();
+  return Ok{};
+}
+
+// ---- programs ----
+
+Status run_ram(Files& files, Process& process) {
+  TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
+#ifdef MUSTER_HAS_RAM_INIT
+  TRY_(bring_up_network(files, process, boot));
+#endif
+  TRY(const AgentConfig config, join_and_keep(files, kRamIdentity, boot, wire::Mode::ram, 10 * kMinute));
+  return serve(files, process, kRamIdentity, config, ram_functions(files, process));
+}
+
+// Process 1 must never end: the kernel would panic and with it would go what the console shows.
+[[noreturn]] void ram_main() {
+  Files files;
+  const auto process = make_process();
+#ifdef MUSTER_HAS_RAM_INIT
+  if (const auto ready = ram_init(files, *process); !ready.ok()) log::error("preparing the RAM system", {{"error", ready.error().message}});
+#endif
+  const Status ended = run_ram(files, *process);
+  log::error("the RAM system's agent ended; the machine restarts in five minutes",
+             {{"error", ended.ok() ? "stopped by a signal" : ended.error().message}});
+  std::this_thread::sleep_for(std::chrono::minutes(5));
+  (void)leave_ram(RB_AUTOBOOT);
+  for (;;) pause();
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Status run_installed(const std::map<std::string, std::string>& options) {
+  Files files;
+  const auto process = make_process();
+  const auto it = options.find("config");
+  const std::string folder = folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
+  TRY(AgentConfig config, read_config(files, folder));
+  // The image writer hands on what the RAM system's agent wrote; this system is an installed one all the same.
+  if (config.mode == wire::Mode::ram) config.mode = wire::Mode::installed;
+  return serve(files, *process, folder, config, installed_functions(*process));
+}
+
+Status run_join(const std::map<std::string, std::string>& options) {
+  BootParameters boot;
+  for (const auto& [name, field] : std::map<std::string, std::string*>{
+           {"url", &boot.url}, {"pin", &boot.pin}, {"token", &boot.token}, {"node", &boot.node}}) {
+    const auto it = options.find(name);
+    if (it == options.end() || it->second.empty()) return fail(Code::invalid, "--" + name + " is missing");
+    *field = it->second;
+  }
+  // "-": from standard input, so that it is in no process list.
+  if (boot.token == "-") {
+    char buffer[512] = {};
+    if (!fgets(buffer, sizeof buffer, stdin)) return fail(Code::invalid, "no token on standard input");
+    boot.token = buffer;
+    while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back()))) boot.token.pop_back();
+  }
+  Files files;
+  const auto folder = options.find("folder");
+  const std::string place = folder != options.end() ? folder->second
+                            : files.is_directory("/state") ? kInstalledIdentity : kAdoptedIdentity;
+  TRY(const AgentConfig config, join_and_keep(files, place, boot, wire::Mode::adopted, kMinute));
+  fmt::print("{} joined {}; identity in {}\n", config.node, config.url, place);
+  return Ok{};
+}
+
+Status print_facts() {
+  Files files;
+  TRY(const HardwareFacts facts, collect_facts(files));
+  fmt::print("{}\n", to_json(facts).dump(2, ' ', false, Json::error_handler_t::replace));
+  return Ok{};
+}
+
+Status run_rollback(const std::string& name) {
+  Files files;
+  const auto process = make_process();
+  return steps::roll_back(files, *process, name);
+}
+
+int usage() {
+  fmt::print(stderr, "usage: muster-agent run [--config FILE] | join --url URL --pin SHA256 --token TOKEN|- --node NAME [--folder DIR] | "
+                     "facts | rollback NAME | version\n");
+  return 2;
+}
+
+int main_with(int argc, char** argv) {
+  if (getpid() == 1) ram_main();
+  if (argc < 2) return usage();
+  const std::string verb = argv[1];
+  if (verb == "rollback" && argc == 3) {
+    const Status ended = run_rollback(argv[2]);
+    if (!ended.ok()) fmt::print(stderr, "muster-agent: {}\n", ended.error().message);
+    return ended.ok() ? 0 : 1;
+  }
+  std::map<std::string, std::string> options;
+  for (int i = 2; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name.rfind("--", 0) != 0 || i + 1 >= argc) return usage();
+    options[name.substr(2)] = argv[i + 1];
+  }
+  Status ended = Ok{};
+  if (verb == "run") ended = run_installed(options);
+  else if (verb == "join") ended = run_join(options);
+  else if (verb == "facts") ended = print_facts();
+  else if (verb == "version" || verb == "--version") fmt::print("muster-agent {}\n", MUSTER_VERSION);
+  else return usage();
+  if (ended.ok()) return 0;
+  fmt::print(stderr, "muster-agent: {}\n", ended.error().message);
+  return ended.error().code == Code::invalid ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) { return muster::main_with(argc, argv); }

@@ -1,0 +1,89 @@
+#include "agent/steps/two_phase.h"
+
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include "agent/steps/accounts.h"
+#include "agent/steps/modules.h"
+#include "agent/steps/tcp.h"
+
+namespace muster::steps {
+namespace {
+
+std::string record_path(const std::string& name) { return "/var/lib/muster/rollback/" + name + ".json"; }
+std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
+
+}  // namespace
+
+Status arm(StepContext& context, const TwoPhase& change) {
+  // A record that is there already holds the state before an earlier attempt that was never confirmed: that is the good one.
+  if (!context.files.exists(record_path(change.name))) {
+    Json saved = Json::object();
+    for (const auto& path : change.files) {
+      const FileState state = look(context.files, path);
+      saved[path] = nullptr;
+      if (!state.exists) continue;
+      TRY(const std::string content, context.files.read(path));
+      saved[path] = {{"content", content}, {"mode", state.mode}};
+    }
+    const Json record = {{"files", saved}, {"after", change.after}};
+    TRY_(context.files.write(record_path(change.name), record.dump(), 0600));
+  }
+  // A timer of an earlier attempt would fire too early.
+  Command stop;
+  stop.argv = {"systemctl", "stop", unit_of(change.name) + ".timer"};
+  TRY(auto ignored, context.process.run(stop));
+  (void)ignored;
+  TRY(auto out, run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
+                                   "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
+                                   "/usr/sbin/muster-agent", "rollback", change.name}));
+  (void)out;
+  return Ok{};
+}
+
+Status confirm(StepContext& context, const std::string& name) {
+  TRY(auto out, run_tool(context, {"systemctl", "stop", unit_of(name) + ".timer"}));
+  (void)out;
+  return context.files.remove(record_path(name));
+}
+
+Status roll_back(Files& files, Process& process, const std::string& name) {
+  TRY(const std::string text, files.read(record_path(name)));
+  TRY(const Json record, parse_json(text));
+  for (const auto& [path, saved] : record.at("files").items()) {
+    if (saved.is_null()) TRY_(files.remove(path));
+    else TRY_(files.write(path, saved.at("content").get<std::string>(), saved.at("mode").get<unsigned>()));
+  }
+  Status worst = Ok{};
+  for (const auto& argv : record.at("after")) {
+    Command command;
+    command.argv = argv.get<std::vector<std::string>>();
+    command.deadline = 2 * kMinute;
+    if (auto out = run_ok(process, command); !out.ok()) worst = out.error();
+  }
+  TRY_(files.remove(record_path(name)));
+  return worst;
+}
+
+Status reach(const std::string& controller, DurationMs deadline) {
+  std::string text = controller;
+  if (const auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);
+  text = text.substr(0, text.find('/'));
+  const auto colon = text.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+  if (port == 0) return fail(Code::invalid, "'" + controller + "' is not an address with a port");
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline);
+  for (;;) {
+    TRY(const TcpAnswer answer, tcp_probe(host, port, 3 * kSecond));
+    if (answer.state == TcpState::open) return Ok{};
+    if (std::chrono::steady_clock::now() >= until)
+      return fail(Code::failed, "the controller at " + text + " is " + std::string(to_string(answer.state)) + " from here");
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,60 @@
+// wait_for: something outside this step's power becomes true within a deadline. Pure test.
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "agent/steps/modules.h"
+#include "agent/steps/tcp.h"
+
+namespace muster::steps {
+namespace {
+
+// "" when it holds, else what is not there yet.
+Result<std::string> missing(StepContext& context, const Json& params) {
+  if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path)) return path + " does not exist";
+  if (const auto path = text_of(params, "path_gone"); !path.empty() && context.files.exists(path)) return path + " still exists";
+  if (const auto host = text_of(params, "host"); !host.empty()) {
+    const int64_t port = int_of(params, "port", 0);
+    TRY(const TcpAnswer answer, tcp_probe(host, static_cast<uint16_t>(port), 2 * kSecond));
+    if (answer.state != TcpState::open) return fmt::format("{} port {} is {}", host, port, to_string(answer.state));
+  }
+  if (const auto argv = list_of(params, "command"); !argv.empty()) {
+    Command command;
+    command.argv = argv;
+    command.deadline = 30 * kSecond;
+    TRY(const Output out, context.process.run(command));
+    if (!out.ok()) return fmt::format("`{}` ends with {}", join(argv, " "), out.exit_code);
+  }
+  return std::string();
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  DurationMs pause = 250;
+  for (;;) {
+    TRY(const std::string lacking, missing(context, params));
+    if (lacking.empty()) return holds();
+    if (is_cancelled(context)) return fail(Code::cancelled, lacking);
+    if (std::chrono::steady_clock::now() >= until) return differs(lacking);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    pause = std::min<DurationMs>(pause * 2, 3 * kSecond);
+  }
+}
+
+}  // namespace
+
+StepModule wait_for_module() {
+  StepModule m;
+  m.name = "wait_for";
+  m.help = "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a program succeeds.";
+  m.parameters = Json::array({parameter("path", "string", false, "exists"), parameter("path_gone", "string", false, "does not exist"),
+                              parameter("host", "string", false, "numeric address, with `port`"),
+                              parameter("port", "int", false, "TCP port that is open"),
+                              parameter("command", "list", false, "program that succeeds"),
+                              parameter("deadline_seconds", "int", false, "gives up after so long", 60)});
+  m.check = check;
+  return m;
+}
+
+}  // namespace muster::steps

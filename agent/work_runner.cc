@@ -1,0 +1,124 @@
+#include "agent/work_runner.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "agent/facts.h"
+#include "agent/step.h"
+#include "agent/step_runner.h"
+
+namespace muster {
+namespace {
+
+TimeMs monotonic_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class RealWorkRunner : public WorkRunner {
+ public:
+  RealWorkRunner(Reactor& reactor, Files& files, Process& process, std::string node, WorkFunctions functions)
+      : reactor_(reactor), files_(files), process_(process), node_(std::move(node)), functions_(std::move(functions)),
+        thread_([this] { work(); }) {}
+
+  ~RealWorkRunner() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      cancelled_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+  void run(const wire::WorkOrder& order, Emit emit, Done done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = Job{order, std::move(emit), std::move(done)};
+      cancelled_ = false;
+    }
+    wake_.notify_all();
+  }
+  void cancel() override { cancelled_ = true; }
+
+ private:
+  struct Job {
+    wire::WorkOrder order;
+    Emit emit;
+    Done done;
+  };
+
+  void work() {
+    for (;;) {
+      std::optional<Job> job;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stop_ || job_; });
+        if (stop_) return;
+        job.swap(job_);
+      }
+      // Callbacks belong to the reactor's thread, in the order in which things happened.
+      const Emit emit = [this, out = job->emit](const std::string& kind, Json data) {
+        reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
+      };
+      WorkOutcome outcome = carry_out(job->order, emit);
+      reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
+    }
+  }
+
+  WorkOutcome carry_out(const wire::WorkOrder& order, const Emit& emit) {
+    if (order.kind == "inventory") return inventory();
+    if (order.kind == "steps" || order.kind == "check") return steps(order, emit);
+    if (order.kind == "image" && functions_.image) {
+      auto result = functions_.image(order.params, emit, [this] { return cancelled_.load(); });
+      if (result.ok()) return {Ok{}, std::move(*result)};
+      return {result.error(), Json::object()};
+    }
+    const auto& leave = order.kind == "boot_disk" ? functions_.boot_disk
+                        : order.kind == "reboot"  ? functions_.reboot
+                                                  : functions_.power_off;
+    if ((order.kind == "boot_disk" || order.kind == "reboot" || order.kind == "power_off") && leave)
+      return {leave(order.params), Json::object()};
+    return {fail(Code::invalid, "this system does not carry out '" + order.kind + "' orders"), Json::object()};
+  }
+
+  WorkOutcome inventory() {
+    auto facts = collect_facts(files_);
+    if (!facts.ok()) return {facts.error(), Json::object()};
+    return {Ok{}, to_json(*facts)};
+  }
+
+  WorkOutcome steps(const wire::WorkOrder& order, const Emit& emit) {
+    StepContext context{files_, process_, node_};
+    context.say = [&emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
+    context.cancelled = [this] { return cancelled_.load(); };
+    context.module = [](const std::string& name) { return find_step_module(name); };
+    auto parsed = step_order_from_json(order.params, context);
+    if (!parsed.ok()) return {parsed.error(), Json::object()};
+    return run_steps(context, *parsed, monotonic_ms, emit);
+  }
+
+  Reactor& reactor_;
+  Files& files_;
+  Process& process_;
+  std::string node_;
+  WorkFunctions functions_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<Job> job_;
+  std::atomic<bool> cancelled_ = false;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process, std::string node,
+                                             WorkFunctions functions) {
+  return std::make_unique<RealWorkRunner>(reactor, files, process, std::move(node), std::move(functions));
+}
+
+}  // namespace muster
