@@ -59,7 +59,8 @@ bool HeaderLess::operator()(const std::string& a, const std::string& b) const {
 
 Status parse_target(HttpRequest& request) {
   std::string_view target = request.target;
-  if (target.empty() || target.front() != '/') return fail(Code::invalid, "the request's target is not a path");
+  if (target.empty() || target.front() != '/')
+    return fail(Code::invalid, "the request's target is not a path");
   size_t mark = target.find('?');
   auto path = decode(target.substr(0, mark), false);
   if (!path || climbs(*path)) return fail(Code::invalid, "the request's path is malformed");
@@ -82,8 +83,8 @@ std::string url_encode(std::string_view text) {
   std::string out;
   for (char c : text) {
     auto byte = static_cast<unsigned char>(c);
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-                 c == '_' || c == '~';
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                 c == '.' || c == '_' || c == '~';
     if (plain) {
       out += c;
       continue;

@@ -1,14 +1,14 @@
 // HTTP/1.1 for all of muster: one server, one client, both plain, over TLS, or over a Unix socket.
 //
-// Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or later
-// (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length or a body over the
-// route's limit are refused before the handler sees them. A client certificate, when one was given and verified,
-// is in Request::peer.
+// Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or
+// later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
+// or a body over the limit are refused before the handler sees them. A client certificate, when one was given
+// and verified, is in HttpRequest::peer.
 // Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
 // Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
-// `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate is not
-// the pinned one or not of our CA, or the peer refused ours (the request was not looked at). Addresses are numeric:
-// no name is ever resolved, so that the client works in a static binary.
+// `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate
+// is not the pinned one or not of our CA, or the peer refused ours (the request was not looked at). Addresses
+// are numeric: no name is ever resolved, so that the client works in a static binary.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// The client half of base/http.h: a blocking socket driven by poll(), OpenSSL over it, Beast for parsing answers.
+// The client half of base/http.h: a blocking socket driven by poll(), OpenSSL over it, Beast for parsing
+// answers.
 //
-// No event loop: one call is one conversation, and every wait in it is bounded by the call's deadline. OpenSSL writes
-// through a BIO of ours, because its own would raise SIGPIPE when the peer has gone.
+// No event loop: one call is one conversation, and every wait in it is bounded by the call's deadline.
+// OpenSSL writes through a BIO of ours, because its own would raise SIGPIPE when the peer has gone.
 #include "base/http.h"
 
 #include <arpa/inet.h>
@@ -45,7 +46,8 @@ constexpr size_t kMaxAnswer = 256 << 20;
 // A point in time that every wait of a call respects.
 class Deadline {
  public:
-  explicit Deadline(DurationMs ms) : at_(Clock::now() + std::chrono::milliseconds(std::max<DurationMs>(ms, 0))) {}
+  explicit Deadline(DurationMs ms)
+      : at_(Clock::now() + std::chrono::milliseconds(std::max<DurationMs>(ms, 0))) {}
   int left() const {
     auto ms = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now()).count();
     return static_cast<int>(std::clamp<decltype(ms)>(ms, 0, 1 << 30));
@@ -56,7 +58,7 @@ class Deadline {
   Clock::time_point at_;
 };
 
-// ----------------------------------------------------------------------------------------------------- address
+// ---- address
 
 struct Target {
   bool tls = false;
@@ -94,7 +96,8 @@ Result<Target> parse_base(std::string_view base) {
   if (base.substr(0, 5) == "unix:") {
     auto* local = reinterpret_cast<sockaddr_un*>(&target.address);
     std::string path(base.substr(5));
-    if (path.empty() || path.size() >= sizeof local->sun_path) return fail(Code::invalid, "not a socket's path: " + path);
+    if (path.empty() || path.size() >= sizeof local->sun_path)
+      return fail(Code::invalid, "not a socket's path: " + path);
     local->sun_family = AF_UNIX;
     memcpy(local->sun_path, path.c_str(), path.size() + 1);
     target.size = sizeof *local;
@@ -125,7 +128,7 @@ Result<Target> parse_base(std::string_view base) {
   return target;
 }
 
-// --------------------------------------------------------------------------------------------------------- TLS
+// ---- TLS
 
 int bio_fd(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
@@ -168,7 +171,8 @@ Result<ContextPtr> make_context(const HttpClientOptions& options) {
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (options.ca_pem.empty()) {
-    // The certificates and handshakes of old BMCs are weak; a pin says more about them than their strength does.
+    // The certificates and handshakes of old BMCs are weak; a pin says more about them than their strength
+    // does.
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_options(context.get(), SSL_OP_LEGACY_SERVER_CONNECT);
   } else {
@@ -184,8 +188,10 @@ Result<ContextPtr> make_context(const HttpClientOptions& options) {
   TRY(auto chain, tls::read_certificates(options.certificate_pem));
   TRY(auto key, tls::read_key(options.key_pem));
   bool ok = SSL_CTX_use_certificate(context.get(), chain[0].get()) == 1 &&
-            SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1 && SSL_CTX_check_private_key(context.get()) == 1;
-  for (size_t i = 1; ok && i < chain.size(); ++i) ok = SSL_CTX_add1_chain_cert(context.get(), chain[i].get()) == 1;
+            SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1 &&
+            SSL_CTX_check_private_key(context.get()) == 1;
+  for (size_t i = 1; ok && i < chain.size(); ++i)
+    ok = SSL_CTX_add1_chain_cert(context.get(), chain[i].get()) == 1;
   if (!ok) return tls::openssl_error("using the client's certificate");
   return context;
 }
@@ -220,7 +226,7 @@ bool refuses_our_certificate(unsigned long code) {
   return std::find(kAlerts.begin(), kAlerts.end(), alert) != kAlerts.end();
 }
 
-// -------------------------------------------------------------------------------------------------- connection
+// ---- connection
 
 enum class Io { done, closed, late, refused };
 
@@ -242,10 +248,12 @@ class Line {
   Status connect(const Target& target, const Deadline& deadline) {
     close();
     fd_ = ::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd_ < 0) return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(errno)));
+    if (fd_ < 0)
+      return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(errno)));
     int on = 1;
     if (target.address.ss_family != AF_UNIX) ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    int number = ::connect(fd_, reinterpret_cast<const sockaddr*>(&target.address), target.size) == 0 ? 0 : errno;
+    int number =
+        ::connect(fd_, reinterpret_cast<const sockaddr*>(&target.address), target.size) == 0 ? 0 : errno;
     if (number == EINPROGRESS) {
       number = ETIMEDOUT;
       socklen_t size = sizeof number;
@@ -256,8 +264,8 @@ class Line {
     return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(number)));
   }
 
-  Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options, const Deadline& deadline,
-                   std::string& seen) {
+  Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
+                   const Deadline& deadline, std::string& seen) {
     ssl_.reset(SSL_new(context));
     BIO* bio = make_bio(fd_);
     SSL_set_bio(ssl_.get(), bio, bio);
@@ -270,9 +278,11 @@ class Line {
                                                X509_verify_cert_error_string(verdict)));
     if (io == Io::refused) return hang_up(Code::denied, target.host + " refuses our certificate: " + reason_);
     if (io != Io::done)
-      return hang_up(Code::unavailable, fmt::format("TLS with {}: {}", target.host, io == Io::late ? "no answer" : reason_));
+      return hang_up(Code::unavailable,
+                     fmt::format("TLS with {}: {}", target.host, io == Io::late ? "no answer" : reason_));
     if (!options.pin_sha256.empty() && (!leaf || !pin_holds(ssl_.get(), leaf.get(), options)))
-      return hang_up(Code::denied, fmt::format("{} has certificate {}, not the pinned {}", target.host, seen, options.pin_sha256));
+      return hang_up(Code::denied, fmt::format("{} has certificate {}, not the pinned {}", target.host, seen,
+                                               options.pin_sha256));
     return Ok{};
   }
 
@@ -287,8 +297,10 @@ class Line {
     while (!data.empty()) {
       size_t piece = std::min<size_t>(data.size(), 1 << 20);
       if (ssl_) any_sent = true;  // once OpenSSL has seen it, what is out is not ours to know
-      Progress p = ssl_ ? drive(deadline, [&] { return SSL_write(ssl_.get(), data.data(), static_cast<int>(piece)); })
-                        : drive_plain(POLLOUT, deadline, [&] { return ::send(fd_, data.data(), piece, MSG_NOSIGNAL); });
+      Progress p =
+          ssl_
+              ? drive(deadline, [&] { return SSL_write(ssl_.get(), data.data(), static_cast<int>(piece)); })
+              : drive_plain(POLLOUT, deadline, [&] { return ::send(fd_, data.data(), piece, MSG_NOSIGNAL); });
       if (p.io != Io::done) return p.io;
       any_sent = true;
       data.remove_prefix(p.size);
@@ -352,7 +364,8 @@ class Line {
       }
       unsigned long code = ERR_peek_last_error();
       reason_ = error == SSL_ERROR_SSL ? tls::openssl_error("TLS").message
-                                       : errno ? strerror(errno) : "the connection was closed";
+                : errno                ? strerror(errno)
+                                       : "the connection was closed";
       ERR_clear_error();
       return {refuses_our_certificate(code) ? Io::refused : Io::closed, 0};
     }
@@ -363,7 +376,7 @@ class Line {
   std::string reason_;
 };
 
-// ------------------------------------------------------------------------------------------------------ client
+// ---- client
 
 // A Beast body that hands its bytes on instead of keeping them.
 struct SinkBody {
@@ -377,7 +390,8 @@ struct SinkBody {
     size_t put(const Buffers& buffers, error_code& error) {
       error = {};
       size_t total = 0;
-      for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      for (auto it = boost::asio::buffer_sequence_begin(buffers);
+           it != boost::asio::buffer_sequence_end(buffers); ++it) {
         boost::asio::const_buffer piece(*it);
         total += piece.size();
         std::string_view text(static_cast<const char*>(piece.data()), piece.size());
@@ -424,21 +438,24 @@ class BlockingClient : public HttpClient {
 
   Result<HttpResponse> stream(HttpRequest request, DurationMs deadline,
                               std::function<bool(std::string_view)> on_chunk) override {
-    return converse(request, Deadline(deadline), std::move(on_chunk), [] {}, true);
+    return converse(
+        request, Deadline(deadline), std::move(on_chunk), [] {}, true);
   }
 
   std::string peer_fingerprint() const override { return fingerprint_; }
 
  private:
-  Result<HttpResponse> converse(const HttpRequest& request, const Deadline& deadline, SinkBody::value_type sink,
-                                const std::function<void()>& restart, bool streaming) {
+  Result<HttpResponse> converse(const HttpRequest& request, const Deadline& deadline,
+                                SinkBody::value_type sink, const std::function<void()>& restart,
+                                bool streaming) {
     TRY(std::string head, head_of(request));
     for (bool retried = false;; retried = true) {
       bool reused = line_.idle_and_alive();
       if (!reused) TRY_(connect(deadline));
       std::optional<Parser> parser;
       Exchange exchange = talk(request, head, deadline, sink, parser);
-      // The one repetition that is safe: a read-only (or unsent) request on a connection that had been closed while idle.
+      // The one repetition that is safe: a read-only (or unsent) request on a connection that had been closed
+      // while idle.
       bool harmless = !exchange.any_sent || request.method == "GET";
       if (exchange.io == Io::closed && reused && !retried && !exchange.any_received && harmless) {
         line_.close();
@@ -463,7 +480,8 @@ class BlockingClient : public HttpClient {
     fresh(parser, request, sink);
     Io sent = request.body.size() < 65536 ? line_.write_all(head + request.body, deadline, exchange.any_sent)
                                           : line_.write_all(head, deadline, exchange.any_sent);
-    if (sent == Io::done && request.body.size() >= 65536) sent = line_.write_all(request.body, deadline, exchange.any_sent);
+    if (sent == Io::done && request.body.size() >= 65536)
+      sent = line_.write_all(request.body, deadline, exchange.any_sent);
     exchange.io = sent;
     if (sent == Io::late || !exchange.any_sent) return exchange;
     // A server may answer and close before it has read everything ("too large"): its answer is worth reading.
@@ -487,7 +505,8 @@ class BlockingClient : public HttpClient {
     return exchange;
   }
 
-  static void fresh(std::optional<Parser>& parser, const HttpRequest& request, const SinkBody::value_type& sink) {
+  static void fresh(std::optional<Parser>& parser, const HttpRequest& request,
+                    const SinkBody::value_type& sink) {
     parser.emplace();
     parser->get().body() = sink;
     parser->eager(true);
@@ -497,15 +516,17 @@ class BlockingClient : public HttpClient {
   }
 
   // Parses what came; false when the conversation is over.
-  bool feed(Exchange& exchange, std::string& pending, const HttpRequest& request, const SinkBody::value_type& sink,
-            std::optional<Parser>& parser) {
+  bool feed(Exchange& exchange, std::string& pending, const HttpRequest& request,
+            const SinkBody::value_type& sink, std::optional<Parser>& parser) {
     for (;;) {
       error_code error;
       size_t used = parser->put(boost::asio::buffer(pending), error);
       pending.erase(0, used);
       if (error == http::error::need_more) return true;
-      if (error == http::error::body_limit) exchange.stopped_by_sink = true;
-      else if (error) exchange.complaint = error.message();
+      if (error == http::error::body_limit)
+        exchange.stopped_by_sink = true;
+      else if (error)
+        exchange.complaint = error.message();
       if (error) return false;
       if (!parser->is_done()) return true;
       if (parser->get().result_int() / 100 != 1) return false;
@@ -516,7 +537,8 @@ class BlockingClient : public HttpClient {
   Result<HttpResponse> conclude(const Exchange& exchange, const Parser& parser, bool streaming) {
     bool whole = parser.is_done() && exchange.io == Io::done && exchange.complaint.empty();
     // A stream of unknown length just ends; one of known length must not pass for whole when it is not.
-    bool ended = streaming && parser.is_header_done() && !parser.content_length() && exchange.complaint.empty();
+    bool ended =
+        streaming && parser.is_header_done() && !parser.content_length() && exchange.complaint.empty();
     if (!whole || !options_.keep_alive || !parser.keep_alive()) line_.close();
     if (!whole && !ended && !exchange.stopped_by_sink) return problem(exchange);
     HttpResponse response;
@@ -531,16 +553,20 @@ class BlockingClient : public HttpClient {
 
   Error problem(const Exchange& exchange) {
     const std::string& host = target_.host;
-    if (exchange.io == Io::refused) return fail(Code::denied, host + " refuses our certificate: " + line_.reason());
+    if (exchange.io == Io::refused)
+      return fail(Code::denied, host + " refuses our certificate: " + line_.reason());
     if (!exchange.any_sent) return fail(Code::unavailable, "nothing could be sent to " + host);
     if (!exchange.complaint.empty())
-      return fail(Code::timeout, fmt::format("{} answered something unreadable: {}", host, exchange.complaint));
+      return fail(Code::timeout,
+                  fmt::format("{} answered something unreadable: {}", host, exchange.complaint));
     if (exchange.io == Io::late) return fail(Code::timeout, host + " did not answer in time");
     return fail(Code::timeout, host + " closed the connection before its answer was complete");
   }
 
   Result<std::string> head_of(const HttpRequest& request) const {
-    auto clean = [](std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) == text.npos; };
+    auto clean = [](std::string_view text) {
+      return text.find_first_of(std::string_view("\r\n\0", 3)) == text.npos;
+    };
     bool good = clean(request.method) && !request.method.empty() && !request.target.empty() &&
                 request.target.find_first_of(std::string_view(" \r\n\0", 4)) == std::string::npos;
     for (const auto& [name, value] : request.headers) good = good && clean(name) && clean(value);
@@ -550,7 +576,8 @@ class BlockingClient : public HttpClient {
     headers.try_emplace("User-Agent", "muster/" MUSTER_VERSION);
     headers.try_emplace("Accept", "*/*");
     if (!options_.basic_user.empty())
-      headers.try_emplace("Authorization", "Basic " + to_base64(options_.basic_user + ":" + options_.basic_password));
+      headers.try_emplace("Authorization",
+                          "Basic " + to_base64(options_.basic_user + ":" + options_.basic_password));
     if (!request.body.empty() || (request.method != "GET" && request.method != "HEAD"))
       headers["Content-Length"] = std::to_string(request.body.size());
     if (!options_.keep_alive) headers["Connection"] = "close";

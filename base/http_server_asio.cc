@@ -1,8 +1,10 @@
-// The server half of base/http.h: Asio for sockets, Beast for parsing requests, our own thin writing of responses.
+// The server half of base/http.h: Asio for sockets, Beast for parsing requests, our own thin writing of
+// responses.
 //
-// One io_context, a fixed pool of threads, one strand per connection: all members of Connection except the two
-// atomics are touched on its strand only. Beast's own stream algorithms are not used: two erased byte streams (plain, TLS)
-// carry one Connection class, which keeps this the only slow file to compile and every limit in sight.
+// One io_context, a fixed pool of threads, one strand per connection: all members of Connection except the
+// two atomics are touched on its strand only. Beast's own stream algorithms are not used: two erased byte
+// streams (plain, TLS) carry one Connection class, which keeps this the only slow file to compile and every
+// limit in sight.
 #include "base/http.h"
 
 #include <arpa/inet.h>
@@ -66,7 +68,8 @@ constexpr DurationMs kWriteMs = 30 * kSecond;
 constexpr DurationMs kLingerMs = 2 * kSecond;
 constexpr size_t kSlowestBytesPerSecond = 64 << 10;
 
-// ------------------------------------------------------------------------------------------------ byte streams
+// ---- byte
+// streams
 
 class ByteStream {
  public:
@@ -124,7 +127,8 @@ struct Core {
   bool stopping = false;
   std::set<std::shared_ptr<Connection>> connections;
 
-  // Work from other threads. Dropped once the server stops: nobody would run it, and it would keep the core alive.
+  // Work from other threads. Dropped once the server stops: nobody would run it, and it would keep the core
+  // alive.
   template <typename Work>
   void post(const Strand& strand, Work work) {
     std::lock_guard lock(mutex);
@@ -141,7 +145,8 @@ std::string http_date() {
   return text;
 }
 
-// A header that would end the header block early, or start another, is dropped: handlers echo what clients sent.
+// A header that would end the header block early, or start another, is dropped: handlers echo what clients
+// sent.
 bool clean(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n' || c == '\0'; });
 }
@@ -161,14 +166,16 @@ struct OpenFile {
   }
 };
 
-// -------------------------------------------------------------------------------------------------- connection
+// ---- connection
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote)
       : core_(std::move(core)), strand_(std::move(strand)), timer_(strand_), remote_(std::move(remote)) {
-    if (core_->options.tls) stream_ = std::make_unique<TlsStream>(std::move(socket), core_->tls);
-    else stream_ = std::make_unique<PlainStream>(std::move(socket));
+    if (core_->options.tls)
+      stream_ = std::make_unique<TlsStream>(std::move(socket), core_->tls);
+    else
+      stream_ = std::make_unique<PlainStream>(std::move(socket));
   }
 
   void start() {
@@ -263,14 +270,16 @@ class ConnectionResponder : public Responder {
   ~ConnectionResponder() override {
     State was = state_.exchange(State::done);
     if (was == State::open)
-      connection_->post([](Connection& c) { c.send(HttpResponse::text(500, "the request was not answered\n")); });
+      connection_->post(
+          [](Connection& c) { c.send(HttpResponse::text(500, "the request was not answered\n")); });
     // A stream nobody will ever end: cut, so that the client does not take it for whole.
     if (was == State::streaming) connection_->post([](Connection& c) { c.close(); });
   }
 
   void respond(HttpResponse response) override {
     if (!move(State::open, State::done)) return;
-    connection_->post([response = std::move(response)](Connection& c) mutable { c.send(std::move(response)); });
+    connection_->post(
+        [response = std::move(response)](Connection& c) mutable { c.send(std::move(response)); });
   }
   void start_stream(HttpResponse head) override {
     if (!move(State::open, State::streaming)) return;
@@ -335,8 +344,10 @@ void Connection::next_request() {
   parser_->header_limit(kHeaderLimit);
   parser_->body_limit(core_->options.max_body);
   deadline(core_->options.idle_timeout);
-  if (in_.empty()) read_more();
-  else on_data();
+  if (in_.empty())
+    read_more();
+  else
+    on_data();
 }
 
 void Connection::read_more() {
@@ -466,7 +477,8 @@ void Connection::refuse(int status, std::string why) {
 }
 
 std::string Connection::head_of(const HttpResponse& response, std::optional<uint64_t> length) {
-  std::string_view reason = http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
+  std::string_view reason =
+      http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason, http_date());
   for (const auto& [name, value] : response.headers)
     if (clean(name) && clean(value)) head += fmt::format("{}: {}\r\n", name, value);
@@ -502,7 +514,8 @@ void Connection::open_file(HttpResponse& response) {
   file_.at = range->first;
   file_.left = range->length;
   response.status = 206;
-  response.headers["Content-Range"] = fmt::format("bytes {}-{}/{}", file_.at, file_.at + file_.left - 1, size);
+  response.headers["Content-Range"] =
+      fmt::format("bytes {}-{}/{}", file_.at, file_.at + file_.left - 1, size);
 }
 
 void Connection::send(HttpResponse response) {
@@ -515,8 +528,10 @@ void Connection::send(HttpResponse response) {
     response.body.clear();
   }
   write(std::move(head), std::move(response.body), [this] {
-    if (file_.fd >= 0) send_file();
-    else answered();
+    if (file_.fd >= 0)
+      send_file();
+    else
+      answered();
   });
 }
 
@@ -527,8 +542,10 @@ void Connection::write(std::string head, std::string body, std::function<void()>
   deadline(kWriteMs + static_cast<DurationMs>(out_body_.size() / kSlowestBytesPerSecond) * kSecond);
   stream_->write({asio::buffer(out_head_), asio::buffer(out_body_)},
                  [self = shared_from_this(), then = std::move(then)](error_code error, size_t) {
-                   if (error) self->close();
-                   else if (!self->closed_) then();
+                   if (error)
+                     self->close();
+                   else if (!self->closed_)
+                     then();
                  });
 }
 
@@ -538,8 +555,10 @@ void Connection::send_file() {
     return answered();
   }
   deadline(kWriteMs);
-  if (stream_->tls()) send_file_tls();
-  else send_file_plain();
+  if (stream_->tls())
+    send_file_tls();
+  else
+    send_file_plain();
 }
 
 void Connection::send_file_plain() {
@@ -553,8 +572,10 @@ void Connection::send_file_plain() {
     file_.left -= static_cast<uint64_t>(sent);
   }
   auto go_on = [self = shared_from_this()](error_code error) {
-    if (error) self->close();
-    else if (!self->closed_) self->send_file();
+    if (error)
+      self->close();
+    else if (!self->closed_)
+      self->send_file();
   };
   stream_->socket().async_wait(Socket::wait_write, go_on);
 }
@@ -567,8 +588,10 @@ void Connection::send_file_tls() {
   file_.left -= static_cast<uint64_t>(got);
   stream_->write({asio::buffer(file_piece_.data(), static_cast<size_t>(got)), asio::const_buffer()},
                  [self = shared_from_this()](error_code error, size_t) {
-                   if (error) self->close();
-                   else if (!self->closed_) self->send_file();
+                   if (error)
+                     self->close();
+                   else if (!self->closed_)
+                     self->send_file();
                  });
 }
 
@@ -623,7 +646,8 @@ void Connection::pump_stream() {
 void Connection::answered() {
   if (keep_alive_) return next_request();
   if (gone_) return close();
-  // Closing with unread input would reset the connection and take the answer with it: wait for the client to close.
+  // Closing with unread input would reset the connection and take the answer with it: wait for the client to
+  // close.
   state_ = State::lingering;
   deadline(kLingerMs);
   error_code ignored;
@@ -631,7 +655,7 @@ void Connection::answered() {
   read_more();
 }
 
-// ------------------------------------------------------------------------------------------------------ server
+// ---- server
 
 Status prepare_tls(asio::ssl::context& context, const TlsServerOptions& options) {
   SSL_CTX* native = context.native_handle();
@@ -654,7 +678,8 @@ Status prepare_tls(asio::ssl::context& context, const TlsServerOptions& options)
   }
   TRY(auto roots, tls::read_certificates(options.client_ca_pem));
   for (const auto& root : roots) {
-    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(native), root.get()) != 1 || SSL_CTX_add_client_CA(native, root.get()) != 1)
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(native), root.get()) != 1 ||
+        SSL_CTX_add_client_CA(native, root.get()) != 1)
       return tls::openssl_error("trusting a client CA");
   }
   int mode = SSL_VERIFY_PEER | (options.require_client_certificate ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
@@ -715,8 +740,8 @@ Result<int> listen_on(const HttpServerOptions& options) {
   int on = 1;
   if (!local) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (local) ::fchmod(fd, 0660);  // the file is never wider than this, not even for a moment
-  bool ok = ::bind(fd, address.any(), address.size) == 0 && (!local || ::chmod(options.unix_path.c_str(), 0660) == 0) &&
-            ::listen(fd, 4096) == 0;
+  bool ok = ::bind(fd, address.any(), address.size) == 0 &&
+            (!local || ::chmod(options.unix_path.c_str(), 0660) == 0) && ::listen(fd, 4096) == 0;
   if (ok) return fd;
   Code code = errno == EACCES || errno == EPERM ? Code::denied : Code::unavailable;
   Error error = fail(code, fmt::format("listening on {}: {}", where, strerror(errno)));
@@ -728,27 +753,35 @@ uint16_t port_of(int fd) {
   Address address;
   address.size = sizeof address.storage;
   if (::getsockname(fd, address.any(), &address.size) != 0) return 0;
-  if (address.storage.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);
-  if (address.storage.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port);
+  if (address.storage.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);
+  if (address.storage.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port);
   return 0;
 }
 
 std::string remote_of(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "unix";
   if (address.storage.ss_family == AF_INET)
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text,
+                sizeof text);
   if (address.storage.ss_family == AF_INET6)
-    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof text);
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text,
+                sizeof text);
   std::string_view mapped = "::ffff:";
   std::string remote = text;
-  return remote.find('.') != std::string::npos && remote.rfind(mapped, 0) == 0 ? remote.substr(mapped.size()) : remote;
+  return remote.find('.') != std::string::npos && remote.rfind(mapped, 0) == 0 ? remote.substr(mapped.size())
+                                                                               : remote;
 }
 
 class AsioServer : public HttpServer {
  public:
   AsioServer(std::shared_ptr<Core> core, int listener)
-      : core_(std::move(core)), port_(port_of(listener)), strand_(asio::make_strand(core_->io)),
-        listener_(strand_, listener), retry_(strand_) {
+      : core_(std::move(core)),
+        port_(port_of(listener)),
+        strand_(asio::make_strand(core_->io)),
+        listener_(strand_, listener),
+        retry_(strand_) {
     accept_later();
     for (int i = 0; i < std::max(1, core_->options.threads); ++i) threads_.emplace_back([this] { serve(); });
   }
@@ -798,7 +831,8 @@ class AsioServer : public HttpServer {
     for (;;) {
       Address address;
       address.size = sizeof address.storage;
-      int fd = ::accept4(listener_.native_handle(), address.any(), &address.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      int fd =
+          ::accept4(listener_.native_handle(), address.any(), &address.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd >= 0) {
         add(fd, address);
         continue;

@@ -1,6 +1,7 @@
 // OpenSSL's objects with owners, and the three helpers that base/pki.cc and the HTTP adapters share.
 //
-// Only those files include this. Thread: values and pure functions; OpenSSL's error queue is the calling thread's.
+// Only those files include this. Thread: values and pure functions; OpenSSL's error queue is the calling
+// thread's.
 #pragma once
 
 #include <openssl/bio.h>

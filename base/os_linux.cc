@@ -175,9 +175,11 @@ Status Files::write(const std::string& path, const std::string& content, unsigne
   Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.open()) return system_error("creating", temporary, errno);
   Status status = write_all(fd.get(), content, temporary);
-  if (status.ok() && ::fchmod(fd.get(), mode) != 0) status = system_error("setting the mode of", temporary, errno);
+  if (status.ok() && ::fchmod(fd.get(), mode) != 0)
+    status = system_error("setting the mode of", temporary, errno);
   if (status.ok() && ::fsync(fd.get()) != 0) status = system_error("syncing", temporary, errno);
-  if (status.ok() && ::rename(temporary.c_str(), where.c_str()) != 0) status = system_error("replacing", where, errno);
+  if (status.ok() && ::rename(temporary.c_str(), where.c_str()) != 0)
+    status = system_error("replacing", where, errno);
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;
@@ -222,7 +224,7 @@ Status Files::symlink(const std::string& target, const std::string& link) const 
   return sync_folder(parent_of(where));
 }
 
-// ---------------------------------------------------------------------------------------------------- Process
+// ---- Process
 
 namespace {
 
@@ -235,7 +237,8 @@ struct Pipe {
   Fd writer;
 };
 
-// Descriptors 0 to 2 are what the child's are replaced with; ours must lie above, even in a process without stdio.
+// Descriptors 0 to 2 are what the child's are replaced with; ours must lie above, even in a process without
+// stdio.
 Fd above_stdio(int fd) {
   if (fd < 0 || fd > 2) return Fd(fd);
   int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -245,7 +248,8 @@ Fd above_stdio(int fd) {
 
 Result<Pipe> make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Code::unavailable, fmt::format("making a pipe: {}", strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(Code::unavailable, fmt::format("making a pipe: {}", strerror(errno)));
   Pipe pipe{above_stdio(ends[0]), above_stdio(ends[1])};
   ::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
   return pipe;
@@ -286,8 +290,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-// The child gets: its own process group, default signal actions, no blocked signals, and no descriptor of ours but
-// 0, 1 and 2 (libraries open sockets without CLOEXEC).
+// The child gets: its own process group, default signal actions, no blocked signals, and no descriptor of
+// ours but 0, 1 and 2 (libraries open sockets without CLOEXEC).
 Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -309,7 +313,8 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   std::vector<std::string> argv = command.argv;
   std::vector<std::string> env = make_environment(command.env);
   pid_t pid = -1;
-  int number = ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, pointers(argv).data(), pointers(env).data());
+  int number = ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, pointers(argv).data(),
+                              pointers(env).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (number == 0) return pid;
@@ -322,7 +327,10 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
 class Child {
  public:
   Child(const Command& command, pid_t pid, Fd out, Fd err)
-      : command_(command), pid_(pid), out_(std::move(out)), err_(std::move(err)),
+      : command_(command),
+        pid_(pid),
+        out_(std::move(out)),
+        err_(std::move(err)),
         exit_fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
         deadline_(SteadyClock::now() + std::chrono::milliseconds(command.deadline)) {}
 
@@ -334,8 +342,10 @@ class Child {
     }
     drain(out_, output_.out);
     drain(err_, output_.err);
-    if (WIFSIGNALED(status_)) output_.exit_code = 128 + WTERMSIG(status_);
-    else output_.exit_code = WEXITSTATUS(status_);
+    if (WIFSIGNALED(status_))
+      output_.exit_code = 128 + WTERMSIG(status_);
+    else
+      output_.exit_code = WEXITSTATUS(status_);
     return std::move(output_);
   }
 
@@ -399,7 +409,8 @@ class Child {
 class LinuxProcess : public Process {
  public:
   Result<Output> run(const Command& command) override {
-    if (command.argv.empty() || command.argv[0].empty()) return fail(Code::invalid, "a command without a program");
+    if (command.argv.empty() || command.argv[0].empty())
+      return fail(Code::invalid, "a command without a program");
     TRY(Fd in, make_input(command.input));
     TRY(Pipe out, make_pipe());
     TRY(Pipe err, make_pipe());

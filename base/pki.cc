@@ -25,7 +25,9 @@ Error openssl_error(std::string_view doing) {
 
 namespace {
 
-BioPtr reader_of(const std::string& pem) { return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+BioPtr reader_of(const std::string& pem) {
+  return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
 
 // Never asks a terminal for a pass phrase.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
@@ -44,7 +46,8 @@ Result<std::string> to_pem(std::string_view what, Write write) {
 Result<std::vector<CertificatePtr>> read_certificates(const std::string& pem) {
   BioPtr in = reader_of(pem);
   std::vector<CertificatePtr> list;
-  while (CertificatePtr next{PEM_read_bio_X509(in.get(), nullptr, no_pass_phrase, nullptr)}) list.push_back(std::move(next));
+  while (CertificatePtr next{PEM_read_bio_X509(in.get(), nullptr, no_pass_phrase, nullptr)})
+    list.push_back(std::move(next));
   if (list.empty()) return openssl_error("reading a certificate");
   ERR_clear_error();  // "no start line" at the end is how the list ends
   return list;
@@ -84,7 +87,8 @@ std::string serial_hex(X509* certificate) {
   std::string hex = text ? text : "";
   OPENSSL_free(text);
   BN_free(number);
-  std::transform(hex.begin(), hex.end(), hex.begin(), [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  std::transform(hex.begin(), hex.end(), hex.begin(),
+                 [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
   return hex;
 }
 
@@ -109,7 +113,8 @@ Result<std::string> certificate_to_pem(X509* certificate) {
 
 bool add_name(X509_NAME* name, const char* field, const std::string& value) {
   if (value.empty()) return true;
-  return X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.data()),
+  return X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(value.data()),
                                     static_cast<int>(value.size()), -1, 0) == 1;
 }
 
@@ -143,8 +148,9 @@ struct Extension {
   std::string value;
 };
 
-Result<std::string> make_certificate(X509_NAME* issuer_name, X509* issuer, EVP_PKEY* issuer_key, EVP_PKEY* key,
-                                     const Leaf& subject, const std::vector<Extension>& extensions) {
+Result<std::string> make_certificate(X509_NAME* issuer_name, X509* issuer, EVP_PKEY* issuer_key,
+                                     EVP_PKEY* key, const Leaf& subject,
+                                     const std::vector<Extension>& extensions) {
   CertificatePtr made(X509_new());
   X509_NAME* name = made ? X509_get_subject_name(made.get()) : nullptr;
   bool ok = name && X509_set_version(made.get(), X509_VERSION_3) && set_random_serial(made.get()) &&
@@ -156,7 +162,8 @@ Result<std::string> make_certificate(X509_NAME* issuer_name, X509* issuer, EVP_P
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer ? issuer : made.get(), made.get(), nullptr, nullptr, 0);
   for (const auto& [nid, value] : extensions)
-    if (!add_extension(made.get(), context, nid, value)) return openssl_error("adding a certificate extension");
+    if (!add_extension(made.get(), context, nid, value))
+      return openssl_error("adding a certificate extension");
   if (X509_sign(made.get(), issuer_key, EVP_sha256()) <= 0) return openssl_error("signing a certificate");
   return certificate_to_pem(made.get());
 }
@@ -166,9 +173,11 @@ Result<std::string> alternative_names(const std::vector<std::string>& addresses)
   std::string names;
   for (const auto& address : addresses) {
     unsigned char binary[16];
-    bool numeric = ::inet_pton(AF_INET, address.c_str(), binary) == 1 || ::inet_pton(AF_INET6, address.c_str(), binary) == 1;
+    bool numeric = ::inet_pton(AF_INET, address.c_str(), binary) == 1 ||
+                   ::inet_pton(AF_INET6, address.c_str(), binary) == 1;
     bool plain = !address.empty() && std::all_of(address.begin(), address.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+             c == '-';
     });
     if (!numeric && !plain) return fail(Code::invalid, "not an address or a DNS name: " + address);
     names += (names.empty() ? "" : ",") + std::string(numeric ? "IP:" : "DNS:") + address;
@@ -187,7 +196,8 @@ Result<std::string> sign_leaf(const KeyPair& ca, EVP_PKEY* key, const Leaf& leaf
   TRY(auto ca_certificates, read_certificates(ca.certificate_pem));
   TRY(KeyPtr ca_key, read_key(ca.key_pem));
   TRY(std::string names, alternative_names(leaf.addresses));
-  if (EVP_PKEY_get_security_bits(key) < 112) return fail(Code::invalid, "the key is too weak to be certified");
+  if (EVP_PKEY_get_security_bits(key) < 112)
+    return fail(Code::invalid, "the key is too weak to be certified");
   X509* issuer = ca_certificates.front().get();
   std::vector<Extension> extensions = {{NID_basic_constraints, "critical,CA:FALSE"},
                                        {NID_key_usage, "critical,digitalSignature"},
@@ -210,7 +220,8 @@ Result<KeyPair> make_ca(const std::string& common_name, int days) {
   KeyPtr key(EVP_EC_gen("P-256"));
   if (!key) return openssl_error("making a key");
   TRY(std::string certificate,
-      make_certificate(nullptr, nullptr, key.get(), key.get(), {.common_name = common_name, .organization = "muster", .days = days},
+      make_certificate(nullptr, nullptr, key.get(), key.get(),
+                       {.common_name = common_name, .organization = "muster", .days = days},
                        {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                         {NID_key_usage, "critical,keyCertSign,cRLSign"},
                         {NID_subject_key_identifier, "hash"}}));
@@ -229,15 +240,18 @@ Result<std::string> make_csr(const std::string& key_pem, const std::string& comm
   CsrPtr csr(X509_REQ_new());
   bool ok = csr && X509_REQ_set_version(csr.get(), X509_REQ_VERSION_1) &&
             add_name(X509_REQ_get_subject_name(csr.get()), "CN", common_name) &&
-            X509_REQ_set_pubkey(csr.get(), key.get()) && X509_REQ_sign(csr.get(), key.get(), EVP_sha256()) > 0;
+            X509_REQ_set_pubkey(csr.get(), key.get()) &&
+            X509_REQ_sign(csr.get(), key.get(), EVP_sha256()) > 0;
   if (!ok) return openssl_error("making a certificate signing request");
-  return to_pem("a certificate signing request", [&](BIO* out) { return PEM_write_bio_X509_REQ(out, csr.get()); });
+  return to_pem("a certificate signing request",
+                [&](BIO* out) { return PEM_write_bio_X509_REQ(out, csr.get()); });
 }
 
 Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf) {
   TRY(CsrPtr csr, read_csr(csr_pem));
   EVP_PKEY* key = X509_REQ_get0_pubkey(csr.get());
-  if (!key || X509_REQ_verify(csr.get(), key) != 1) return openssl_error("checking a certificate signing request");
+  if (!key || X509_REQ_verify(csr.get(), key) != 1)
+    return openssl_error("checking a certificate signing request");
   return sign_leaf(ca, key, leaf);
 }
 
@@ -303,7 +317,8 @@ Result<std::string> public_key_fingerprint(const std::string& pem) {
 Result<KeyPair> make_signing_key() {
   KeyPtr key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
   if (!key) return openssl_error("making a signing key");
-  TRY(std::string public_pem, to_pem("a public key", [&](BIO* out) { return PEM_write_bio_PUBKEY(out, key.get()); }));
+  TRY(std::string public_pem,
+      to_pem("a public key", [&](BIO* out) { return PEM_write_bio_PUBKEY(out, key.get()); }));
   TRY(std::string key_pem, key_to_pem(key.get()));
   return KeyPair{std::move(key_pem), std::move(public_pem)};
 }
@@ -316,7 +331,8 @@ Result<std::string> sign(const std::string& key_pem, const std::string& message)
   unsigned char signature[64];
   size_t size = sizeof signature;
   const auto* data = reinterpret_cast<const unsigned char*>(message.data());
-  if (EVP_PKEY_get_id(key.get()) != EVP_PKEY_ED25519) return fail(Code::invalid, "the signing key is not Ed25519");
+  if (EVP_PKEY_get_id(key.get()) != EVP_PKEY_ED25519)
+    return fail(Code::invalid, "the signing key is not Ed25519");
   if (EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()) != 1 ||
       EVP_DigestSign(context.get(), signature, &size, data, message.size()) != 1)
     return openssl_error("signing");
@@ -327,13 +343,16 @@ Result<bool> verify(const std::string& public_pem, const std::string& message, c
   BioPtr in = reader_of(public_pem);
   KeyPtr key(PEM_read_bio_PUBKEY(in.get(), nullptr, no_pass_phrase, nullptr));
   if (!key) return openssl_error("reading a public key");
-  if (EVP_PKEY_get_id(key.get()) != EVP_PKEY_ED25519) return fail(Code::invalid, "the signing key is not Ed25519");
+  if (EVP_PKEY_get_id(key.get()) != EVP_PKEY_ED25519)
+    return fail(Code::invalid, "the signing key is not Ed25519");
   auto bytes = from_base64(signature);
   if (!bytes.ok()) return false;
   DigestPtr context(EVP_MD_CTX_new());
-  if (EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) != 1) return openssl_error("verifying");
-  bool good = EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(bytes->data()), bytes->size(),
-                               reinterpret_cast<const unsigned char*>(message.data()), message.size()) == 1;
+  if (EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) != 1)
+    return openssl_error("verifying");
+  bool good =
+      EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(bytes->data()), bytes->size(),
+                       reinterpret_cast<const unsigned char*>(message.data()), message.size()) == 1;
   ERR_clear_error();
   return good;
 }

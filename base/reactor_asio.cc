@@ -21,13 +21,16 @@ namespace asio = boost::asio;
 class AsioReactor : public RealReactor {
  public:
   explicit AsioReactor(int worker_threads)
-      : guard_(asio::make_work_guard(io_)), signals_(io_), pool_(static_cast<size_t>(std::max(1, worker_threads))) {}
+      : guard_(asio::make_work_guard(io_)),
+        signals_(io_),
+        pool_(static_cast<size_t>(std::max(1, worker_threads))) {}
   ~AsioReactor() override {
     io_.stop();
     pool_.join();
   }
 
-  // The wall clock, because times are journaled and shown; delays are measured on the steady clock all the same.
+  // The wall clock, because times are journaled and shown; delays are measured on the steady clock all the
+  // same.
   TimeMs now() const override {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
@@ -37,7 +40,8 @@ class AsioReactor : public RealReactor {
 
   TimerId after(DurationMs delay, Task task) override {
     TimerId id = ++last_timer_;
-    auto& timer = timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
+    auto& timer =
+        timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
     timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
       // A timer that had already expired when it was cancelled is called without an error: the table decides.
       if (timers_.erase(id) == 1) task();
@@ -82,6 +86,8 @@ class AsioReactor : public RealReactor {
 
 }  // namespace
 
-std::unique_ptr<RealReactor> make_reactor(int worker_threads) { return std::make_unique<AsioReactor>(worker_threads); }
+std::unique_ptr<RealReactor> make_reactor(int worker_threads) {
+  return std::make_unique<AsioReactor>(worker_threads);
+}
 
 }  // namespace muster

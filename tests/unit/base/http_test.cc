@@ -41,7 +41,8 @@ std::unique_ptr<HttpServer> serve(HttpHandler handler, HttpServerOptions options
   return std::move(start_http_server(std::move(options), std::move(handler))).value();
 }
 
-std::unique_ptr<HttpClient> client_of(const HttpServer& server, HttpClientOptions options = {}, bool tls = false) {
+std::unique_ptr<HttpClient> client_of(const HttpServer& server, HttpClientOptions options = {},
+                                      bool tls = false) {
   options.base = (tls ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(server.port());
   return std::move(make_http_client(std::move(options))).value();
 }
@@ -125,7 +126,9 @@ class BadServer {
     while (got.find("\r\n\r\n") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) got += c;
     return got;
   }
-  static void say(int fd, const std::string& text) { (void)::send(fd, text.data(), text.size(), MSG_NOSIGNAL); }
+  static void say(int fd, const std::string& text) {
+    (void)::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+  }
 
  private:
   int fd_;
@@ -136,7 +139,9 @@ class BadServer {
 struct Authority {
   pki::KeyPair ca = pki::make_ca("test CA", 30).value();
   pki::KeyPair server =
-      pki::issue(ca, {.common_name = "controller", .organization = "muster", .addresses = {"127.0.0.1"}, .server = true})
+      pki::issue(
+          ca,
+          {.common_name = "controller", .organization = "muster", .addresses = {"127.0.0.1"}, .server = true})
           .value();
   pki::KeyPair agent = pki::issue(ca, {.common_name = "gpu01", .organization = "muster-agent"}).value();
 
@@ -176,7 +181,8 @@ TEST_CASE("targets are decoded, and refused when they climb or lie") {
   REQUIRE(parse("/a%20b?x=1%2B1&y=a+b&z").query ==
           std::map<std::string, std::string>{{"x", "1+1"}, {"y", "a b"}, {"z", ""}});
   REQUIRE(parse("/" + url_encode("a/b ü")).path == "/a/b ü");
-  for (const char* target : {"/a/../b", "/%2e%2e/x", "/a%2f..", "/..", "/a%0d%0ab", "/%", "/%4", "/%zz", "", "*", "/a?b=%00"})
+  for (const char* target :
+       {"/a/../b", "/%2e%2e/x", "/a%2f..", "/..", "/a%0d%0ab", "/%", "/%4", "/%zz", "", "*", "/a?b=%00"})
     REQUIRE(bad(target) == Code::invalid);
 }
 
@@ -192,7 +198,8 @@ TEST_CASE("ranges: what RFC 9110 says, for one range") {
   REQUIRE(range("bytes=-700") == "0+100");
   REQUIRE(parse_range("bytes=100-", 100)->length == 0);
   REQUIRE(parse_range("bytes=-0", 100)->length == 0);
-  for (const char* header : {"", "bytes=", "bytes=a-b", "bytes=9-0", "bytes=0-1,3-4", "lines=0-1", "bytes=1-2x", "bytes=-"})
+  for (const char* header :
+       {"", "bytes=", "bytes=a-b", "bytes=9-0", "bytes=0-1,3-4", "lines=0-1", "bytes=1-2x", "bytes=-"})
     REQUIRE(range(header) == "none");
 }
 
@@ -206,7 +213,8 @@ TEST_CASE("a request goes there and back, over one connection for many, plain an
     REQUIRE(answer->headers.at("content-type") == "text/plain; charset=utf-8");
   }
   auto large = std::string(6 << 20, 'b');
-  REQUIRE(client->request({.method = "PUT", .target = "/", .body = large}, kPatience)->body.size() > large.size());
+  REQUIRE(client->request({.method = "PUT", .target = "/", .body = large}, kPatience)->body.size() >
+          large.size());
   REQUIRE(client->request({.method = "HEAD", .target = "/"}, kPatience)->body.empty());
   REQUIRE(client->request({.target = "/after"}, kPatience)->body == "GET /after [] from 127.0.0.1");
   REQUIRE(client->peer_fingerprint().empty());
@@ -250,17 +258,25 @@ TEST_CASE("mutual TLS names the peer, and refuses who has no certificate of our 
   REQUIRE(client->peer_fingerprint() == pki::certificate_fingerprint(ours.server.certificate_pem).value());
 
   std::atomic<int> reached = 0;
-  auto guarded = serve([&](HttpRequest r, ResponderPtr p) { ++reached; echo(std::move(r), std::move(p)); },
-                       ours.server_options());
+  auto guarded = serve(
+      [&](HttpRequest r, ResponderPtr p) {
+        ++reached;
+        echo(std::move(r), std::move(p));
+      },
+      ours.server_options());
   HttpClientOptions without;
   without.ca_pem = ours.ca.certificate_pem;
-  REQUIRE(client_of(*guarded, without, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(client_of(*guarded, without, true)->request({.target = "/"}, kPatience).error().code ==
+          Code::denied);
   auto foreign = theirs.agent_options();
   foreign.ca_pem = ours.ca.certificate_pem;
-  REQUIRE(client_of(*guarded, foreign, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(client_of(*guarded, foreign, true)->request({.target = "/"}, kPatience).error().code ==
+          Code::denied);
   REQUIRE(reached == 0);
   // The other way round: a server of another CA.
-  REQUIRE(client_of(*guarded, theirs.agent_options(), true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(
+      client_of(*guarded, theirs.agent_options(), true)->request({.target = "/"}, kPatience).error().code ==
+      Code::denied);
   REQUIRE(reached == 0);
 }
 
@@ -269,14 +285,19 @@ TEST_CASE("an optional client certificate leaves the peer empty, never guessed")
   auto server = serve(echo, authority.server_options(false));
   HttpClientOptions without;
   without.ca_pem = authority.ca.certificate_pem;
-  REQUIRE(client_of(*server, without, true)->request({.target = "/"}, kPatience)->body == "GET / [] from 127.0.0.1");
+  REQUIRE(client_of(*server, without, true)->request({.target = "/"}, kPatience)->body ==
+          "GET / [] from 127.0.0.1");
 }
 
 TEST_CASE("a pin names the leaf or the CA that signed it; anything else is denied before a byte is sent") {
   Authority authority, other;
   std::atomic<int> reached = 0;
-  auto server = serve([&](HttpRequest r, ResponderPtr p) { ++reached; echo(std::move(r), std::move(p)); },
-                      authority.server_options(false));
+  auto server = serve(
+      [&](HttpRequest r, ResponderPtr p) {
+        ++reached;
+        echo(std::move(r), std::move(p));
+      },
+      authority.server_options(false));
   auto with_pin = [&](const std::string& certificate) {
     HttpClientOptions options;
     options.pin_sha256 = pki::certificate_fingerprint(certificate).value();
@@ -294,21 +315,25 @@ TEST_CASE("a pin names the leaf or the CA that signed it; anything else is denie
   auto forger = serve(echo, forged);
   HttpClientOptions options;
   options.pin_sha256 = pki::certificate_fingerprint(authority.ca.certificate_pem).value();
-  REQUIRE(client_of(*forger, options, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(client_of(*forger, options, true)->request({.target = "/"}, kPatience).error().code ==
+          Code::denied);
 
   HttpClientOptions first;
   first.insecure_first_use = true;
   auto curious = client_of(*server, first, true);
   REQUIRE(curious->request({.target = "/"}, kPatience).ok());
-  REQUIRE(curious->peer_fingerprint() == pki::certificate_fingerprint(authority.server.certificate_pem).value());
+  REQUIRE(curious->peer_fingerprint() ==
+          pki::certificate_fingerprint(authority.server.certificate_pem).value());
 }
 
 TEST_CASE("a certificate out of its time is refused, unless the clock is known to be wrong") {
   Authority authority;
-  authority.server = pki::issue(authority.ca, {.common_name = "c", .organization = "o", .server = true, .days = -1}).value();
+  authority.server =
+      pki::issue(authority.ca, {.common_name = "c", .organization = "o", .server = true, .days = -1}).value();
   auto server = serve(echo, authority.server_options());
   auto options = authority.agent_options();
-  REQUIRE(client_of(*server, options, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(client_of(*server, options, true)->request({.target = "/"}, kPatience).error().code ==
+          Code::denied);
   options.ignore_certificate_times = true;
   REQUIRE(client_of(*server, options, true)->request({.target = "/"}, kPatience).ok());
 }
@@ -323,7 +348,8 @@ TEST_CASE("a long poll is answered from another thread while other requests go o
     held = std::move(responder);
     arrived.notify_all();
   });
-  auto poll = std::async(std::launch::async, [&] { return client_of(*server)->request({.target = "/poll"}, kPatience); });
+  auto poll = std::async(std::launch::async,
+                         [&] { return client_of(*server)->request({.target = "/poll"}, kPatience); });
   ResponderPtr mine;
   {
     std::unique_lock lock(mutex);
@@ -347,7 +373,8 @@ TEST_CASE("a dropped responder and a throwing handler answer 500; a responder ma
     });
     REQUIRE(client_of(*server)->request({.target = "/drop"}, kPatience)->status == 500);
     REQUIRE(client_of(*server)->request({.target = "/throw"}, kPatience)->status == 500);
-    auto answer = std::async(std::launch::async, [&] { return client_of(*server)->request({.target = "/keep"}, kPatience); });
+    auto answer = std::async(std::launch::async,
+                             [&] { return client_of(*server)->request({.target = "/keep"}, kPatience); });
     // Its connection ends with the server, or was never made: either way the caller knows which.
     while (client_of(*server)->request({.target = "/drop"}, kPatience)->status != 500) {
     }
@@ -444,10 +471,17 @@ TEST_CASE("requests on which two parsers could disagree are refused before a han
   std::atomic<int> reached = 0;
   HttpServerOptions options;
   options.max_body = 1000;
-  auto server = serve([&](HttpRequest r, ResponderPtr p) { ++reached; echo(std::move(r), std::move(p)); }, options);
+  auto server = serve(
+      [&](HttpRequest r, ResponderPtr p) {
+        ++reached;
+        echo(std::move(r), std::move(p));
+      },
+      options);
   auto status = [&](const std::string& text) { return Raw(server->port()).talk(text).substr(9, 3); };
   REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == "411");
-  REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")[0] == '4');
+  REQUIRE(
+      status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+          [0] == '4');
   REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na") == "400");
   REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab") == "400");
   REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n") == "400");
@@ -458,15 +492,21 @@ TEST_CASE("requests on which two parsers could disagree are refused before a han
   REQUIRE(status("GET / HTTP/1.1\r\nA: " + std::string(9000, 'a')) == "431");
   REQUIRE(status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n") == "413");
   REQUIRE(reached == 0);
-  REQUIRE(client_of(*server)->request({.method = "POST", .body = std::string(1001, 'x')}, kPatience)->status == 413);
+  REQUIRE(
+      client_of(*server)->request({.method = "POST", .body = std::string(1001, 'x')}, kPatience)->status ==
+      413);
   REQUIRE(reached == 0);
-  REQUIRE(client_of(*server)->request({.method = "POST", .body = std::string(1000, 'x')}, kPatience)->status == 200);
+  REQUIRE(
+      client_of(*server)->request({.method = "POST", .body = std::string(1000, 'x')}, kPatience)->status ==
+      200);
   REQUIRE(reached == 1);
 }
 
 TEST_CASE("pipelining, HTTP/1.0, half-closed clients and 100-continue work") {
   auto server = serve(echo);
-  auto both = Raw(server->port()).talk("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  auto both =
+      Raw(server->port())
+          .talk("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   REQUIRE(both.find("GET /1 []") < both.find("GET /2 []"));
   REQUIRE(both.find("GET /2 []") != std::string::npos);
   auto old = Raw(server->port()).talk("GET /old HTTP/1.0\r\n\r\n");
@@ -504,32 +544,53 @@ TEST_CASE("unavailable means nothing was sent, timeout that the outcome is unkno
 
   std::promise<void> done;
   auto released = done.get_future();
-  BadServer silent([&](int fd, int) { BadServer::take(fd); released.wait(); }, 1);
+  BadServer silent(
+      [&](int fd, int) {
+        BadServer::take(fd);
+        released.wait();
+      },
+      1);
   auto waiting = std::move(make_http_client({.base = silent.base()})).value();
   auto late = waiting->request({.method = "POST", .target = "/"}, 50);
   REQUIRE(late.error().code == Code::timeout);
   done.set_value();
 
   BadServer abrupt([](int fd, int) { BadServer::take(fd); }, 1);
-  auto cut = std::move(make_http_client({.base = abrupt.base()})).value()->request({.target = "/"}, kPatience);
+  auto cut =
+      std::move(make_http_client({.base = abrupt.base()})).value()->request({.target = "/"}, kPatience);
   REQUIRE(cut.error().code == Code::timeout);
-  BadServer babble([](int fd, int) { BadServer::take(fd); BadServer::say(fd, "what?\r\n\r\n"); }, 1);
-  REQUIRE(std::move(make_http_client({.base = babble.base()})).value()->request({.target = "/"}, kPatience).error().code ==
-          Code::timeout);
+  BadServer babble(
+      [](int fd, int) {
+        BadServer::take(fd);
+        BadServer::say(fd, "what?\r\n\r\n");
+      },
+      1);
+  REQUIRE(std::move(make_http_client({.base = babble.base()}))
+              .value()
+              ->request({.target = "/"}, kPatience)
+              .error()
+              .code == Code::timeout);
 }
 
 TEST_CASE("a body cut short is an error, one without a length ends with the connection") {
   auto answer = [](const std::string& text, bool stream) {
-    BadServer server([&](int fd, int) { BadServer::take(fd); BadServer::say(fd, text); }, 1);
+    BadServer server(
+        [&](int fd, int) {
+          BadServer::take(fd);
+          BadServer::say(fd, text);
+        },
+        1);
     auto client = std::move(make_http_client({.base = server.base()})).value();
     return stream ? client->stream({.target = "/"}, kPatience, [](std::string_view) { return true; })
                   : client->request({.target = "/"}, kPatience);
   };
   REQUIRE(answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", false).error().code == Code::timeout);
   REQUIRE(answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", true).error().code == Code::timeout);
-  REQUIRE(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", false).error().code == Code::timeout);
+  REQUIRE(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", false).error().code ==
+          Code::timeout);
   REQUIRE(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", true).ok());
-  REQUIRE(answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200 OK\r\n\r\nall of it", false)->body == "all of it");
+  REQUIRE(answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200 OK\r\n\r\nall of it", false)->body ==
+          "all of it");
   REQUIRE(answer("HTTP/1.1 204 No Content\r\n\r\n", false)->status == 204);
 }
 
@@ -554,12 +615,18 @@ TEST_CASE("a request on a connection that dies under it is repeated for GET only
 }
 
 TEST_CASE("basic authentication and Connection: close go out as asked") {
-  BadServer server([](int fd, int) {
-    std::string header = BadServer::take(fd);
-    BadServer::say(fd, "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(header.size()) + "\r\n\r\n" + header);
-  }, 1);
-  auto client = std::move(make_http_client(
-      {.base = server.base(), .basic_user = "root", .basic_password = "calvin", .keep_alive = false})).value();
+  BadServer server(
+      [](int fd, int) {
+        std::string header = BadServer::take(fd);
+        BadServer::say(
+            fd, "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(header.size()) + "\r\n\r\n" + header);
+      },
+      1);
+  auto client =
+      std::move(
+          make_http_client(
+              {.base = server.base(), .basic_user = "root", .basic_password = "calvin", .keep_alive = false}))
+          .value();
   std::string sent = client->request({.target = "/redfish/v1"}, kPatience)->body;
   REQUIRE(sent.rfind("GET /redfish/v1 HTTP/1.1\r\n", 0) == 0);
   REQUIRE(sent.find("Authorization: Basic cm9vdDpjYWx2aW4=\r\n") != std::string::npos);

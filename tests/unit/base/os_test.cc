@@ -117,7 +117,8 @@ TEST_CASE("Process moves more than a pipe holds, both ways, and survives a child
 TEST_CASE("Process hands no descriptor of ours to a child") {
   int leak = ::open("/dev/null", O_RDONLY);  // no CLOEXEC, as libraries do
   auto process = make_process();
-  auto listed = process->run({.argv = {"sh", "-c", "[ -e /proc/self/fd/" + std::to_string(leak) + " ] && echo leaked"}});
+  auto listed = process->run(
+      {.argv = {"sh", "-c", "[ -e /proc/self/fd/" + std::to_string(leak) + " ] && echo leaked"}});
   ::close(leak);
   REQUIRE(text(listed).empty());
 }

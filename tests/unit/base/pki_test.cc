@@ -8,7 +8,8 @@ namespace muster {
 namespace {
 
 TimeMs now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 constexpr TimeMs kDayMs = 24 * 60 * kMinute;
@@ -34,7 +35,8 @@ TEST_CASE("a CA signs a request and the chain holds, under that CA only") {
   REQUIRE(info.not_before < now() - kDayMs + kMinute);
   REQUIRE(info.not_after > now() + 29 * kDayMs);
   REQUIRE(pki::public_key_fingerprint(csr).value() == pki::public_key_fingerprint(certificate).value());
-  REQUIRE(pki::public_key_fingerprint(csr).value() != pki::public_key_fingerprint(ca.certificate_pem).value());
+  REQUIRE(pki::public_key_fingerprint(csr).value() !=
+          pki::public_key_fingerprint(ca.certificate_pem).value());
   // The same request signed twice: two certificates of one key.
   std::string again = pki::sign_csr(ca, csr, leaf).value();
   REQUIRE(pki::read_certificate(again).value().serial != info.serial);
@@ -44,7 +46,8 @@ TEST_CASE("a CA signs a request and the chain holds, under that CA only") {
 TEST_CASE("an expired certificate, and one that is not valid yet, are refused") {
   auto ca = pki::make_ca("CA", 3650).value();
   auto expired = pki::issue(ca, {.common_name = "old", .organization = "o", .days = -2}).value();
-  REQUIRE(pki::verify_certificate(ca.certificate_pem, expired.certificate_pem, now()).error().code == Code::denied);
+  REQUIRE(pki::verify_certificate(ca.certificate_pem, expired.certificate_pem, now()).error().code ==
+          Code::denied);
   auto fresh = pki::issue(ca, {.common_name = "new", .organization = "o", .days = 10}).value();
   REQUIRE(pki::verify_certificate(ca.certificate_pem, fresh.certificate_pem, now()).ok());
   REQUIRE_FALSE(pki::verify_certificate(ca.certificate_pem, fresh.certificate_pem, now() - 3 * kDayMs).ok());
@@ -62,13 +65,15 @@ TEST_CASE("a leaf cannot sign, and neither can a request with a broken signature
   // Some character of the signature, well before the padding.
   csr[end - 12] = csr[end - 12] == 'A' ? 'B' : 'A';
   REQUIRE(pki::sign_csr(ca, csr, {.common_name = "x", .organization = "o"}).error().code == Code::invalid);
-  REQUIRE(pki::sign_csr(ca, "nonsense", {.common_name = "x", .organization = "o"}).error().code == Code::invalid);
+  REQUIRE(pki::sign_csr(ca, "nonsense", {.common_name = "x", .organization = "o"}).error().code ==
+          Code::invalid);
 }
 
 TEST_CASE("names that are OpenSSL syntax are refused as alternative names") {
   auto ca = pki::make_ca("CA", 100).value();
   auto with = [&](std::string name) {
-    return pki::issue(ca, {.common_name = "c", .organization = "o", .addresses = {std::move(name)}, .server = true});
+    return pki::issue(
+        ca, {.common_name = "c", .organization = "o", .addresses = {std::move(name)}, .server = true});
   };
   REQUIRE(with("10.20.0.1").ok());
   REQUIRE(with("fd00::1").ok());

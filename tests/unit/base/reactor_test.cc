@@ -14,7 +14,10 @@ TEST_CASE("the real reactor runs posts in order, timers by due time, and never a
   reactor->post([&] {
     reactor->post([&] { seen.push_back(inside ? "nested" : "posted"); });
     inside = true;
-    reactor->after(20, [&] { seen.push_back("late"); reactor->stop(); });
+    reactor->after(20, [&] {
+      seen.push_back("late");
+      reactor->stop();
+    });
     reactor->after(1, [&] { seen.push_back("early"); });
     auto cancelled = reactor->after(5, [&] { seen.push_back("cancelled"); });
     reactor->cancel(cancelled);
