@@ -50,7 +50,9 @@ enum class RequestKind { up, reimage, accept, admit };
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;          // --limit; empty: all (not for reimage and admit)
-  bool force = false;                      // up: unchanged nodes too
+  bool force = false;                      // up: unchanged nodes too; admit, reimage: a machine that replaced another
+  // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run of a bring-up.
+  bool skip_unseen = false;
 };
 
 struct PlannerInput {

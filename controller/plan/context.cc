@@ -1,0 +1,189 @@
+#include "controller/plan/context.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace muster {
+namespace {
+
+Json name_and_address(const NodeSpec& n) { return {{"name", n.name}, {"address", n.address}}; }
+
+Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& group, bool with_content) {
+  Json out = Json::array();
+  const auto found = disks.groups.find(group);
+  if (found == disks.groups.end()) return out;
+  const auto declared = node.disks.find(group);
+  const DiskPolicy policy = declared == node.disks.end() ? DiskPolicy::keep : declared->second.policy;
+  const char* word = policy == DiskPolicy::keep ? "keep" : policy == DiskPolicy::format ? "format" : "format-if-blank";
+  for (const auto& d : found->second)
+    out.push_back({{"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes},
+                   {"content_hash", with_content ? d.content_hash : ""}, {"policy", word}});
+  return out;
+}
+
+bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
+  return (storage.role.empty() || storage.role == node.role) && node.disks.count(storage.disks) > 0;
+}
+
+Json local_storage(const ContextInput& in) {
+  Json out = Json::array();
+  for (const auto& s : in.spec.storage)
+    if (s.engine == "local" && takes_part(s, in.node))
+      out.push_back({{"name", s.name}, {"mount", s.mount}, {"level", s.level}, {"fs", s.fs},
+                     {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
+  return out;
+}
+
+Json shared_storage(const ContextInput& in) {
+  Json out = Json::array();
+  for (const auto& s : in.spec.storage) {
+    if (s.engine == "local") continue;
+    Json members = Json::array();
+    for (const auto& n : in.spec.nodes)
+      if (takes_part(s, n)) members.push_back(name_and_address(n));
+    if (members.empty()) continue;
+    const bool member = takes_part(s, in.node);
+    out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
+                   {"is_leader", members[0]["name"] == in.node.name}, {"is_member", member}, {"members", members},
+                   {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+  }
+  return out;
+}
+
+Json hardware_of(const HardwareSpec& h) {
+  Json out = {{"gpu_model", h.gpu_model}, {"cpu_model", h.cpu_model}, {"memory_bytes_min", h.memory_bytes_min},
+              {"nics", h.nics}, {"pcie", h.pcie}};
+  if (h.gpus) out["gpus"] = *h.gpus;
+  if (h.cpus) out["cpus"] = *h.cpus;
+  return out;
+}
+
+const Json* lookup(const Json& context, const std::string& path) {
+  const Json* at = &context;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const auto it = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
+    if (!at->is_object() || it == at->end()) return nullptr;
+    at = &*it;
+    begin = end + 1;
+  }
+  return at;
+}
+
+bool truthy(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0;
+  if (!value.is_string()) return !value.is_null() && !value.empty();
+  std::string text = value.get<std::string>();
+  text.erase(0, text.find_first_not_of(" \n\t"));
+  text.erase(text.find_last_not_of(" \n\t") + 1);
+  return !(text.empty() || text == "no" || text == "false" || text == "0");
+}
+
+std::string item_label(const Json& item, size_t index) {
+  if (item.is_string()) return item.get<std::string>();
+  if (item.is_object() && item.contains("name") && item["name"].is_string()) return item["name"].get<std::string>();
+  return std::to_string(index);
+}
+
+Result<Json> rendered(const Json& value, const Json& context) {
+  if (value.is_null()) return Json();
+  return render_params(value, context);
+}
+
+// One step for one item; nothing when its `when` says no.
+Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::string& id, const Json& context) {
+  if (!step.when.empty()) {
+    TRY(const Json when, render_params(Json(step.when), context));
+    if (!truthy(when)) return std::vector<PlannedStep>{};
+  }
+  PlannedStep planned;
+  planned.stage = step.stage;
+  planned.on = step.on;
+  planned.step.id = id;
+  planned.step.module = step.module;
+  planned.step.phase = step.phase;
+  planned.step.mandatory = step.mandatory;
+  TRY(planned.step.params, rendered(step.params, context));
+  TRY(planned.step.verify, rendered(step.verify, context));
+  TRY(planned.step.expect, rendered(step.expect, context));
+  if (planned.step.params.is_null()) planned.step.params = Json::object();
+  return std::vector<PlannedStep>{std::move(planned)};
+}
+
+}  // namespace
+
+std::string prefix_of(const std::string& cidr) {
+  const auto slash = cidr.find('/');
+  return slash == std::string::npos ? "" : cidr.substr(slash + 1);
+}
+
+Json playbook_context(const ContextInput& in) {
+  const Spec& spec = in.spec;
+  Json nodes = Json::array(), peers = Json::array(), users = Json::array(), vars = Json::object();
+  std::string hosts;
+  const NodeSpec* next = spec.nodes.empty() ? &in.node : &spec.nodes.front();
+  for (const auto& n : spec.nodes) {
+    const Json entry = {{"name", n.name}, {"address", n.address}, {"role", n.role}};
+    nodes.push_back(entry);
+    if (n.name != in.node.name) peers.push_back(entry);
+    hosts += n.address + " " + n.name + "\n";
+    if (n.name > in.node.name && next->name <= in.node.name) next = &n;
+  }
+  const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
+  for (const auto& [name, u] : spec.users)
+    users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
+  for (const auto& [key, value] : spec.vars) vars[key] = value;
+  for (const auto& [key, value] : in.node.vars) vars[key] = value;
+  return {{"cluster", spec.cluster},
+          {"controller", {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
+          {"node", {{"name", in.node.name}, {"address", in.node.address}, {"prefix", prefix_of(spec.network.provisioning.cidr)},
+                    {"mac", in.node.mac}, {"role", in.node.role}, {"image", in.node.image},
+                    {"hardware", hardware_of(in.node.hardware)}}},
+          {"nodes", nodes}, {"peers", peers}, {"next", name_and_address(*next)}, {"leader", name_and_address(leader)},
+          {"is_leader", leader.name == in.node.name}, {"users", users},
+          {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
+                       {"storage", spec.network.storage.cidr}}},
+          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in)}, {"hosts", hosts},
+          {"public", in.public_values}, {"vars", vars}};
+}
+
+std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, const Json& context,
+                                    std::vector<std::string>& problems) {
+  std::vector<PlannedStep> out;
+  std::set<std::string> ids;
+  const bool leads = context.value("is_leader", false);
+  for (const auto& step : playbook.steps) {
+    if (step.phase != phase) continue;
+    if ((step.on == "leader" && !leads) || (step.on == "others" && leads)) continue;
+    const auto complain = [&](const std::string& text) {
+      problems.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook.name, step.line, step.name,
+                                     context["node"]["name"].get<std::string>(), text));
+    };
+    Json items = Json::array({Json()});
+    if (!step.for_each.empty()) {
+      const Json* list = lookup(context, step.for_each);
+      if (!list || !list->is_array()) {
+        complain("for_each: '" + step.for_each + "' is not a list of the context");
+        continue;
+      }
+      items = *list;
+    }
+    for (size_t i = 0; i < items.size(); ++i) {
+      Json local = context;
+      std::string id = playbook.name + "/" + step.name;
+      if (!step.for_each.empty()) {
+        local["item"] = items[i];
+        id += "[" + item_label(items[i], i) + "]";
+      }
+      for (int n = 2; !ids.insert(id).second; ++n) id = fmt::format("{}/{}#{}", playbook.name, step.name, n);
+      auto planned = plan_one(step, id, local);
+      if (!planned.ok()) complain(planned.error().message);
+      else out.insert(out.end(), planned->begin(), planned->end());
+    }
+  }
+  return out;
+}
+
+}  // namespace muster

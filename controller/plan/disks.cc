@@ -1,0 +1,165 @@
+#include "controller/plan/disks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace muster {
+namespace {
+
+bool is_local(const std::string& transport) {
+  static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};
+  return kLocal.count(transport) > 0;
+}
+
+std::string identity(const DiskFacts& d) { return d.serial.empty() ? d.wwid : d.serial; }
+
+std::string people(const DiskFacts& d) {
+  return fmt::format("{} ({}, serial {}, {} bytes)", d.name.empty() ? "a disk" : d.name, d.model, d.serial, d.size_bytes);
+}
+
+Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
+  return {node.name, group, d.serial, d.wwid, d.model, static_cast<int64_t>(d.size_bytes), d.name,
+          d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content, d.content_hash, std::move(why)};
+}
+
+// The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
+std::string label_of(const std::string& signature) {
+  for (const std::string mark : {"label=", "member of "})
+    if (const auto at = signature.find(mark); at != std::string::npos) {
+      std::string label = signature.substr(at + mark.size());
+      label.erase(std::remove(label.begin(), label.end(), '"'), label.end());
+      return label.substr(0, label.find_first_of(" ,"));
+    }
+  return "";
+}
+
+// What is on a node's disk may belong to any storage section over its group.
+const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
+  for (const auto& s : spec.storage)
+    if (s.disks == group && (s.role.empty() || s.role == node.role)) return &s;
+  return nullptr;
+}
+
+class Chooser {
+ public:
+  Chooser(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram, const std::string& image)
+      : spec_(spec), node_(node), facts_(facts), through_ram_(through_ram), image_(image) {}
+
+  NodeDisks run() {
+    for (const auto& [name, group] : node_.disks) select(group);
+    if (!out_.refusals.empty()) return std::move(out_);
+    for (const auto& [name, group] : node_.disks)
+      for (const auto& disk : out_.groups[name]) name == "os" ? judge_os(group, disk) : judge_data(group, disk);
+    return std::move(out_);
+  }
+
+ private:
+  void refuse(const std::string& rule, const std::string& message) { out_.refusals.push_back({node_.name, rule, message}); }
+
+  void select(const DiskGroup& group) {
+    auto& found = out_.groups[group.name];
+    for (const auto& disk : facts_.disks)
+      if (disk_matches(group.match, disk)) found.push_back(disk);
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return identity(a) < identity(b); });
+    if (static_cast<int>(found.size()) != group.match.count) {
+      std::string list;
+      for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
+      refuse("disk-count", fmt::format("group '{}' declares {} disk{} and its selector matches {}{}", group.name, group.match.count,
+                                       group.match.count == 1 ? "" : "s", found.size(), list));
+    }
+    for (const auto& disk : found) {
+      if (identity(disk).empty()) refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be told apart");
+      if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
+        refuse("disk-overlap", people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
+    }
+  }
+
+  void judge_os(const DiskGroup& group, const DiskFacts& disk) {
+    out_.os_is_ours = is_our_os_layout(disk);
+    if (image_.empty() || out_.os_is_ours) return;
+    if ((disk.mounted || disk.is_os_ancestor) && !through_ram_)
+      return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
+    if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
+      return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank", people(disk),
+                                                disk.content));
+    out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + image_));
+  }
+
+  void judge_data(const DiskGroup& group, const DiskFacts& disk) {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage || is_our_data(disk, node_.name, *storage)) return;
+    const std::string why = storage->engine == "local" ? fmt::format("{} for {}", storage->level, storage->mount)
+                                                       : fmt::format("{} for {}", storage->engine, storage->mount);
+    if (disk.is_os_ancestor || disk.mounted || is_our_os_layout(disk))
+      return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}", people(disk),
+                                               group.name, disk.content));
+    if (group.policy == DiskPolicy::keep)
+      return refuse("disk-keep", fmt::format("{} of group '{}' ({}) would have to be formatted for {}, but its policy is keep; "
+                                             "declare policy: format-if-blank", people(disk), group.name, disk.content, why));
+    if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
+      return refuse("disk-foreign", fmt::format("{} of group '{}' holds {}; its policy is format-if-blank", people(disk), group.name,
+                                                disk.content.empty() ? "something unknown" : disk.content));
+    out_.destroys.push_back(destruction(node_, group.name, disk, why));
+  }
+
+  const Spec& spec_;
+  const NodeSpec& node_;
+  const HardwareFacts& facts_;
+  bool through_ram_;
+  std::string image_;
+  std::map<std::string, std::string> taken_;
+  NodeDisks out_;
+};
+
+}  // namespace
+
+bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
+  if (!is_local(disk.transport)) return false;
+  if (!match.transport.empty() && match.transport != disk.transport) return false;
+  if (!match.serial.empty() && !glob_match(match.serial, disk.serial)) return false;
+  if (!match.serials.empty() && std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end())
+    return false;
+  if (!match.wwid.empty() && match.wwid != disk.wwid) return false;
+  if (!match.model.empty() && !glob_match(match.model, disk.model)) return false;
+  if (match.size_bytes == 0) return true;
+  const double wanted = static_cast<double>(match.size_bytes), found = static_cast<double>(disk.size_bytes);
+  return found >= wanted * 0.98 && found <= wanted * 1.02;
+}
+
+bool is_our_os_layout(const DiskFacts& disk) {
+  std::set<std::string> labels;
+  for (const auto& p : disk.partitions) labels.insert(p.label);
+  for (const char* wanted : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"})
+    if (!labels.count(wanted)) return false;
+  return labels.size() == 4;
+}
+
+bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
+  std::set<std::string> ours;
+  for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
+    ours.insert(base);
+    ours.insert(base.substr(0, 12));   // XFS labels end there
+    ours.insert(node + ":" + base);
+    ours.insert("any:" + base);
+  }
+  bool found = false;
+  const auto look = [&](const std::string& label) {
+    if (label.empty()) return true;
+    found = found || ours.count(label) > 0;
+    return ours.count(label) > 0;
+  };
+  for (const auto& signature : disk.signatures)
+    if (!look(label_of(signature))) return false;
+  for (const auto& p : disk.partitions)
+    if (!look(p.fs_label) || !look(p.label)) return false;
+  return found;
+}
+
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
+                       const std::string& image) {
+  return Chooser(spec, node, facts, through_ram, image).run();
+}
+
+}  // namespace muster

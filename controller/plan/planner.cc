@@ -1,0 +1,419 @@
+#include "controller/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/digest.h"
+#include "controller/plan/context.h"
+#include "controller/plan/disks.h"
+#include "controller/plan/lint.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kNetboot = 6 * kMinute, kInventory = 5 * kMinute, kImage = 45 * kMinute, kBoot = 8 * kMinute;
+constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute;
+
+struct Stage { std::string playbook; int number = 1; };
+
+// Everything known about one node before its actions are written down.
+struct Draft {
+  const NodeSpec* spec = nullptr;
+  const NodeObservation* seen = nullptr;
+  NodeDisks disks;
+  bool imaging = false;
+  std::vector<PlannedStep> configure, accept;
+  std::map<std::string, std::vector<PlannedStep>> cluster;   // by playbook
+  std::vector<PlannedStep> accept_cluster;
+  std::string digest;          // of its configuration
+  std::string last;            // id of its last action so far
+};
+
+Json steps_json(const std::vector<wire::Step>& steps) {
+  Json out = Json::array();
+  for (const auto& s : steps) out.push_back(wire::to_json(s));
+  return out;
+}
+std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
+  std::vector<wire::Step> out;
+  for (const auto& p : planned) out.push_back(p.step);
+  return out;
+}
+
+class Planner {
+ public:
+  explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
+
+  Result<PlanOutcome> run() {
+    plan_.cluster = spec_.cluster;
+    plan_.spec_revision = in_.revision;
+    plan_.simulated = spec_.lab;
+    plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
+                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget};
+    address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
+    choose_nodes();
+    if (!discover()) {
+      for (auto& draft : drafts_) prepare(draft);
+      drop_unchanged();
+      if (problems_.empty() && refusals_.empty()) write_actions();
+    }
+    if (!problems_.empty()) {
+      std::string all;
+      for (const auto& p : problems_) all += (all.empty() ? "" : "\n") + p;
+      return fail(Code::invalid, all);
+    }
+    if (refusals_.empty())
+      for (const auto& problem : lint_plan(plan_)) problems_.push_back(problem);
+    if (!problems_.empty()) return fail(Code::failed, "the planner made a plan that lint refuses: " + problems_.front());
+    return PlanOutcome{std::move(plan_), std::move(refusals_)};
+  }
+
+ private:
+  RequestKind kind() const { return in_.request.kind; }
+  void refuse(const std::string& node, const std::string& rule, const std::string& message) {
+    refusals_.push_back({node, rule, message});
+  }
+
+  void choose_nodes() {
+    static const NodeObservation kNever;
+    const auto& wanted = in_.request.nodes;
+    if (wanted.empty() && (kind() == RequestKind::reimage || kind() == RequestKind::admit))
+      problems_.push_back("name the nodes");
+    for (const auto& name : wanted)
+      if (!spec_.node(name))
+        problems_.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(name)));
+    for (const auto& node : spec_.nodes) {
+      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), node.name) == wanted.end()) continue;
+      const auto seen = in_.nodes.find(node.name);
+      Draft draft;
+      draft.spec = &node;
+      draft.seen = seen == in_.nodes.end() ? &kNever : &seen->second;
+      drafts_.push_back(std::move(draft));
+    }
+  }
+  std::string suggestion(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& n : spec_.nodes) names.push_back(n.name);
+    const std::string near = nearest_spelling(name, names);
+    return near.empty() ? "" : ", did you mean '" + near + "'?";
+  }
+
+  // True when a discover plan was made: some nodes were never seen.
+  bool discover() {
+    std::vector<Draft> seen, unseen;
+    for (auto& d : drafts_) (d.seen->facts ? seen : unseen).push_back(std::move(d));
+    if (unseen.empty() || in_.request.skip_unseen || kind() == RequestKind::accept) {
+      for (const auto& d : unseen) plan_.notes.push_back(d.spec->name + " was never seen and is left out");
+      drafts_ = std::move(seen);
+      return false;
+    }
+    drafts_ = std::move(unseen);
+    plan_.kind = "discover";
+    for (auto& d : drafts_) {
+      plan_.nodes.push_back(d.spec->name);
+      if (!in_ram(d)) add_netboot(d);
+      add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
+    }
+    plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
+    return true;
+  }
+
+  static bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
+  static bool in_installed(const Draft& d) {
+    return d.seen->online && (d.seen->mode == wire::Mode::installed || d.seen->mode == wire::Mode::adopted);
+  }
+  const PlannerImage* image_of(const Draft& d) const {
+    const auto it = in_.images.find(d.spec->image);
+    return it == in_.images.end() ? nullptr : &it->second;
+  }
+
+  void prepare(Draft& d) {
+    const PlannerImage* image = image_of(d);
+    const HardwareFacts& facts = *d.seen->facts;
+    check_identity(d, facts);
+    if (!image && kind() != RequestKind::accept)
+      return refuse(d.spec->name, "image-missing",
+                    d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
+    const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
+    const bool asked = kind() == RequestKind::reimage || kind() == RequestKind::admit;
+    d.imaging = kind() != RequestKind::accept && (asked || !current);
+    d.disks = choose_disks(spec_, *d.spec, facts, d.imaging, d.imaging ? d.spec->image : "");
+    refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
+    if (!d.disks.refusals.empty()) return;
+    if (d.imaging && d.disks.groups["os"].empty()) refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
+    render(d, image ? image->digest : "");
+  }
+
+  void check_identity(const Draft& d, const HardwareFacts& facts) {
+    const std::string& bound = d.seen->product_uuid;
+    const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
+    const bool allowed = in_.request.force && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
+    if (swapped && !allowed)
+      refuse(d.spec->name, "node-swapped",
+             fmt::format("another machine answers here: product UUID {} instead of {}; `muster node admit {} --force` takes it in",
+                         facts.system.uuid, bound, d.spec->name));
+  }
+
+  // The same steps twice: as they are sent, and without what happens to be on the disks, for the digest.
+  void render(Draft& d, const std::string& image_digest) {
+    const std::string prefix = "acceptance/" + spec_.acceptance_profile;
+    Json digest = {{"image", image_digest}, {"steps", Json::array()}};
+    for (const bool real : {true, false}) {
+      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, real});
+      Draft scratch;
+      Draft& into = real ? d : scratch;
+      std::vector<std::string> repeated;
+      std::vector<std::string>& problems = real ? problems_ : repeated;
+      for (const auto& name : playbooks_of(d)) {
+        const Playbook* playbook = find_playbook(name, real);
+        if (playbook) render_playbook(*playbook, d, context, into, problems);
+      }
+      if (!spec_.acceptance_profile.empty())
+        if (const Playbook* profile = find_playbook(prefix, real)) {
+          into.accept = plan_steps(*profile, "node", context, problems);
+          into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
+        }
+      if (!real) digest["steps"] = all_steps(scratch);
+    }
+    d.digest = sha256(digest.dump(-1, ' ', true, Json::error_handler_t::replace));
+  }
+
+  void render_playbook(const Playbook& playbook, const Draft& d, const Json& context, Draft& into,
+                       std::vector<std::string>& problems) const {
+    const auto image = spec_.images.find(d.spec->image);
+    const bool baked = image != spec_.images.end() && std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
+    for (const std::string phase : {"image", "node"}) {
+      if (phase == "image" && baked) continue;
+      const auto steps = plan_steps(playbook, phase, context, problems);
+      into.configure.insert(into.configure.end(), steps.begin(), steps.end());
+    }
+    auto steps = plan_steps(playbook, "cluster", context, problems);
+    if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
+  }
+
+  static Json all_steps(const Draft& d) {
+    Json out = {{"configure", steps_json(bare(d.configure))}, {"accept", steps_json(bare(d.accept))},
+                {"accept_cluster", steps_json(bare(d.accept_cluster))}};
+    for (const auto& [name, steps] : d.cluster) out["cluster"][name] = steps_json(bare(steps));
+    return out;
+  }
+
+  const std::vector<std::string>& playbooks_of(const Draft& d) const {
+    static const std::vector<std::string> kNone;
+    const auto it = spec_.roles.find(d.spec->role);
+    return it == spec_.roles.end() ? kNone : it->second;
+  }
+  const Playbook* find_playbook(const std::string& name, bool complain) {
+    const auto it = in_.playbooks.find(name);
+    if (it != in_.playbooks.end()) return &it->second;
+    if (complain && missing_.insert(name).second) {
+      std::vector<std::string> names;
+      for (const auto& [known, playbook] : in_.playbooks) names.push_back(known);
+      const std::string near = nearest_spelling(name, names);
+      problems_.push_back("there is no playbook '" + name + "'" + (near.empty() ? "" : ", did you mean '" + near + "'?"));
+    }
+    return nullptr;
+  }
+
+  void drop_unchanged() {
+    if (kind() != RequestKind::up || in_.request.force) return;
+    std::vector<Draft> rest;
+    for (auto& d : drafts_) {
+      const bool same = !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
+      if (same && d.disks.refusals.empty()) plan_.unchanged.push_back(d.spec->name);
+      else rest.push_back(std::move(d));
+    }
+    drafts_ = std::move(rest);
+  }
+
+  // ---- actions ----
+
+  Action& add(Draft& d, const std::string& name, ActionKind action, const std::string& phase, const std::string& title,
+              Json params, DurationMs timeout, int attempts = 2) {
+    Action a{d.spec->name + "/" + name, d.spec->name, action, phase, title, std::move(params)};
+    a.timeout = timeout;
+    a.max_attempts = attempts;
+    if (!d.last.empty()) a.after.push_back({d.last, true});
+    d.last = a.id;
+    plan_.actions.push_back(std::move(a));
+    return plan_.actions.back();
+  }
+
+  void add_netboot(Draft& d) {
+    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), kNetboot, 3);
+  }
+
+  void write_actions() {
+    plan_.kind = plan_kind();
+    for (auto& d : drafts_) {
+      plan_.nodes.push_back(d.spec->name);
+      plan_.config_digests[d.spec->name] = kind() == RequestKind::accept ? d.seen->config_digest : d.digest;
+      if (kind() == RequestKind::accept) {
+        if (!in_installed(d)) refuse(d.spec->name, "not-running", "its installed system is not online");
+        continue;
+      }
+      if (d.imaging) write_image(d);
+      if (d.configure.empty()) continue;
+      add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
+          {{"steps", steps_json(bare(d.configure))}, {"mode", "apply"}, {"stop_on_failure", true}}, kSteps);
+    }
+    if (kind() != RequestKind::accept) {
+      write_stages();
+      for (auto& d : drafts_)
+        add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
+    }
+    write_acceptance();
+    group_by_node();
+    if (spec_.acceptance_profile.empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
+  }
+
+  std::string plan_kind() const {
+    if (drafts_.empty()) return "none";
+    if (kind() == RequestKind::accept) return "accept";
+    if (kind() == RequestKind::reimage) return "reimage";
+    if (kind() == RequestKind::admit) return "admit";
+    const bool imaging = std::any_of(drafts_.begin(), drafts_.end(), [](const Draft& d) { return d.imaging; });
+    return imaging ? "install" : "apply";
+  }
+
+  void write_image(Draft& d) {
+    const PlannerImage& image = *image_of(d);
+    const DiskFacts& disk = d.disks.groups["os"].front();
+    plan_.images[d.spec->image] = image.digest;
+    plan_.destroys.insert(plan_.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
+    if (d.disks.os_is_ours)
+      plan_.notes.push_back(d.spec->name + ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
+    if (!in_ram(d)) add_netboot(d);
+    wire::ImageJob job;
+    job.image = d.spec->image;
+    job.digest = image.digest;
+    job.manifest_path = image.manifest_path;
+    job.base_url = "http://" + address_ + ":7480";
+    job.disk_serial = disk.serial;
+    job.disk_wwid = disk.wwid;
+    job.disk_model = disk.model;
+    job.disk_size_bytes = static_cast<int64_t>(disk.size_bytes);
+    job.allow_ours = d.disks.os_is_ours;
+    job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
+    job.hostname = d.spec->name;
+    job.address_cidr = d.spec->address + "/" + prefix_of(spec_.network.provisioning.cidr);
+    job.mac = d.spec->mac;
+    job.gateway = spec_.network.gateway;
+    job.controller_url = "https://" + address_ + ":7443";
+    job.console = variable(d, "console", spec_.lab ? "ttyS0" : "");
+    job.kernel_options = variable(d, "kernel_options", "");
+    job.root_size = variable(d, "root_size", "");
+    add(d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3);
+    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, kBoot, 2);
+  }
+
+  std::string variable(const Draft& d, const std::string& name, const std::string& fallback) const {
+    if (const auto it = d.spec->vars.find(name); it != d.spec->vars.end()) return it->second;
+    if (const auto it = spec_.vars.find(name); it != spec_.vars.end()) return it->second;
+    return fallback;
+  }
+
+  // Playbooks in the order nodes name them first, their stages in order of number.
+  std::vector<Stage> stages() const {
+    std::vector<Stage> out;
+    std::set<std::string> done;
+    for (const auto& d : drafts_)
+      for (const auto& name : playbooks_of(d)) {
+        if (!done.insert(name).second) continue;
+        std::set<int> numbers;
+        for (const auto& other : drafts_)
+          if (const auto it = other.cluster.find(name); it != other.cluster.end())
+            for (const auto& s : it->second) numbers.insert(s.stage);
+        for (const int n : numbers) out.push_back({name, n});
+      }
+    return out;
+  }
+
+  using StepsOf = std::function<const std::vector<PlannedStep>*(const Draft&)>;
+
+  // One action per node that has steps in this stage, behind everything all nodes did before.
+  void write_stage(int number, const std::string& name, const std::string& phase, ActionKind action, const std::string& title,
+                   const StepsOf& steps_of) {
+    std::vector<std::string> barrier;
+    for (const auto& d : drafts_) barrier.push_back(d.last);
+    const std::string led = led_;
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      Draft& d = drafts_[i];
+      std::vector<wire::Step> steps;
+      bool leads = false;
+      if (const auto* all = steps_of(d))
+        for (const auto& s : *all)
+          if (s.stage == number) {
+            steps.push_back(s.step);
+            leads = leads || s.on == "leader";
+          }
+      if (steps.empty()) continue;
+      Json params = {{"steps", steps_json(steps)}, {"mode", action == ActionKind::check ? "check" : "apply"},
+                     {"stop_on_failure", action != ActionKind::check}};
+      Action& a = add(d, name, action, phase, title, std::move(params), action == ActionKind::check ? kCheck : kStage,
+                      action == ActionKind::check ? 1 : 2);
+      if (leads) led_ = a.id;
+      for (size_t k = 0; k < drafts_.size(); ++k)
+        if (k != i && !barrier[k].empty() && barrier[k] != led) a.after.push_back({barrier[k], false});
+      if (!led.empty() && led.rfind(d.spec->name + "/", 0) != 0) a.after.push_back({led, true});
+    }
+  }
+
+  void write_stages() {
+    for (const auto& stage : stages()) {
+      const std::string phase = stage.playbook.rfind("storage", 0) == 0 ? "storage" : "cluster";
+      write_stage(stage.number, fmt::format("{}-{}", stage.playbook, stage.number), phase, ActionKind::steps,
+                  fmt::format("{} stage {}", stage.playbook, stage.number),
+                  [&](const Draft& d) -> const std::vector<PlannedStep>* {
+                    const auto it = d.cluster.find(stage.playbook);
+                    return it == d.cluster.end() ? nullptr : &it->second;
+                  });
+    }
+  }
+
+  void write_acceptance() {
+    std::set<int> numbers;
+    for (auto& d : drafts_) {
+      for (auto& s : d.accept) s.stage = 1;
+      for (const auto& s : d.accept_cluster) numbers.insert(s.stage);
+    }
+    write_stage(1, "accept", "accept", ActionKind::check, "acceptance", [](const Draft& d) { return &d.accept; });
+    for (const int n : numbers)
+      write_stage(n, fmt::format("accept-{}", n), "accept", ActionKind::check, fmt::format("acceptance together, stage {}", n),
+                  [](const Draft& d) { return &d.accept_cluster; });
+  }
+
+  void group_by_node() {
+    std::map<std::string, size_t> place;
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) place[plan_.nodes[i]] = i;
+    std::stable_sort(plan_.actions.begin(), plan_.actions.end(),
+                     [&](const Action& a, const Action& b) { return place[a.node] < place[b.node]; });
+  }
+
+  const PlannerInput& in_;
+  const Spec& spec_;
+  std::string address_;
+  std::vector<Draft> drafts_;
+  Plan plan_;
+  std::vector<Refusal> refusals_;
+  std::vector<std::string> problems_;
+  std::set<std::string> missing_;
+  std::string led_;      // the leader's last action with `on: leader` steps
+};
+
+}  // namespace
+
+Result<PlanOutcome> make_plan(const PlannerInput& input) { return Planner(input).run(); }
+
+std::string provisioning_address(const Spec& spec) {
+  if (!spec.network.controller.empty()) return spec.network.controller;
+  const std::string& cidr = spec.network.provisioning.cidr;
+  const std::string network = cidr.substr(0, cidr.find('/'));
+  const auto dot = network.rfind('.');
+  return dot == std::string::npos ? network : network.substr(0, dot) + ".1";
+}
+
+}  // namespace muster
