@@ -1,0 +1,51 @@
+// BlockDevice: one open disk, or a plain file that stands for one in tests.
+//
+// Owned by whoever opened it; the only way agent code touches raw disk bytes. Opened for writing it holds the disk exclusively
+// (O_EXCL): the kernel refuses while anything on the disk is mounted, assembled or swapped on, and keeps others out after.
+// Thread: read_at() and write_at() may run in several threads at once (pread, pwrite).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+class BlockDevice {
+ public:
+  enum class Access { read, exclusive_write };
+
+  // not_found; conflict: in use by a file system, RAID, or swap; failed.
+  static Result<BlockDevice> open(const std::string& path, Access access);
+  BlockDevice(BlockDevice&& other) noexcept;
+  BlockDevice& operator=(BlockDevice&& other) noexcept;
+  ~BlockDevice();
+
+  uint64_t size() const { return size_; }
+  uint32_t logical_block() const { return logical_block_; }
+  const std::string& path() const { return path_; }
+
+  // Exactly `size` bytes. Code::failed on an I/O error or beyond the end.
+  Result<std::string> read_at(uint64_t offset, size_t size) const;
+  Status write_at(uint64_t offset, std::string_view bytes) const;
+  // Reads as zeros afterwards, without transferring them where the disk can do that.
+  Status zero(uint64_t offset, uint64_t size) const;
+  Status sync() const;
+  // Makes the kernel read the partition table again. No-op for a plain file.
+  Status reread_partitions() const;
+
+ private:
+  BlockDevice(std::string path, int fd, bool block) : path_(std::move(path)), fd_(fd), block_(block) {}
+  std::string path_;
+  int fd_ = -1;
+  bool block_ = false;
+  uint64_t size_ = 0;
+  uint32_t logical_block_ = 512;
+};
+
+// "/dev/nvme0n1", 2 -> "/dev/nvme0n1p2"; "/dev/sda", 2 -> "/dev/sda2".
+std::string partition_path(const std::string& disk, int number);
+
+}  // namespace muster

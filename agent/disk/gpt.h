@@ -1,0 +1,42 @@
+// GUID partition tables, read and written by hand: no tool, no sleep, the same on a disk and on a test's plain file.
+// Thread: plain functions over a BlockDevice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/disk/block.h"
+#include "base/result.h"
+
+namespace muster {
+
+// Type GUIDs as text, lower case.
+inline constexpr const char* kTypeEsp = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
+inline constexpr const char* kTypeLinux = "0fc63daf-8483-4772-8e79-3d69d8477de4";
+inline constexpr const char* kTypeRootX86 = "4f68bce3-e8cd-4db1-96e7-fbcaf984b709";
+
+struct GptPartition {
+  int number = 0;      // 1-based
+  std::string type;    // GUID text
+  std::string guid;    // PARTUUID
+  std::string name;    // UTF-8
+  uint64_t start = 0;  // bytes
+  uint64_t size = 0;   // bytes
+};
+
+struct GptTable {
+  std::string disk_guid;
+  std::vector<GptPartition> partitions;
+  bool from_backup = false;  // the primary table is missing or broken
+  const GptPartition* named(const std::string& name) const;
+};
+
+// not_found: neither copy of a table. Both copies are checked by CRC.
+Result<GptTable> read_gpt(const BlockDevice& disk);
+// Writes backup, then primary with the protective MBR, and syncs. Sizes must be multiples of the logical block.
+Status write_gpt(const BlockDevice& disk, const GptTable& table);
+std::string random_guid();
+uint32_t crc32(const std::string& bytes);
+
+}  // namespace muster

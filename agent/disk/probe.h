@@ -1,0 +1,40 @@
+// What is on a disk: partition tables, file systems, RAID, LVM, ZFS, Ceph ... found by reading magic bytes.
+//
+// Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known count too
+// ("unknown data"), because a wipe cannot be taken back.
+// The hash covers types, labels, UUIDs and places, not the changing parts of a superblock: it stays the same while a file
+// system is merely used, and changes when something is made, removed or replaced.
+// Thread: plain functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/disk/block.h"
+#include "agent/disk/gpt.h"
+#include "base/result.h"
+
+namespace muster {
+
+struct Signature {
+  std::string type;   // blkid's words: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
+  std::string label = {};
+  std::string uuid = {};
+  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
+};
+
+struct DiskContent {
+  GptTable gpt = {};           // empty without one
+  bool mbr = false;            // a table of the old kind with at least one entry
+  std::vector<Signature> signatures = {};  // of the whole disk and of every partition
+  bool blank = false;
+  std::string summary = {};    // one line for people
+  std::string hash = {};       // "sha256:<hex>"
+};
+
+// Code::failed when a part that matters cannot be read: an unreadable disk is not a blank one.
+Result<DiskContent> probe_disk(const BlockDevice& disk);
+// Signatures of one region.
+Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size);
+
+}  // namespace muster

@@ -1,0 +1,211 @@
+#include "agent/ram_init.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/reboot.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <sstream>
+
+#include "agent/modules.h"
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+// Shared between process 1 and the agent's process: monotonic time of the last contact.
+std::atomic<int64_t>* shared_contact = nullptr;
+
+int64_t monotonic_ms() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+void pause_ms(int64_t ms) {
+  const timespec t{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1000000)};
+  ::nanosleep(&t, nullptr);
+}
+
+struct Mount {
+  const char *type, *at, *options;
+  bool required;
+};
+constexpr Mount kMounts[] = {{"proc", "/proc", "", true},
+                             {"sysfs", "/sys", "", true},
+                             {"devtmpfs", "/dev", "mode=0755", true},
+                             {"tmpfs", "/run", "mode=0755", true},
+                             {"tmpfs", "/tmp", "mode=1777", true},
+                             {"efivarfs", "/sys/firmware/efi/efivars", "", false}};
+
+Status mount_one(const Mount& m) {
+  ::mkdir(m.at, 0755);
+  if (::mount(m.type, m.at, m.type, MS_NOSUID | MS_NOEXEC * (strcmp(m.type, "devtmpfs") != 0), m.options) == 0 || errno == EBUSY)
+    return Ok{};
+  return fail(Code::failed, std::string("mounting ") + m.at + ": " + strerror(errno));
+}
+
+void load_modules(RamEnvironment& env) {
+  utsname u;
+  ::uname(&u);
+  const Files files("/");
+  ModuleLoader loader(files, std::string("/usr/lib/modules/") + u.release, insert_module);
+  std::istringstream names(files.read("/usr/lib/muster/modules-load").value_or(""));
+  for (std::string name; names >> name;)
+    if (auto s = loader.load(name); !s) env.problems.push_back(s.error().message);
+  const auto problems = loader.load_for_devices();
+  env.problems.insert(env.problems.end(), problems.begin(), problems.end());
+}
+
+void bring_up_network(RamEnvironment& env, const RamOptions& options) {
+  const std::string mac = cmdline_value(env.cmdline, "muster.mac");
+  const std::string cidr = cmdline_value(env.cmdline, "muster.ip");
+  (void)configure_ipv4("lo", "127.0.0.1/8");
+  if (mac.empty() || cidr.empty()) {
+    env.problems.push_back("the kernel command line has no muster.mac or muster.ip: no network");
+    return;
+  }
+  const int64_t until = monotonic_ms() + options.wait_for_link;
+  auto name = interface_with_mac(Files("/"), mac);
+  for (; !name && monotonic_ms() < until; name = interface_with_mac(Files("/"), mac)) pause_ms(50);
+  Status up = name ? configure_ipv4(*name, cidr) : Status(std::move(name).error());
+  if (up) env.interface = *name;
+  else env.problems.push_back(up.error().message);
+}
+
+[[noreturn]] void reboot_now() {
+  ::sync();
+  ::reboot(LINUX_REBOOT_CMD_RESTART);
+  for (;;) pause_ms(1000);  // reboot(2) failed: nothing is left to do, but process 1 may not end
+}
+
+pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::setsid();
+  ::_exit(agent(env));
+}
+
+// Reaps everything, restarts the agent, watches the dead-man timer.
+[[noreturn]] void supervise(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env,
+                            const RamOptions& options) {
+  pid_t child = -1;
+  int64_t start_after = 0;
+  for (;;) {
+    if (child < 0 && monotonic_ms() >= start_after) child = start_agent(agent, env);
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (pid != child) continue;
+      child = -1;
+      start_after = monotonic_ms() + options.restart_pause;
+      log::error("the agent ended; it will be started again", {{"status", std::to_string(status)}});
+    }
+    if (monotonic_ms() - shared_contact->load() > options.dead_man) {
+      log::error("no contact with the controller: rebooting from disk");
+      reboot_now();
+    }
+    pause_ms(200);
+  }
+}
+
+}  // namespace
+
+bool is_ram_init() { return ::getpid() == 1 && Files("/").exists("/usr/lib/muster/modules-load"); }
+
+void ram_contact() {
+  if (shared_contact) shared_contact->store(monotonic_ms());
+}
+
+Status mount_kernel_file_systems() {
+  for (const auto& m : kMounts) {
+    Status s = mount_one(m);
+    if (!s && m.required) return s;
+  }
+  return Ok{};
+}
+
+std::string cmdline_value(const std::string& cmdline, const std::string& key) {
+  std::istringstream in(cmdline);
+  for (std::string word; in >> word;)
+    if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
+  return "";
+}
+
+Result<std::string> interface_with_mac(const Files& files, const std::string& mac) {
+  std::string wanted = mac;
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return c == '-' ? ':' : static_cast<char>(std::tolower(c)); });
+  for (const auto& name : files.list("/sys/class/net")) {
+    // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.
+    const std::string folder = "/sys/class/net/" + name;
+    if (files.read_line(folder + "/address") == wanted && files.exists(folder + "/device")) return name;
+  }
+  return fail(Code::not_found, "no network interface has the address " + wanted);
+}
+
+Status configure_ipv4(const std::string& interface, const std::string& cidr) {
+  const size_t slash = cidr.find('/');
+  const int prefix = slash == std::string::npos ? 32 : std::atoi(cidr.c_str() + slash + 1);
+  in_addr address;
+  if (::inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &address) != 1 || prefix < 0 || prefix > 32)
+    return fail(Code::invalid, "not an IPv4 address with prefix: " + cidr);
+  ifreq request = {};
+  if (interface.size() >= IFNAMSIZ) return fail(Code::invalid, "not an interface name: " + interface);
+  std::memcpy(request.ifr_name, interface.data(), interface.size());
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fail(Code::failed, std::string("socket: ") + strerror(errno));
+  const auto call = [&](unsigned long what, const void* value, size_t size) {
+    if (value) std::memcpy(&request.ifr_addr, value, size);
+    return ::ioctl(fd, what, &request) == 0;
+  };
+  sockaddr_in value = {};
+  value.sin_family = AF_INET;
+  value.sin_addr = address;
+  bool ok = call(SIOCSIFADDR, &value, sizeof value);
+  value.sin_addr.s_addr = prefix == 0 ? 0 : htonl(~0u << (32 - prefix));
+  ok = ok && call(SIOCSIFNETMASK, &value, sizeof value) && call(SIOCGIFFLAGS, nullptr, 0);
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP | IFF_RUNNING);
+  ok = ok && call(SIOCSIFFLAGS, nullptr, 0);
+  const int error = errno;
+  ::close(fd);
+  return ok ? Status(Ok{}) : fail(Code::failed, "configuring " + interface + ": " + strerror(error));
+}
+
+void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions options) {
+  ::umask(022);
+  ::setenv("PATH", "/usr/sbin:/usr/bin", 1);
+  ::setenv("HOME", "/root", 1);
+  ::reboot(LINUX_REBOOT_CMD_CAD_OFF);
+  void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  static std::atomic<int64_t> fallback;
+  shared_contact = page == MAP_FAILED ? &fallback : new (page) std::atomic<int64_t>();
+  ram_contact();
+  RamEnvironment env;
+  if (auto s = mount_kernel_file_systems(); !s) env.problems.push_back(s.error().message);
+  env.cmdline = Files("/").read_line("/proc/cmdline");
+  load_modules(env);
+  // efivarfs may have needed its module.
+  for (const auto& m : kMounts)
+    if (!m.required) (void)mount_one(m);
+  if (const std::string node = cmdline_value(env.cmdline, "muster.node"); !node.empty())
+    (void)::sethostname(node.c_str(), node.size());
+  bring_up_network(env, options);
+  for (const auto& p : env.problems) log::warning("RAM system", {{"problem", p}});
+  supervise(agent, env, options);
+}
+
+}  // namespace muster

@@ -1,0 +1,131 @@
+#include "controller/boot/boot.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace muster {
+namespace {
+
+struct Net {
+  uint32_t first = 0, last = 0;  // network and broadcast address, host byte order
+  bool has(uint32_t a) const { return a > first && a < last; }
+};
+
+bool parse_address(const std::string& text, uint32_t& out) {
+  in_addr a;
+  if (::inet_pton(AF_INET, text.c_str(), &a) != 1) return false;
+  out = ntohl(a.s_addr);
+  return true;
+}
+
+std::string address_text(uint32_t a) { return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255); }
+
+Result<Net> parse_net(const std::string& cidr) {
+  const size_t slash = cidr.find('/');
+  uint32_t base = 0;
+  const std::string bits = slash == std::string::npos ? "" : cidr.substr(slash + 1);
+  if (bits.empty() || bits.size() > 2 || bits.find_first_not_of("0123456789") != std::string::npos ||
+      !parse_address(cidr.substr(0, slash), base) || std::stoi(bits) < 8 || std::stoi(bits) > 30)
+    return fail(Code::invalid, "not an IPv4 network from /8 to /30: \"" + cidr + "\"");
+  const uint32_t mask = ~0u << (32 - std::stoi(bits));
+  return Net{base & mask, (base & mask) | ~mask};
+}
+
+bool only(const std::string& s, const char* allowed) { return !s.empty() && s.find_first_not_of(allowed) == std::string::npos; }
+
+constexpr const char* kName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+
+bool is_mac(const std::string& s) {
+  if (s.size() != 17) return false;
+  for (size_t i = 0; i < s.size(); ++i)
+    if (i % 3 == 2 ? s[i] != ':' : !std::isxdigit(static_cast<unsigned char>(s[i]))) return false;
+  return true;
+}
+
+Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
+  std::string out;
+  std::set<std::string> macs, addresses = {network.address};
+  for (const auto& h : network.hosts) {
+    uint32_t a = 0;
+    if (!is_mac(h.mac)) return fail(Code::invalid, fmt::format("{}: not a MAC address: \"{}\"", h.name, h.mac));
+    if (!only(h.name, kName)) return fail(Code::invalid, "not a host name: \"" + h.name + "\"");
+    if (!parse_address(h.address, a) || !net.has(a))
+      return fail(Code::invalid, fmt::format("{}: {} is not in {}", h.name, h.address, network.cidr));
+    if (!macs.insert(h.mac).second) return fail(Code::invalid, fmt::format("{}: MAC {} is declared twice", h.name, h.mac));
+    if (!addresses.insert(h.address).second) return fail(Code::invalid, fmt::format("{}: {} is taken", h.name, h.address));
+    out += fmt::format("dhcp-host={},{},{},12h\n", h.mac, h.address, h.name);
+  }
+  return out;
+}
+
+std::string range_lines(const BootNetwork& network, const Net& net) {
+  const uint32_t size = net.last - net.first + 1;
+  const std::string mask = address_text(~(net.last - net.first));
+  if (network.mode == "proxy")
+    return fmt::format("dhcp-range={},proxy,{}\npxe-service=tag:!ipxe,X86-64_EFI,\"muster\",snponly.efi\n", address_text(net.first), mask);
+  // The pool keeps clear of the addresses people declare, which start from below.
+  if (network.unknown_machines && size >= 16)
+    return fmt::format("dhcp-range={},{},{},10m\n", address_text(net.last - size / 4), address_text(net.last - 2), mask);
+  return fmt::format("dhcp-range={},static,{},12h\n", address_text(net.first), mask);
+}
+
+bool plain(const std::string& s) {
+  return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c > 32 && c < 127 && c != '$' && c != '\\' && c != '"' && c != '\''; });
+}
+
+}  // namespace
+
+Result<std::string> dnsmasq_config(const BootNetwork& network) {
+  if (network.mode != "managed" && network.mode != "proxy")
+    return fail(Code::invalid, "dnsmasq has nothing to do in mode \"" + network.mode + "\"");
+  TRY(const Net net, parse_net(network.cidr));
+  uint32_t own = 0;
+  if (!parse_address(network.address, own) || !net.has(own))
+    return fail(Code::invalid, fmt::format("the controller's address {} is not in {}", network.address, network.cidr));
+  if (!only(network.interface, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."))
+    return fail(Code::invalid, "not an interface name: \"" + network.interface + "\"");
+  TRY(const std::string hosts, host_lines(network, net));
+  const std::string& dir = network.run_dir;
+  std::string out =
+      "# Written by musterd; changes are lost.\n"
+      "port=0\nno-resolv\nno-hosts\nno-ping\nkeep-in-foreground\n";
+  out += fmt::format("interface={}\nexcept-interface=lo\nbind-interfaces\nuser={}\n", network.interface, network.user);
+  out += fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
+  out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
+  if (network.mode == "managed") {
+    out += "dhcp-authoritative\n";
+    out += network.gateway.empty() ? "dhcp-option=option:router\n" : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
+    out += "dhcp-option=option:dns-server\n";
+  }
+  out += range_lines(network, net);
+  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is no router (lifetime 0).
+  out += fmt::format("enable-ra\ndhcp-range=fd6d:7573:7465:7200::,ra-stateless,64\nra-param={},high,10,0\n", network.interface);
+  out += "dhcp-option=tag:ipxe,encap:175,176,1b\n"
+         "dhcp-match=set:ipxe,175\ndhcp-match=set:efi,option:client-arch,7\ndhcp-match=set:efi,option:client-arch,9\n";
+  if (network.mode == "managed") out += "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi\n";
+  out += fmt::format("dhcp-boot=tag:ipxe,http://{}:{}/boot.ipxe\n", network.address, network.http_port);
+  return out + hosts;
+}
+
+std::string chain_script(const std::string& base_url) {
+  return fmt::format("#!ipxe\nchain --autofree {}/boot/${{mac:hexhyp}}.ipxe || exit 1\n", base_url);
+}
+
+std::string ipxe_script(const BootDecision& d) {
+  // A failure, so that the firmware goes on to the next entry of its boot order.
+  static const std::string disk = "#!ipxe\nexit 1\n";
+  if (!d.ram) return disk;
+  for (const auto* value : {&d.base_url, &d.kernel, &d.initrd, &d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
+    if (!plain(*value)) return disk;
+  if (d.extra.find_first_of("\n\r$\\") != std::string::npos) return disk;
+  std::string args = "initrd=initrd quiet";
+  if (!d.console.empty()) args += " console=" + d.console;
+  args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}", d.url, d.pin, d.token, d.node, d.ip, d.mac);
+  if (!d.extra.empty()) args += " " + d.extra;
+  return fmt::format("#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n", d.base_url, d.kernel, d.initrd, args);
+}
+
+}  // namespace muster

@@ -1,0 +1,136 @@
+#include "controller/boot/dnsmasq.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace muster {
+namespace {
+
+void pause_ms(long ms) {
+  const timespec t{ms / 1000, ms % 1000 * 1000000};
+  ::nanosleep(&t, nullptr);
+}
+
+std::string tail(const std::string& text) { return text.size() > 600 ? text.substr(text.size() - 600) : text; }
+
+// dnsmasq gives up root after start; it can do so only where its files stay reachable for everybody.
+std::string pick_user(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (::geteuid() != 0) return "";
+  for (fs::path p = folder; p.has_relative_path(); p = p.parent_path()) {
+    struct stat st;
+    if (::stat(p.c_str(), &st) != 0 || !(st.st_mode & S_IXOTH)) return "root";
+  }
+  for (const char* name : {"dnsmasq", "nobody"})
+    if (::getpwnam(name)) return name;
+  return "root";
+}
+
+}  // namespace
+
+Result<std::string> interface_of(const std::string& address) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return fail(Code::failed, std::string("getifaddrs: ") + strerror(errno));
+  std::string found;
+  for (const ifaddrs* i = list; i; i = i->ifa_next) {
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof text);
+    if (address == text) found = i->ifa_name;
+  }
+  ::freeifaddrs(list);
+  if (found.empty()) return fail(Code::not_found, "no network interface of this machine has the address " + address);
+  return found;
+}
+
+Dnsmasq::Dnsmasq(DnsmasqOptions options) : options_(std::move(options)) {}
+Dnsmasq::~Dnsmasq() { stop(); }
+
+bool Dnsmasq::running() {
+  if (pid_ < 0) return false;
+  if (::waitpid(pid_, nullptr, WNOHANG) == 0) return true;
+  pid_ = -1;
+  return false;
+}
+
+void Dnsmasq::stop() {
+  if (!running()) return;
+  ::kill(pid_, SIGTERM);
+  for (int i = 0; i < 100 && running(); ++i) pause_ms(10);
+  if (running()) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_ = -1;
+}
+
+Status Dnsmasq::apply(BootNetwork network) {
+  if (network.mode == "external") {
+    stop();
+    return Ok{};
+  }
+  auto carrier = interface_of(network.address);
+  if (!carrier) return fail(Code::denied, "DHCP is not started: " + carrier.error().message);
+  if (network.interface.empty()) network.interface = *carrier;
+  if (network.interface != *carrier)
+    return fail(Code::denied, fmt::format("DHCP is not started: {} is on {}, not on {}", network.address, *carrier, network.interface));
+  network.run_dir = std::filesystem::absolute(network.run_dir).string();
+  TRY_(Files("/").make_directories(network.run_dir + "/tftp"));
+  network.user = pick_user(network.run_dir);
+  if (network.user.empty()) network.user = "root";
+  TRY(const std::string config, dnsmasq_config(network));
+  if (running() && config == config_) return Ok{};
+  stop();
+  return start(network, config);
+}
+
+Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
+  const Files files("/");
+  const std::string path = network.run_dir + "/dnsmasq.conf", log = network.run_dir + "/dnsmasq.err";
+  auto loader = files.read(options_.ipxe);
+  if (!loader) return std::move(loader).error().with("the network boot loader (package ipxe)");
+  TRY_(files.write(network.run_dir + "/tftp/snponly.efi", *loader));
+  TRY_(files.write(path, config));
+  const std::string argument = "--conf-file=" + path;
+  const pid_t daemon = ::getpid();
+  pid_ = ::fork();
+  if (pid_ < 0) return fail(Code::failed, std::string("fork: ") + strerror(errno));
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != daemon) ::_exit(1);
+    const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    const int null = ::open("/dev/null", O_RDWR);
+    ::dup2(null, 0);
+    ::dup2(null, 1);
+    ::dup2(err, 2);
+    ::close_range(3, ~0u, 0);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execlp(options_.program.c_str(), options_.program.c_str(), argument.c_str(), nullptr);
+    ::_exit(127);
+  }
+  // A wrong configuration or an address in use shows within moments.
+  for (int i = 0; i < 30; ++i) {
+    pause_ms(10);
+    if (running()) continue;
+    const std::string said = files.read_line(log);
+    return fail(Code::failed, "dnsmasq did not start: " + (said.empty() ? "is dnsmasq-base installed?" : tail(said)));
+  }
+  config_ = config;
+  return Ok{};
+}
+
+}  // namespace muster

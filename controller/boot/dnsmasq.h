@@ -1,0 +1,46 @@
+// Dnsmasq: runs dnsmasq as a child of the daemon, for the provisioning network only.
+//
+// Owned by the daemon. apply() makes the child match a network: writes configuration and TFTP root, starts it, restarts it
+// when the configuration changed or it died, stops it when the mode is "external". The child dies with the daemon.
+// Refuses (Code::denied) to start when the interface does not carry the controller's address of that network: a DHCP server on
+// the wrong network takes it down.
+// Thread: one at a time; each call blocks for at most about a second.
+#pragma once
+
+#include <string>
+
+#include "base/os.h"
+#include "base/result.h"
+#include "controller/boot/boot.h"
+
+namespace muster {
+
+struct DnsmasqOptions {
+  std::string program = "dnsmasq";
+  std::string ipxe = "/usr/lib/ipxe/snponly.efi";
+};
+
+class Dnsmasq {
+ public:
+  explicit Dnsmasq(DnsmasqOptions options = {});
+  ~Dnsmasq();
+  Dnsmasq(const Dnsmasq&) = delete;
+  Dnsmasq& operator=(const Dnsmasq&) = delete;
+
+  // `network.interface` may be empty: the one that carries `network.address` is taken.
+  Status apply(BootNetwork network);
+  bool running();
+  void stop();
+
+ private:
+  Status start(const BootNetwork& network, const std::string& config);
+
+  DnsmasqOptions options_;
+  std::string config_ = {};  // of the running child
+  int pid_ = -1;
+};
+
+// Name of the interface that carries `address` ("10.20.0.1"); not_found.
+Result<std::string> interface_of(const std::string& address);
+
+}  // namespace muster

@@ -1,0 +1,128 @@
+#include "controller/boot/boot.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "base/os.h"
+#include "controller/boot/dnsmasq.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+BootNetwork sample() {
+  BootNetwork n;
+  n.interface = "br0";
+  n.address = "10.20.0.1";
+  n.cidr = "10.20.0.0/24";
+  n.hosts = {{"52:54:00:00:01:01", "10.20.0.11", "node01"}, {"52:54:00:00:01:02", "10.20.0.12", "node02"}};
+  n.run_dir = "/var/lib/muster/run";
+  return n;
+}
+
+bool has(const std::string& text, const std::string& line) { return text.find(line + "\n") != std::string::npos; }
+
+BootDecision ram() {
+  BootDecision d;
+  d.ram = true;
+  d.base_url = "http://10.20.0.1:7480";
+  d.console = "ttyS0";
+  d.url = "https://10.20.0.1:7443";
+  d.pin = "ab12";
+  d.token = "t0k3n";
+  d.node = "node01";
+  d.ip = "10.20.0.11/24";
+  d.mac = "52:54:00:00:01:01";
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("dnsmasq serves one interface, known hosts, and no DNS") {
+  const auto c = dnsmasq_config(sample());
+  REQUIRE(c);
+  CHECK(has(*c, "port=0"));
+  CHECK(has(*c, "interface=br0"));
+  CHECK(has(*c, "bind-interfaces"));
+  CHECK(has(*c, "dhcp-host=52:54:00:00:01:01,10.20.0.11,node01,12h"));
+  CHECK(has(*c, "dhcp-range=10.20.0.191,10.20.0.253,255.255.255.0,10m"));
+  CHECK(has(*c, "dhcp-boot=tag:ipxe,http://10.20.0.1:7480/boot.ipxe"));
+  CHECK(has(*c, "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi"));
+  CHECK(has(*c, "ra-param=br0,high,10,0"));
+  CHECK(has(*c, "dhcp-option=option:router"));  // none
+}
+
+TEST_CASE("unknown machines get no address unless that is on; a proxy gives none at all") {
+  BootNetwork n = sample();
+  n.unknown_machines = false;
+  CHECK(has(*dnsmasq_config(n), "dhcp-range=10.20.0.0,static,255.255.255.0,12h"));
+  n.mode = "proxy";
+  const auto c = dnsmasq_config(n);
+  REQUIRE(c);
+  CHECK(has(*c, "dhcp-range=10.20.0.0,proxy,255.255.255.0"));
+  CHECK_FALSE(has(*c, "dhcp-authoritative"));
+  n.mode = "external";
+  CHECK(dnsmasq_config(n).error().code == Code::invalid);
+}
+
+TEST_CASE("a network that contradicts itself is refused") {
+  const auto refused = [](auto&& change) {
+    BootNetwork n = sample();
+    change(n);
+    const auto c = dnsmasq_config(n);
+    return !c && c.error().code == Code::invalid;
+  };
+  CHECK_FALSE(refused([](auto&) {}));
+  CHECK(refused([](auto& n) { n.address = "10.21.0.1"; }));
+  CHECK(refused([](auto& n) { n.cidr = "10.20.0.0"; }));
+  CHECK(refused([](auto& n) { n.cidr = "10.20.0.0/31"; }));
+  CHECK(refused([](auto& n) { n.hosts[0].address = "10.20.1.11"; }));
+  CHECK(refused([](auto& n) { n.hosts[0].address = n.hosts[1].address; }));
+  CHECK(refused([](auto& n) { n.hosts[0].address = n.address; }));
+  CHECK(refused([](auto& n) { n.hosts[0].mac = n.hosts[1].mac; }));
+  CHECK(refused([](auto& n) { n.hosts[0].mac = "52:54:00:00:01"; }));
+  CHECK(refused([](auto& n) { n.hosts[0].name = "a\ndhcp-script=/bin/sh"; }));
+  CHECK(refused([](auto& n) { n.interface = "br0\nuser=root"; }));
+}
+
+TEST_CASE("iPXE scripts") {
+  CHECK(chain_script("http://10.20.0.1:7480") ==
+        "#!ipxe\nchain --autofree http://10.20.0.1:7480/boot/${mac:hexhyp}.ipxe || exit 1\n");
+  CHECK(ipxe_script({}) == "#!ipxe\nexit 1\n");
+  CHECK(ipxe_script(ram()) ==
+        "#!ipxe\n"
+        "kernel http://10.20.0.1:7480/ram/vmlinuz initrd=initrd quiet console=ttyS0 muster.url=https://10.20.0.1:7443 "
+        "muster.pin=ab12 muster.token=t0k3n muster.node=node01 muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 || exit 1\n"
+        "initrd --name initrd http://10.20.0.1:7480/ram/initrd || exit 1\n"
+        "boot || exit 1\n");
+}
+
+TEST_CASE("a value that could smuggle an argument boots the disk instead") {
+  for (const char* evil : {"node01 init=/bin/sh", "node01\nshell", "${net0/mac}", "a\"b"}) {
+    BootDecision d = ram();
+    d.node = evil;
+    CHECK(ipxe_script(d) == "#!ipxe\nexit 1\n");
+  }
+}
+
+TEST_CASE("DHCP is refused when no interface carries the provisioning network") {
+  char folder[] = "/tmp/muster-dnsmasq-XXXXXX";
+  REQUIRE(::mkdtemp(folder));
+  Dnsmasq d;
+  BootNetwork n = sample();
+  n.run_dir = folder;
+  n.interface.clear();
+  n.address = "192.0.2.1";  // reserved for documentation: no machine has it
+  n.cidr = "192.0.2.0/24";
+  n.hosts.clear();
+  const auto s = d.apply(n);
+  REQUIRE_FALSE(s);
+  CHECK(s.error().code == Code::denied);
+  CHECK_FALSE(d.running());
+  CHECK_FALSE(Files("/").exists(std::string(folder) + "/dnsmasq.conf"));
+  n.mode = "external";
+  CHECK(d.apply(n));
+  std::filesystem::remove_all(folder);
+}
