@@ -22,15 +22,12 @@
 #include "agent/file_journal.h"
 #include "agent/http_link.h"
 #include "agent/identity.h"
+#include "agent/ram_init.h"
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/pki.h"
-#if __has_include("agent/ram_init.h")
-#include "agent/ram_init.h"
-#define MUSTER_HAS_RAM_INIT 1
-#endif
 #if __has_include("agent/image/image_job.h")
 #include "agent/image/image_job.h"
 #define MUSTER_HAS_IMAGE_JOB 1
@@ -139,6 +136,13 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   TRY_(agent.start());
   log::info("agent", {{"node", config.node}, {"mode", std::string(wire::to_string(config.mode))}, {"controller", config.url}});
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
+  // Feeds the RAM system's dead-man timer with real contacts only.
+  std::function<void()> watch = [&, seen = TimeMs{0}]() mutable {
+    if (agent.last_contact() != seen) ram_contact();
+    seen = agent.last_contact();
+    reactor->after(5 * kSecond, watch);
+  };
+  if (config.mode == wire::Mode::ram) watch();
   reactor->run();
   return Ok{};
 }
@@ -147,26 +151,21 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
 
 Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
-#ifdef MUSTER_HAS_RAM_INIT
-  TRY_(bring_up_network(files, process, boot));
-#endif
+  // An agent that was started again in the same boot is who it was: its token is spent.
+  if (const auto known = read_config(files, kRamIdentity); known.ok() && read_credentials(files, kRamIdentity).ok())
+    return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process));
   TRY(const AgentConfig config, join_and_keep(files, kRamIdentity, boot, wire::Mode::ram, 10 * kMinute));
+  ram_contact();
   return serve(files, process, kRamIdentity, config, ram_functions(files, process));
 }
 
-// Process 1 must never end: the kernel would panic and with it would go what the console shows.
-[[noreturn]] void ram_main() {
+// In the child of process 1 (agent/ram_init.h), which starts it again when it ends.
+int ram_agent(const RamEnvironment&) {
   Files files;
   const auto process = make_process();
-#ifdef MUSTER_HAS_RAM_INIT
-  if (const auto ready = ram_init(files, *process); !ready.ok()) log::error("preparing the RAM system", {{"error", ready.error().message}});
-#endif
   const Status ended = run_ram(files, *process);
-  log::error("the RAM system's agent ended; the machine restarts in five minutes",
-             {{"error", ended.ok() ? "stopped by a signal" : ended.error().message}});
-  std::this_thread::sleep_for(std::chrono::minutes(5));
-  (void)leave_ram(RB_AUTOBOOT);
-  for (;;) pause();
+  log::error("the RAM system's agent ended", {{"error", ended.ok() ? "stopped by a signal" : ended.error().message}});
+  return 1;
 }
 
 std::string folder_of(const std::string& path) {
@@ -229,7 +228,7 @@ int usage() {
 }
 
 int main_with(int argc, char** argv) {
-  if (getpid() == 1) ram_main();
+  if (is_ram_init()) ram_main(ram_agent);
   if (argc < 2) return usage();
   const std::string verb = argv[1];
   if (verb == "rollback" && argc == 3) {

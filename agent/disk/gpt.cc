@@ -22,7 +22,7 @@ struct [[gnu::packed]] Header {
 };
 static_assert(sizeof(Header) == 92);
 
-struct [[gnu::packed]] Entry {
+struct Entry {  // naturally aligned
   uint8_t type[16], guid[16];
   uint64_t first, last, attributes;
   uint16_t name[36];

@@ -82,7 +82,9 @@ void find_md(const Region& r, Found& out) {
 
 void find_zfs(const Region& r, Found& out) {
   // Four labels, two at each end; each holds a ring of uberblocks from 128 KiB on.
-  for (const uint64_t label : {uint64_t{0}, uint64_t{262144}, r.size & ~262143ull, (r.size & ~262143ull) - 524288, (r.size & ~262143ull) - 262144})
+  if (r.size < (2 << 20)) return;
+  const uint64_t end = r.size / 262144 * 262144;
+  for (const uint64_t label : {uint64_t{0}, uint64_t{262144}, end - 524288, end - 262144})
     for (uint64_t at = label + 131072; at < label + 262144; at += 1024)
       if (r.is(at, "\x0c\xb1\xba\x00\x00\x00\x00\x00"sv) || r.is(at, "\x00\x00\x00\x00\x00\xba\xb1\x0c"sv)) {
         r.add(out, "zfs_member");

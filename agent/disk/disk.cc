@@ -1,0 +1,203 @@
+#include "agent/disk/disk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "agent/disk/block.h"
+#include "agent/disk/probe.h"
+
+namespace muster {
+namespace {
+
+using Names = std::set<std::string>;
+
+uint64_t number(const std::string& text) {
+  uint64_t n = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') break;
+    n = n * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return n;
+}
+
+// Hardware strings come padded and are hostile.
+std::string clean(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c != 0) out += c >= 32 && c < 127 ? c : '?';
+  const size_t from = out.find_first_not_of(' ');
+  return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
+}
+
+bool starts(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
+
+// What is in use, as kernel names, with the mount point ("swap" for swap).
+std::multimap<std::string, std::string> uses(const Files& files) {
+  std::multimap<std::string, std::string> out;
+  std::map<std::string, std::string> name_of;  // "259:1" -> nvme0n1p1
+  for (const auto& name : files.list("/sys/class/block")) name_of[files.read_line("/sys/class/block/" + name + "/dev")] = name;
+  std::istringstream mounts(files.read("/proc/self/mountinfo").value_or(""));
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, at;
+    words >> id >> parent >> device >> root >> at;
+    if (const auto it = name_of.find(device); it != name_of.end()) out.emplace(it->second, at);
+  }
+  std::istringstream swaps(files.read("/proc/swaps").value_or(""));
+  for (std::string line; std::getline(swaps, line);)
+    if (starts(line, "/dev/")) out.emplace(line.substr(5, line.find_first_of(" \t") - 5), "swap");
+  return out;
+}
+
+// The disk itself, its partitions, and everything that sits on them (RAID, LVM, dm-crypt), by kernel name.
+void add_family(const Files& files, const std::string& name, Names& out) {
+  if (!out.insert(name).second) return;
+  const std::string folder = "/sys/class/block/" + name;
+  for (const auto& entry : files.list(folder))
+    if (files.exists(folder + "/" + entry + "/partition")) add_family(files, entry, out);
+  for (const auto& holder : files.list(folder + "/holders")) add_family(files, holder, out);
+}
+
+bool is_system_mount(const std::string& at) {
+  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" || at == "/state";
+}
+
+void read_use(const Files& files, DiskFacts& disk) {
+  Names family;
+  add_family(files, disk.name, family);
+  const auto used = uses(files);
+  for (const auto& name : family) {
+    for (auto [it, end] = used.equal_range(name); it != end; ++it) {
+      disk.mounted = true;
+      disk.is_os_ancestor = disk.is_os_ancestor || is_system_mount(it->second);
+    }
+    // An assembled RAID or volume counts as use even when nothing is mounted from it.
+    if (!files.list("/sys/class/block/" + name + "/holders").empty()) disk.mounted = true;
+  }
+}
+
+std::string nvme_transport(const Files& files, const std::string& folder, const std::string& name) {
+  std::string t = files.read_line(folder + "/device/transport");
+  // With multipath the disk hangs below a subsystem; its controllers know the transport.
+  for (const auto& entry : files.list(folder + "/device"))
+    if (t.empty() && starts(entry, "nvme")) t = files.read_line(folder + "/device/" + entry + "/transport");
+  if (t.empty()) t = files.read_line("/sys/class/nvme/" + name.substr(0, name.find('n', 4)) + "/transport");
+  return t == "pcie" ? "nvme" : t.empty() ? "nvme-unknown" : "nvme-" + t;
+}
+
+std::string scsi_serial(const Files& files, const std::string& folder) {
+  const std::string page = files.read(folder + "/device/vpd_pg80").value_or("");
+  return page.size() > 4 ? clean(page.substr(4)) : "";
+}
+
+void read_bus(const Files& files, DiskFacts& disk) {
+  const std::string link = files.read_link("/sys/block/" + disk.name).value_or("");
+  std::istringstream parts(link);
+  for (std::string part; std::getline(parts, part, '/');)
+    if (part.size() == 12 && part[4] == ':' && part[7] == ':' && part[10] == '.') disk.pcie_address = part;
+  if (disk.pcie_address.empty()) return;
+  const std::string folder = "/sys/bus/pci/devices/" + disk.pcie_address;
+  std::string speed = files.read_line(folder + "/current_link_speed");
+  speed = speed.substr(0, speed.find(" PCIe"));
+  const std::string width = files.read_line(folder + "/current_link_width");
+  if (!speed.empty() && !width.empty()) disk.bus_speed = speed + " x" + width;
+}
+
+DiskFacts read_identity(const Files& files, const std::string& name) {
+  const std::string folder = "/sys/block/" + name;
+  DiskFacts d;
+  d.name = name;
+  d.size_bytes = number(files.read_line(folder + "/size")) * 512;
+  d.logical_block = static_cast<uint32_t>(number(files.read_line(folder + "/queue/logical_block_size")));
+  d.wwid = clean(files.read_line(folder + "/wwid"));
+  if (d.wwid.empty()) d.wwid = clean(files.read_line(folder + "/device/wwid"));
+  d.model = clean(files.read_line(folder + "/device/model"));
+  const std::string link = files.read_link(folder).value_or("");
+  if (starts(name, "nvme")) {
+    d.serial = clean(files.read_line(folder + "/device/serial"));
+    d.transport = nvme_transport(files, folder, name);
+  } else if (starts(name, "vd")) {
+    d.serial = clean(files.read_line(folder + "/serial"));
+    d.transport = "virtio";
+  } else {
+    d.serial = scsi_serial(files, folder);
+    const bool ata = clean(files.read_line(folder + "/device/vendor")) == "ATA";
+    d.transport = link.find("/usb") != std::string::npos ? "usb" : link.find("/session") != std::string::npos ? "iscsi" : ata ? "sata" : "sas";
+  }
+  read_bus(files, d);
+  return d;
+}
+
+void add_partitions(const Files& files, const DiskContent& content, DiskFacts& disk) {
+  std::map<uint64_t, std::string> names;  // start -> kernel name
+  const std::string folder = "/sys/block/" + disk.name;
+  for (const auto& entry : files.list(folder))
+    if (files.exists(folder + "/" + entry + "/partition")) names[number(files.read_line(folder + "/" + entry + "/start")) * 512] = entry;
+  for (const auto& p : content.gpt.partitions) {
+    PartitionFacts facts{names.count(p.start) ? names[p.start] : "", p.name, "", "", p.start, p.size};
+    for (const auto& s : content.signatures)
+      if (s.start == p.start && facts.fs_type.empty()) facts.fs_type = s.type, facts.fs_label = s.label;
+    disk.partitions.push_back(std::move(facts));
+  }
+}
+
+void read_content(const Files& files, DiskFacts& disk) {
+  auto device = BlockDevice::open(files.real("/dev/" + disk.name), BlockDevice::Access::read);
+  auto content = device ? probe_disk(*device) : Result<DiskContent>(std::move(device).error());
+  if (!content) {
+    disk.content = "unreadable: " + content.error().message;
+    return;
+  }
+  disk.content = content->summary;
+  disk.content_hash = content->hash;
+  disk.blank = content->blank;
+  for (const auto& s : content->signatures)
+    disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) + (s.uuid.empty() ? "" : " uuid=" + s.uuid));
+  add_partitions(files, *content, disk);
+}
+
+std::vector<DiskFacts> scan(const Files& files, bool content) {
+  std::vector<DiskFacts> out;
+  for (const auto& name : files.list("/sys/block")) {
+    if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
+    if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
+    DiskFacts disk = read_identity(files, name);
+    if (disk.size_bytes == 0) continue;  // card reader without a card
+    read_use(files, disk);
+    if (content) read_content(files, disk);
+    out.push_back(std::move(disk));
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return std::tie(a.serial, a.name) < std::tie(b.serial, b.name); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<DiskFacts> scan_disks(const Files& files) { return scan(files, true); }
+std::vector<DiskFacts> scan_identities(const Files& files) { return scan(files, false); }
+
+Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial, uint64_t size_bytes,
+                            const std::string& wwid, const std::string& model) {
+  if (serial.empty()) return fail(Code::invalid, "a disk is only found by its serial number, and none was given");
+  const DiskFacts* found = nullptr;
+  for (const auto& d : disks) {
+    if (d.serial != serial) continue;
+    if (found) return fail(Code::conflict, "two disks have the serial number " + serial);
+    found = &d;
+  }
+  if (!found) return fail(Code::not_found, "no disk has the serial number " + serial);
+  const auto differs = [&](const char* what, const std::string& is, const std::string& expected) {
+    return fail(Code::conflict, fmt::format("disk {} has {} \"{}\", expected \"{}\"", serial, what, is, expected));
+  };
+  if (found->size_bytes != size_bytes) return differs("size", std::to_string(found->size_bytes), std::to_string(size_bytes));
+  if (!wwid.empty() && found->wwid != wwid) return differs("WWID", found->wwid, wwid);
+  if (!model.empty() && found->model != model) return differs("model", found->model, model);
+  return *found;
+}
+
+}  // namespace muster
