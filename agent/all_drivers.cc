@@ -8,7 +8,7 @@ const std::vector<StepModule>& step_modules() {
   using namespace steps;
   static const std::vector<StepModule> modules = {
       command_module(), directory_module(), file_module(), group_module(), hostname_module(), line_module(), package_module(),
-      probe_module(), service_module(), ssh_probe_module(), sysctl_module(), user_module(), wait_for_module(),
+      probe_module(), service_module(), sshd_module(), ssh_probe_module(), sysctl_module(), ufw_module(), user_module(), wait_for_module(),
   };
   return modules;
 }

@@ -66,6 +66,20 @@ Status roll_back(Files& files, Process& process, const std::string& name) {
   return worst;
 }
 
+bool is_armed(const Files& files, const std::string& name) { return files.exists(record_path(name)); }
+
+Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change) {
+  TRY_(arm(context, phases));
+  const Status changed = change();
+  if (changed.ok()) return confirm(context, phases.name);
+  const Status back = roll_back(context.files, context.process, phases.name);
+  Command stop;
+  stop.argv = {"systemctl", "stop", unit_of(phases.name) + ".timer"};
+  (void)context.process.run(stop).ok();
+  if (!back.ok()) return fail(changed.error().code, changed.error().message + "; taking it back: " + back.error().message);
+  return fail(changed.error().code, changed.error().message + "; taken back");
+}
+
 Status reach(const std::string& controller, DurationMs deadline) {
   std::string text = controller;
   if (const auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);

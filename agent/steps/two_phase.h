@@ -8,6 +8,7 @@
 // Thread: blocking.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct TwoPhase {
 Status arm(StepContext& context, const TwoPhase& change);
 Status confirm(StepContext& context, const std::string& name);
 Status roll_back(Files& files, Process& process, const std::string& name);
+
+// A change that was neither confirmed nor taken back.
+bool is_armed(const Files& files, const std::string& name);
+// arm, `change`, confirm; takes the change back at once when it fails.
+Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change);
 
 // Opens a new connection to "address:port" or "https://address:port". Ok when it could be made within `deadline`.
 Status reach(const std::string& controller, DurationMs deadline);
