@@ -20,25 +20,41 @@ constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
 
 struct Rule {
-  std::string from, proto, comment;
-  int64_t port = 0;
+  std::string from, proto, comment, ports;   // ports: "22", "1024:65535", empty: all
 };
 
 bool is_cidr(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789./") == std::string::npos && std::count(text.begin(), text.end(), '.') == 3;
 }
 
+bool is_port(const std::string& text) {
+  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos && std::stoi(text) <= 65535;
+}
+
+Result<Rule> rule_of(const Json& element) {
+  if (!element.is_object()) return fail(Code::invalid, "ufw: every rule is an object");
+  for (const auto& [key, value] : element.items())
+    if (key != "from" && key != "port" && key != "ports" && key != "proto" && key != "comment")
+      return fail(Code::invalid, "ufw: unknown key '" + key + "' in a rule");
+  Rule rule{text_of(element, "from", "0.0.0.0/0"), text_of(element, "proto"), text_of(element, "comment"), text_of(element, "ports")};
+  if (const int64_t port = int_of(element, "port", 0)) rule.ports = std::to_string(port);
+  if (!rule.ports.empty() && rule.proto.empty()) rule.proto = "tcp";
+  if (!is_cidr(rule.from)) return fail(Code::invalid, "ufw: '" + rule.from + "' is not an IPv4 network");
+  const auto range = split(rule.ports, ':');
+  if (!rule.ports.empty() && (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
+    return fail(Code::invalid, "ufw: '" + rule.ports + "' is neither a port nor a range");
+  if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp") return fail(Code::invalid, "ufw: proto is tcp or udp");
+  return rule;
+}
+
+// A rule whose `from` is present but empty is left out: a network that the spec does not declare.
 Result<std::vector<Rule>> rules_of(const Json& params) {
   std::vector<Rule> out;
-  for (const auto& element : params.value("allow", Json::array())) {
-    if (!element.is_object()) return fail(Code::invalid, "ufw: every rule is an object");
-    for (const auto& [key, value] : element.items())
-      if (key != "from" && key != "port" && key != "proto" && key != "comment") return fail(Code::invalid, "ufw: unknown key '" + key + "' in a rule");
-    Rule rule{text_of(element, "from", "0.0.0.0/0"), text_of(element, "proto", ""), text_of(element, "comment"), int_of(element, "port", 0)};
-    if (rule.port && rule.proto.empty()) rule.proto = "tcp";
-    if (!is_cidr(rule.from)) return fail(Code::invalid, "ufw: '" + rule.from + "' is not an IPv4 network");
-    if (rule.port < 0 || rule.port > 65535) return fail(Code::invalid, "ufw: port out of range");
-    if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp") return fail(Code::invalid, "ufw: proto is tcp or udp");
+  const auto list = params.find("allow");
+  if (list == params.end()) return out;
+  for (const auto& element : *list) {
+    if (element.is_object() && element.contains("from") && element["from"] == "") continue;
+    TRY(auto rule, rule_of(element));
     out.push_back(std::move(rule));
   }
   return out;
@@ -51,14 +67,15 @@ std::string chain_line(const Rule& rule) {
   std::string line = "-A ufw-user-input";
   if (from != "0.0.0.0/0") line += " -s " + from;
   if (!rule.proto.empty()) line += " -p " + rule.proto;
-  if (rule.port) line += fmt::format(" -m {} --dport {}", rule.proto, rule.port);
+  if (rule.ports.find(':') != std::string::npos) line += " -m multiport --dports " + rule.ports;
+  else if (!rule.ports.empty()) line += fmt::format(" -m {} --dport {}", rule.proto, rule.ports);
   return line + " -j ACCEPT";
 }
 
 // `comment` in the way ufw stores it.
 std::string tuple(const Rule& rule) {
   return fmt::format("### tuple ### allow {} {} 0.0.0.0/0 any {} in{}", rule.proto.empty() ? "any" : rule.proto,
-                     rule.port ? std::to_string(rule.port) : "any", rule.from,
+                     rule.ports.empty() ? "any" : rule.ports, rule.from,
                      rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
@@ -189,7 +206,7 @@ StepModule ufw_module() {
   m.name = "ufw";
   m.help = "The firewall's whole rule set: what `allow` lists may come in, everything else may not. Taken back by a timer unless the "
            "controller is still reachable afterwards.";
-  m.parameters = Json::array({parameter("allow", "list", true, "[{from: CIDR, port, proto, comment}]; without port: everything from there"),
+  m.parameters = Json::array({parameter("allow", "list", true, "[{from: CIDR, port | ports: \"A:B\", proto, comment}]; without port: everything from there"),
                               parameter("controller", "string", false, "URL that must be reachable afterwards"),
                               parameter("logging", "string", false, "ufw log level", "off"),
                               parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
