@@ -38,6 +38,7 @@ struct GpuFacts {
   std::string serial = {};
   std::string pci = {};  // "0000:17:00.0"
   uint64_t memory_bytes = 0;
+  std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
 };
 
 struct NicFacts {

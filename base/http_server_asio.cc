@@ -68,7 +68,8 @@ constexpr DurationMs kWriteMs = 30 * kSecond;
 constexpr DurationMs kLingerMs = 2 * kSecond;
 constexpr size_t kSlowestBytesPerSecond = 64 << 10;
 
-// ---- byte streams
+// ---- byte
+// streams
 
 class ByteStream {
  public:

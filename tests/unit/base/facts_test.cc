@@ -12,7 +12,7 @@ HardwareFacts full() {
   f.system = {"ACME", "R1", "SN1", "aaaa-bbbb"};
   f.cpus = {64, 2, "EPYC"};
   f.memory_bytes = 1ull << 41;
-  f.gpus = {{"H100", "GPU-1", "165", "0000:17:00.0", 80ull << 30}};
+  f.gpus = {{"H100", "GPU-1", "165", "0000:17:00.0", 80ull << 30, "32.0 GT/s x16"}};
   f.nics = {{"eth0", "52:54:00:00:00:01", 400000, "mlx5_core", "0000:18:00.0", true}};
   DiskFacts d;
   d.serial = "S1";

@@ -1,0 +1,77 @@
+// JUnit XML: one suite per node, one case per check, and a case "accepted" that carries the node's verdict.
+//
+// JUnit has no word for "mandatory and not run": readers count <skipped/> as harmless, so such a check is an <error>.
+#include <fmt/format.h>
+
+#include "controller/report/markup.h"
+
+namespace muster {
+namespace {
+
+using markup::escape;
+
+struct Counts {
+  size_t tests = 0, failures = 0, errors = 0, skipped = 0;
+};
+
+std::string case_body(const Check& check, Counts& counts) {
+  const std::string text = escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n", check.measured_text,
+                                              check.expected_text, check.derivation));
+  switch (check.verdict) {
+    case Verdict::fail:
+      ++counts.failures;
+      return fmt::format("<failure message=\"{}\">{}</failure>", escape(check.reason), text);
+    case Verdict::skipped:
+      if (check.mandatory) {
+        ++counts.errors;
+        return fmt::format("<error message=\"not run: {}\">{}</error>", escape(check.reason), text);
+      }
+      ++counts.skipped;
+      return fmt::format("<skipped message=\"{}\"/>", escape(check.reason));
+    case Verdict::not_applicable:
+      ++counts.skipped;
+      return fmt::format("<skipped message=\"not applicable: {}\"/>", escape(check.derivation));
+    case Verdict::degraded:
+    case Verdict::pass:
+      return fmt::format("<system-out>{}{}</system-out>", check.verdict == Verdict::degraded ? "degraded\n" : "", text);
+  }
+  return "";
+}
+
+std::string suite(const Report& report, const NodeReport& node, Counts& total) {
+  Counts counts;
+  std::string cases;
+  const std::string prefix = report.simulated ? "SIMULATED HARDWARE " : "";
+  for (const auto& check : node.checks) {
+    ++counts.tests;
+    const std::string name = prefix + check.name + (check.subject.empty() ? "" : " " + check.subject);
+    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\">{}</testcase>\n", escape(report.cluster + "." + node.name), escape(name),
+                         case_body(check, counts));
+  }
+  ++counts.tests;
+  cases += fmt::format("  <testcase classname=\"{}\" name=\"{}accepted\">", escape(report.cluster + "." + node.name), prefix);
+  if (node.verdict != NodeVerdict::accepted) {
+    ++counts.failures;
+    cases += fmt::format("<failure message=\"{}: {}\"/>", to_string(node.verdict), escape(node.reason));
+  }
+  cases += "</testcase>\n";
+  DurationMs time = 0;
+  for (const auto& phase : node.phases) time += phase.duration;
+  total.tests += counts.tests, total.failures += counts.failures, total.errors += counts.errors, total.skipped += counts.skipped;
+  return fmt::format(" <testsuite name=\"{}{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{} </testsuite>\n", prefix,
+                     escape(node.name), counts.tests, counts.failures, counts.errors, counts.skipped, static_cast<double>(time) / 1000, cases);
+}
+
+}  // namespace
+
+std::string render_junit(const Report& given) {
+  Report report = given;
+  settle(report);
+  Counts total;
+  std::string suites;
+  for (const auto& node : report.nodes) suites += suite(report, node, total);
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}</testsuites>\n",
+                     escape(title(report)), total.tests, total.failures, total.errors, total.skipped, suites);
+}
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+#include "controller/report/report.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass: return "pass";
+    case Verdict::degraded: return "degraded";
+    case Verdict::fail: return "fail";
+    case Verdict::not_applicable: return "not_applicable";
+    case Verdict::skipped: return "skipped";
+  }
+  return "skipped";
+}
+
+std::string_view to_string(NodeVerdict verdict) {
+  switch (verdict) {
+    case NodeVerdict::accepted: return "accepted";
+    case NodeVerdict::quarantined: return "quarantined";
+    case NodeVerdict::failed: return "failed";
+  }
+  return "failed";
+}
+
+std::string obstacle(const NodeReport& node) {
+  size_t proven = 0;
+  std::string out;
+  for (const auto& check : node.checks) {
+    if (check.verdict == Verdict::pass || check.verdict == Verdict::degraded) ++proven;
+    if (!check.mandatory || (check.verdict != Verdict::fail && check.verdict != Verdict::skipped)) continue;
+    if (!out.empty()) out += "; ";
+    const std::string what = check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
+    out += fmt::format("{} {}", what, check.verdict == Verdict::fail ? "failed" : "was not run");
+    if (!check.reason.empty()) out += ": " + check.reason;
+  }
+  if (out.empty() && proven == 0) return "no acceptance check ran";
+  return out;
+}
+
+void settle(Report& report) {
+  for (auto& node : report.nodes) {
+    for (auto& check : node.checks)
+      if (check.verdict == Verdict::fail && !check.mandatory) check.verdict = Verdict::degraded;
+    if (node.verdict != NodeVerdict::accepted) continue;
+    const std::string why = obstacle(node);
+    if (why.empty()) continue;
+    node.verdict = NodeVerdict::failed;
+    node.reason = why;
+  }
+}
+
+size_t Totals::count(Verdict verdict) const {
+  const auto it = checks.find(verdict);
+  return it == checks.end() ? 0 : it->second;
+}
+
+Totals totals(const Report& report) {
+  Totals out;
+  for (const auto& node : report.nodes) {
+    ++out.nodes;
+    const bool accepted = node.verdict == NodeVerdict::accepted && obstacle(node).empty();
+    if (accepted) ++out.accepted;
+    else if (node.verdict == NodeVerdict::quarantined) ++out.quarantined;
+    else ++out.failed;
+    for (const auto& check : node.checks) ++out.checks[check.verdict];
+  }
+  return out;
+}
+
+std::string title(const Report& report) {
+  const Totals t = totals(report);
+  return fmt::format("{}{}: {} of {} node{} accepted", report.simulated ? "SIMULATED HARDWARE: " : "", report.cluster, t.accepted,
+                     t.nodes, t.nodes == 1 ? "" : "s");
+}
+
+}  // namespace muster

@@ -1,0 +1,133 @@
+// Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the measurements.
+//
+// The value is made by whoever reads the journal (controller), judged by controller/report/verdict.h, kept as JSON
+// (schema/report.schema.json), and rendered here: HTML for people, JUnit for pipelines, text for terminals.
+// Honesty is built in, not left to callers: settle() is applied by from_json and by every renderer, so no way of making
+// a report can show a node as accepted whose mandatory checks did not all run and pass, and a simulated cluster says
+// SIMULATED HARDWARE in the title and on every verdict line.
+// Strings come from hardware and from users: they are escaped here, wherever they go.
+// Thread: values and pure functions. No I/O, no clock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+enum class Verdict { pass, degraded, fail, not_applicable, skipped };
+std::string_view to_string(Verdict verdict);
+
+// One acceptance check of one node.
+struct Check {
+  std::string name = {};        // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
+  std::string title = {};       // for people
+  std::string subject = {};     // the other end or the part: "node02", "/scratch"; may be empty
+  Verdict verdict = Verdict::skipped;
+  bool mandatory = true;
+  std::optional<double> measured = {}, expected = {};   // numbers, for plots
+  bool lower_is_better = false;                         // expected is a ceiling, not a floor
+  std::string unit = {};
+  std::string measured_text = {}, expected_text = {};   // for people, with unit
+  std::string derivation = {};  // where the expected value comes from, printed next to the verdict
+  std::string reason = {};      // why it did not pass
+  std::vector<std::string> blame = {};                  // parts at fault
+  Json evidence = nullptr;      // raw measurement
+};
+
+struct StepRecord {
+  std::string name = {}, phase = {};   // "ssh/harden"; image | node | cluster
+  std::string status = {};             // baked | already | applied | failed | not_applicable | incomplete
+  std::string message = {};
+  DurationMs duration = 0;
+};
+
+struct PhaseRecord {
+  std::string name = {};     // discover, power, image, boot, configure, storage, cluster, accept
+  TimeMs start = 0;
+  DurationMs duration = 0;
+  std::string outcome = "done";   // done | failed | running
+};
+
+struct DiskRecord {
+  std::string group = {};    // in the spec; "" for a disk no group names
+  std::string serial = {}, wwid = {}, model = {};
+  uint64_t size_bytes = 0;
+};
+
+enum class NodeVerdict { accepted, quarantined, failed };
+std::string_view to_string(NodeVerdict verdict);
+
+struct NodeReport {
+  std::string name = {}, role = {}, address = {};
+  NodeVerdict verdict = NodeVerdict::failed;
+  std::string reason = {};               // why it is not accepted
+  std::string vendor = {}, product = {}, serial = {}, uuid = {};
+  std::string image = {}, image_digest = {}, config_digest = {};
+  std::string kernel = {}, firmware = {};
+  std::vector<DiskRecord> disks = {};
+  std::vector<PhaseRecord> phases = {};
+  std::vector<StepRecord> steps = {};
+  std::vector<Check> checks = {};
+  Json facts = nullptr;                  // base/facts.h, as found
+};
+
+struct LinkRecord {          // one direction of one pair
+  std::string from = {}, to = {};   // node names
+  std::optional<double> mbps = {};  // 1 MB = 10^6 bytes; absent: not measured
+  std::optional<double> rtt_ms = {};
+  Verdict verdict = Verdict::skipped;
+};
+
+struct DestroyedRecord {     // what the approved plan named, and what was on it
+  std::string node = {}, group = {}, serial = {}, wwid = {}, model = {};
+  int64_t size_bytes = 0;
+  std::string content = {}, why = {};
+};
+
+struct Report {
+  std::string cluster = {};
+  bool simulated = false;
+  std::string kind = {};                 // install, reimage, accept, ...
+  int64_t run = 0;
+  int64_t spec_revision = 0;
+  std::string spec_digest = {};
+  std::vector<std::string> plan_digests = {};
+  std::map<std::string, std::string> images = {};   // name -> digest
+  std::string approved_by = {}, profile = {}, version = {};   // acceptance profile; muster's version
+  TimeMs started = 0, ended = 0;
+  std::vector<NodeReport> nodes = {};    // by name
+  std::vector<LinkRecord> links = {};
+  std::vector<DestroyedRecord> destroyed = {};
+  std::vector<std::string> notes = {};
+};
+
+// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all; "" when it may.
+std::string obstacle(const NodeReport& node);
+// Turns every `accepted` that has an obstacle into `failed` with that reason, and a failed optional check into `degraded`.
+void settle(Report& report);
+
+struct Totals {
+  size_t nodes = 0, accepted = 0, quarantined = 0, failed = 0;
+  std::map<Verdict, size_t> checks = {};
+  size_t count(Verdict verdict) const;
+};
+Totals totals(const Report& report);   // of the settled report
+// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted"
+std::string title(const Report& report);
+
+Json to_json(const Report& report);
+// The text to store and to sign: sorted keys, invalid UTF-8 replaced.
+std::string to_json_text(const Report& report);
+Result<Report> report_from_json(const Json& json);
+
+std::string render_html(const Report& report);    // one self-contained page
+std::string render_junit(const Report& report);   // one suite per node
+std::string render_text(const Report& report, bool verbose = false);   // no colours; verbose lists every check
+
+}  // namespace muster
