@@ -122,7 +122,7 @@ struct HttpClientOptions {
   std::string key_pem = {};
   std::string basic_user = {};      // HTTP basic authentication
   std::string basic_password = {};
-  DurationMs connect_timeout = 10 * kSecond;
+  DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
   bool keep_alive = true;           // false: "Connection: close" on every request (BMCs mishandle keep-alive)
 };
 

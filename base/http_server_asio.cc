@@ -62,8 +62,9 @@ constexpr size_t kPipelineLimit = 64 << 10;
 constexpr size_t kStreamBacklog = 4 << 20;
 constexpr size_t kFilePiece = 256 << 10;
 constexpr size_t kMaxConnections = 16384;
-constexpr DurationMs kHandshakeMs = 10 * kSecond;
-constexpr DurationMs kHeaderMs = 10 * kSecond;
+// Generous: a node under emulation takes seconds for a handshake.
+constexpr DurationMs kHandshakeMs = 30 * kSecond;
+constexpr DurationMs kHeaderMs = 30 * kSecond;
 constexpr DurationMs kWriteMs = 30 * kSecond;
 constexpr DurationMs kLingerMs = 2 * kSecond;
 constexpr size_t kSlowestBytesPerSecond = 64 << 10;
