@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "lab/controller.h"
 #include "lab/lab.h"
 #include "lab/rack.h"
 #include "lab/serve.h"
@@ -20,10 +21,11 @@ struct LabFlags {
   int* exit = nullptr;
   bool json = false;
   std::string dir, node, name, accel, profile = "generic", password = "secret";
+  std::string fault_argument;
   std::vector<std::string> remote;
   lab::UpOptions up;
   lab::Break fault;
-  bool controller = false, no_controller = false, keep = false, fake = false, no_tls = false;
+  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false;
   int lines = 40, port = 0;
 
   bool wants_json() const { return json || *global_json; }
@@ -82,7 +84,7 @@ void run_up(const Flags& flags) {
     fmt::print("lab {} is up in {}\n", text(j, "cluster"), text(j, "dir"));
     fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(), text(j, "accel"));
     fmt::print("  spec with the lab's key:  {}\n", text(j, "spec"));
-    fmt::print("  BMC secret 'bmc':         {} (user admin)\n", text(j, "bmc_password_file"));
+    fmt::print("  the BMCs' user:password:   {}\n", text(j, "bmc_secret_file"));
     if (j["apt_proxy"].is_string()) fmt::print("  package proxy:            {}\n", text(j, "apt_proxy"));
     if (j["socket"].is_string()) fmt::print("  controller:               muster --socket {} ...\n", text(j, "socket"));
   });
@@ -154,6 +156,32 @@ void run_serve(const Flags& flags) {
   if (auto done = lab::serve(*dir, host); !done) complain(*flags, done.error());
 }
 
+// `lab break node01 net-cut 60`: the one argument that most faults need, without its flag's name.
+Status take_fault_argument(LabFlags& flags) {
+  auto& fault = flags.fault;
+  const auto& word = flags.fault_argument;
+  if (word.empty()) return Ok{};
+  if (fault.fault == "bmc-503" || fault.fault == "net-cut") {
+    if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 6)
+      return fail(Code::invalid, fault.fault + " takes seconds, not '" + word + "'");
+    fault.seconds = std::stoll(word);
+  } else if (fault.fault == "shape") {
+    fault.rate = word;
+  } else if (fault.fault == "foreign-fs" || fault.fault == "slow-drive" || fault.fault == "extra-disk") {
+    fault.drive = word;
+  } else {
+    return fail(Code::invalid, fault.fault + " takes no argument ('" + word + "')");
+  }
+  return Ok{};
+}
+
+void run_restart(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  if (auto done = lab::restart_controller(*dir, flags->kill); !done) return complain(*flags, done.error());
+  show(*flags, Json{{"restarted", true}}, [](const Json&) { fmt::print("musterd runs again\n"); });
+}
+
 CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const char* help) {
   auto* sub = parent.add_subcommand(name, help);
   sub->add_option("--dir", flags->dir, "the lab's folder (default: MUSTER_LAB_DIR, else ~/.local/state/muster/lab/CLUSTER)");
@@ -173,6 +201,9 @@ void add_up_down(CLI::App& lab_app, const Flags& flags) {
   auto* down = verb(lab_app, flags, "down", "end everything of the lab and remove its folder; also after a crash");
   down->add_flag("--keep", flags->keep, "keep the folder (drives, images, logs)");
   down->callback([flags] { run_down(flags); });
+  auto* restart = verb(lab_app, flags, "restart-controller", "end musterd and start it again over the same state");
+  restart->add_flag("--kill", flags->kill, "end it with SIGKILL, as a crash would");
+  restart->callback([flags] { run_restart(flags); });
   verb(lab_app, flags, "status", "what runs")->callback([flags] { run_status(flags); });
 }
 
@@ -207,12 +238,16 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   auto* broken = verb(lab_app, flags, "break", help.c_str());
   broken->add_option("node", flags->fault.node)->required();
   broken->add_option("fault", flags->fault.fault)->required();
+  broken->add_option("what", flags->fault_argument, "the fault's argument: seconds, rate or drive, as the fault needs");
   broken->add_option("--seconds", flags->fault.seconds, "how long");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
   broken->add_option("--drive", flags->fault.drive, "drive of the machine, as in the spec's lab section (fast1)");
   broken->add_option("--fs", flags->fault.file_system, "ext4 or xfs");
   broken->add_flag("--heal", flags->fault.heal, "end the fault");
-  broken->callback([flags] { run_control(flags, "/break", lab::to_json(flags->fault)); });
+  broken->callback([flags] {
+    if (auto taken = take_fault_argument(*flags); !taken) return complain(*flags, taken.error());
+    run_control(flags, "/break", lab::to_json(flags->fault));
+  });
 }
 
 void add_serve(CLI::App& lab_app, const Flags& flags) {

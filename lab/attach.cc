@@ -113,6 +113,32 @@ Result<Json> status(const LabDir& dir) {
   return out;
 }
 
+std::string with_lab_key(const LabDir& dir, std::string spec_text) {
+  const auto line = Files("/").read_line(dir.path("ssh/id_ed25519.pub"));
+  const auto first = line.find(' '), second = line.find(' ', first + 1);
+  if (first == std::string::npos) return spec_text;
+  const auto key = line.substr(first + 1, second - first - 1);
+  const std::string token = "LAB_SSH_KEY";
+  for (size_t at = 0; (at = spec_text.find(token, at)) != std::string::npos;) {
+    const auto start = spec_text.rfind('\n', at);
+    const auto comment = spec_text.find('#', start == std::string::npos ? 0 : start);
+    if (comment < at) at += token.size();
+    else spec_text.replace(at, token.size(), key);
+  }
+  return spec_text;
+}
+
+std::string with_any_lab_key(std::string spec_text) {
+  if (spec_text.find("LAB_SSH_KEY") == std::string::npos) return spec_text;
+  auto dir = LabDir::find("");
+  return dir ? with_lab_key(*dir, std::move(spec_text)) : spec_text;
+}
+
+std::string lab_socket() {
+  auto dir = LabDir::find("");
+  return dir && Files("/").exists(dir->path("musterd.sock")) ? dir->path("musterd.sock") : "";
+}
+
 Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std::string>& command) {
   auto space = recorded_namespace(dir);
   if (!space || !namespace_exists(*space)) return fail(Code::not_found, "the lab in " + dir.root() + " is not up");

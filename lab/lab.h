@@ -37,6 +37,13 @@ Result<Json> down(Process& process, const DownOptions& options);
 
 Result<Json> status(const LabDir& dir);
 
+// The spec with the lab's public key in place of LAB_SSH_KEY (outside comments); unchanged when the lab has no key.
+std::string with_lab_key(const LabDir& dir, std::string spec_text);
+// The same for the lab that --dir, MUSTER_LAB_DIR or the default folder name: what `muster up` calls on every spec it reads.
+std::string with_any_lab_key(std::string spec_text);
+// Socket of the lab's controller, or "" when there is no lab, more than one, or no controller in it.
+std::string lab_socket();
+
 // argv that runs `command` inside the lab's network. For ssh and for people.
 Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std::string>& command);
 Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::string& node,

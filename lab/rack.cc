@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "base/log.h"
 #include "base/pki.h"
@@ -63,7 +64,9 @@ Status Rack::start() {
 Result<std::string> Rack::bmc_password() const {
   TRY(auto text, Files("/").read(options_.dir.secret()));
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return fail(Code::corrupt, options_.dir.secret() + ": expected user:password");
+  return text.substr(colon + 1);
 }
 
 Status Rack::mount(const LabNode& node) {
@@ -85,13 +88,26 @@ Status Rack::mount(const LabNode& node) {
   http.threads = 1;
   http.max_body = 64 << 10;
   http.idle_timeout = 30 * kSecond;
-  auto server = start_http_server(http, [bmc = slot->bmc.get()](HttpRequest request, ResponderPtr responder) {
-    responder->respond(bmc->handle(request));
-  });
+  auto server = start_http_server(
+      http, [this, name = node.name, bmc = slot->bmc.get()](HttpRequest request, ResponderPtr responder) {
+        auto response = bmc->handle(request);
+        log_request(name, request, response.status);
+        responder->respond(std::move(response));
+      });
   if (!server) return std::move(server).error().with("BMC of " + node.name);
   slot->server = std::move(*server);
   slots_[node.name] = std::move(slot);
   return Ok{};
+}
+
+// What changes something, for people and tests: bmc.log. Logins carry a password and are logged without their body.
+void Rack::log_request(const std::string& node, const HttpRequest& request, int status) {
+  if (request.method == "GET" || request.method == "HEAD") return;
+  const bool login = request.path.find("/Sessions") != std::string::npos;
+  std::lock_guard lock(log_mutex_);
+  std::ofstream out(options_.dir.path("bmc.log"), std::ios::app);
+  out << fmt::format("{} {} {} {} {} {}\n", to_iso8601(wall_clock()), node, request.method, request.path, status,
+                     login ? "-" : request.body.substr(0, 300));
 }
 
 Rack::Slot* Rack::find(const std::string& name) {
@@ -124,7 +140,8 @@ Json Rack::status() {
     const auto node = slot->machine->node();
     Json drives = Json::array();
     for (const auto& drive : node.drives)
-      drives.push_back({{"name", drive.name}, {"serial", drive.serial}, {"size_bytes", drive.size_bytes}});
+      drives.push_back({{"name", drive.name}, {"serial", drive.serial}, {"size_bytes", drive.size_bytes},
+                        {"file", drive_file(options_.dir, node, drive)}});
     nodes.push_back({{"name", node.name},
                      {"power", slot->machine->running() ? "on" : "off"},
                      {"boot_override", slot->bmc->override_text()},

@@ -54,6 +54,7 @@ class Rack {
   Result<std::string> bmc_password() const;
   Slot* find(const std::string& name);
   Status save();
+  void log_request(const std::string& node, const HttpRequest& request, int status);
   Result<std::string> carry_out(Slot& slot, const Break& request);
   Result<std::string> break_bmc(Slot& slot, const Break& request);
   Result<std::string> break_network(Slot& slot, const Break& request);
@@ -63,6 +64,7 @@ class Rack {
   const RackOptions options_;
   Process& process_;
   RealReactor& reactor_;
+  std::mutex log_mutex_;
   std::mutex mutex_;
   LabSpec spec_;
   std::map<std::string, std::unique_ptr<Slot>> slots_;

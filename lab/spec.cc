@@ -168,6 +168,9 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto macs = group["mac"];
   const std::string power_address = power && power.IsMap() ? scalar(power["address"]) : "";
   const std::string own_address = scalar(group["address"]);
+  const std::string secret = power && power.IsMap() ? scalar(power["secret"]) : "";
+  if (!secret.empty() && std::find(spec.secrets.begin(), spec.secrets.end(), secret) == spec.secrets.end())
+    spec.secrets.push_back(secret);
   for (size_t i = 0; i < names.size(); ++i) {
     LabNode node;
     node.name = names[i].name;
@@ -312,7 +315,7 @@ Json to_json(const LabSpec& spec) {
     templates.push_back({{"name", t.name}, {"size_bytes", t.size_bytes}, {"serial_prefix", t.serial_prefix},
                          {"count", t.count}});
   return {{"cluster", spec.cluster}, {"provisioning_cidr", spec.provisioning_cidr}, {"controller", spec.controller},
-          {"user", spec.user}, {"nodes", nodes}, {"drives", templates}, {"profile", spec.profile},
+          {"user", spec.user}, {"secrets", spec.secrets}, {"nodes", nodes}, {"drives", templates}, {"profile", spec.profile},
           {"memory_mib", spec.memory_mib}, {"smp", spec.smp}};
 }
 
@@ -323,6 +326,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     json.at("provisioning_cidr").get_to(spec.provisioning_cidr);
     json.at("controller").get_to(spec.controller);
     json.at("user").get_to(spec.user);
+    json.at("secrets").get_to(spec.secrets);
     json.at("profile").get_to(spec.profile);
     json.at("memory_mib").get_to(spec.memory_mib);
     json.at("smp").get_to(spec.smp);

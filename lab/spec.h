@@ -49,6 +49,7 @@ struct LabSpec {
   std::string provisioning_cidr;   // "10.20.0.0/24"
   std::string controller;          // "10.20.0.1"
   std::string user;                // first user of the spec: `lab ssh` logs in as this
+  std::vector<std::string> secrets;   // names under which nodes want the BMCs' secret: "bmc"
   std::vector<LabNode> nodes;
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;

@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
+#include "lab/controller.h"
 #include "lab/kvm_probe.h"
 #include "lab/lab.h"
 #include "lab/network.h"
@@ -19,19 +20,6 @@ namespace {
 std::string own_program() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
-}
-
-// musterd: $MUSTER_MUSTERD, beside this program, or in PATH's usual folders.
-std::string find_musterd() {
-  std::error_code error;
-  if (const char* given = std::getenv("MUSTER_MUSTERD")) return std::filesystem::exists(given, error) ? given : "";
-  const auto beside = std::filesystem::path(own_program()).parent_path();
-  for (const auto& folder : {beside, beside / "../sbin", std::filesystem::path("/usr/sbin"),
-                             std::filesystem::path("/usr/local/sbin")}) {
-    const auto path = (folder / "musterd").lexically_normal();
-    if (std::filesystem::exists(path, error)) return path.string();
-  }
-  return "";
 }
 
 Status check_host(const QemuHost& host) {
@@ -54,25 +42,14 @@ Status check_host(const QemuHost& host) {
 // The spec with the lab's own public key in it; secret and key pair are made once per folder.
 Status write_credentials(Process& process, const LabDir& dir, std::string spec_text) {
   Files files("/");
-  if (!files.exists(dir.secret())) TRY_(files.write(dir.secret(), random_hex(12) + "\n", 0600));
+  if (!files.exists(dir.secret())) TRY_(files.write(dir.secret(), "admin:" + random_hex(12) + "\n", 0600));
   const auto key = dir.path("ssh/id_ed25519");
   TRY_(files.make_directories(dir.path("ssh"), 0700));
   if (!files.exists(key)) {
     auto made = run_ok(process, Command{.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", key}});
     if (!made) return std::move(made).error();
   }
-  const std::string public_line = files.read_line(key + ".pub");
-  const auto first = public_line.find(' '), second = public_line.find(' ', first + 1);
-  if (first == std::string::npos) return fail(Code::corrupt, key + ".pub is no public key");
-  const auto body = public_line.substr(first + 1, second - first - 1);
-  const std::string token = "LAB_SSH_KEY";
-  for (size_t at = 0; (at = spec_text.find(token, at)) != std::string::npos; at += body.size()) {
-    const auto line = spec_text.rfind('\n', at) + 1;
-    const auto hash = spec_text.find('#', line);
-    if (hash < at) at += token.size() - body.size();  // a comment that speaks of it
-    else spec_text.replace(at, token.size(), body);
-  }
-  return files.write(dir.path("cluster.yaml"), spec_text);
+  return files.write(dir.path("cluster.yaml"), with_lab_key(dir, std::move(spec_text)));
 }
 
 class Builder {
@@ -147,33 +124,15 @@ class Builder {
 
   Status start_controller() {
     if (options_.controller == false) return Ok{};
-    const auto musterd = find_musterd();
-    if (musterd.empty()) {
-      if (options_.controller == true)
-        return fail(Code::not_found, "musterd is not built or not installed (beside muster, or $MUSTER_MUSTERD)");
-      warn("musterd is not built: the lab is up without a controller (--no-controller)");
+    auto started = muster::lab::start_controller(dir_, spec_, space_);
+    if (started) {
+      controller_ = true;
+      options_.say("musterd listens on " + spec_.controller);
       return Ok{};
     }
-    Spawn daemon;
-    daemon.argv = {"ip", "netns", "exec", space_, musterd, "--state", dir_.path("state"), "--socket",
-                   dir_.path("musterd.sock"), "--listen", spec_.controller};
-    daemon.log = dir_.path("musterd.log");
-    daemon.mark = dir_.root();
-    daemon.env["MUSTER_LAB"] = "1";
-    if (!proxy_.empty()) daemon.env["MUSTER_APT_PROXY"] = proxy_;
-    TRY_(Files("/").make_directories(dir_.path("state"), 0750));
-    TRY(auto child, spawn(daemon));
-    TRY_(write_pid_file(dir_.path("musterd.pid"), child));
-    for (DurationMs waited = 0; waited < 15 * kSecond && alive(child); waited += 100) {
-      if (Files("/").exists(dir_.path("musterd.sock"))) {
-        options_.say("musterd listens on " + spec_.controller);
-        controller_ = true;
-        return Ok{};
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    const auto log = Files("/").read(daemon.log).value_or("");
-    return fail(Code::failed, "musterd did not start:\n" + log.substr(log.size() - std::min<size_t>(log.size(), 2000)));
+    if (started.error().code != Code::not_found || options_.controller == true) return started;
+    warn(started.error().message + ": the lab is up without a controller");
+    return Ok{};
   }
 
   Json summary() const {
@@ -186,8 +145,7 @@ class Builder {
             {"namespace", space_},
             {"spec", dir_.path("cluster.yaml")},
             {"socket", controller_ ? Json(dir_.path("musterd.sock")) : Json()},
-            {"bmc_user", "admin"},
-            {"bmc_password_file", dir_.secret()},
+            {"bmc_secret_file", dir_.secret()},
             {"apt_proxy", proxy_.empty() ? Json() : Json(proxy_)},
             {"accel", std::string(to_string(host_.accel))},
             {"nodes", nodes},

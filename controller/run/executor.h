@@ -105,7 +105,6 @@ class Executor {
   void kick();
   void kick_node(Runtime& node);
   bool ready(Runtime& node);
-  bool claim(Runtime& node, Limits::Lane lane);
   void begin(Runtime& node, bool with_netboot);
   void effect(Runtime& node);
   void netboot(Runtime& node);
@@ -118,14 +117,20 @@ class Executor {
   void consider(Runtime& node);
   void pause(Runtime& node, DurationMs delay, Wait wait, std::function<void(Runtime&)> then);
   void on_finished(Runtime& node, const wire::Event& event);
-  void on_progress(Runtime& node, const wire::Event& event);
-  void accept_inventory(Runtime& node, const Json& result, Rows& rows);
+  void on_progress(Runtime& node, const Json& data);
+  Status accept_inventory(Runtime& node, const Json& result, Rows& rows);
   void succeed(Runtime& node, Json result, Rows extra = {});
   void fail_attempt(Runtime& node, const Error& error, Json result);
   void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
   void give_up(Runtime& node, const std::string& reason);
-  void settle_node(Runtime& node, Rows& rows);
+  void stand_down(Runtime& node, const std::string& reason);
+  Rows settled(Runtime& node);
   void end_attempt(Runtime& node);
+  void got_ram(Runtime& node);
+  void hello_during(Runtime& node, const Hello& hello, bool new_boot);
+  bool claim_or_pause(Runtime& node);
+  void set_wait(Runtime& node, Wait wait);
+  void narrow(Json& params) const;
   void finish_run(const std::string& state, const std::string& reason = "");
   void resume_node(Runtime& node);
   wire::WorkOrder order_for(const Runtime& node) const;
@@ -141,7 +146,8 @@ class Executor {
   std::shared_ptr<bool> alive_;
   Plan plan_;
   RunRow run_;
-  bool ended_ = true, kicking_ = false;
+  bool ended_ = true, kick_posted_ = false;
+  std::set<std::string> proven_;   // actions whose success is durable
   StepLog log_;
   Limits limits_;
   std::map<std::string, NodeRow> rows_;

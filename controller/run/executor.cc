@@ -1,0 +1,962 @@
+#include "controller/run/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/facts.h"
+#include "base/log.h"
+
+namespace muster {
+
+using Lane = Limits::Lane;
+
+struct Executor::Live {
+  std::optional<wire::Mode> mode;
+  std::string boot_id;
+  TimeMs heard = 0;
+};
+
+struct Executor::Runtime {
+  enum class Stage {
+    pending,      // its next action has not begun
+    committing,   // a row is on its way to the store
+    powering,     // a power call is under way
+    looking,      // the power state is being read
+    awaiting,     // consider() decides
+    pausing,      // before another try
+    done, quarantined, not_started,
+  };
+  std::string name;
+  std::vector<const Action*> actions;
+  size_t index = 0;
+  Stage stage = Stage::pending;
+  uint64_t epoch = 0;            // changes when what was under way no longer counts
+  bool begun = false;
+  // The attempt under way.
+  int attempt = 0;
+  bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
+  std::string boot_before;       // boot id of its agent when the attempt began
+  TimeMs power_asked = 0, started = 0, deadline = 0, looked = 0;
+  std::optional<PowerState> power;
+  std::string power_error;
+  DurationMs retry = 0;
+  // For people.
+  Wait wait;
+  Reactor::TimerId timer = 0;
+  double done = 0, total = 0, first_done = 0;
+  TimeMs first_at = 0, last_at = 0;
+  std::string unit, text, reason;
+
+  const Action& action() const { return *actions[index]; }
+  bool over() const { return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started; }
+};
+
+namespace {
+
+// Worth another try without anybody changing anything?
+bool may_pass(Code code) {
+  return code == Code::failed || code == Code::timeout || code == Code::unavailable || code == Code::cancelled;
+}
+
+std::string text_of(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return data.is_object() && it != data.end() && it->is_string() ? it->get<std::string>() : "";
+}
+double number_of(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return data.is_object() && it != data.end() && it->is_number() ? it->get<double>() : 0;
+}
+
+}  // namespace
+
+// ---- plumbing ----
+
+Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing)
+    : reactor_(reactor), ports_(ports), hooks_(std::move(hooks)), timing_(timing), alive_(std::make_shared<bool>(true)) {}
+
+Executor::~Executor() {
+  *alive_ = false;
+  for (const auto& [name, node] : nodes_)
+    if (node->timer) reactor_.cancel(node->timer);
+}
+
+template <typename F>
+auto Executor::bound(Runtime& node, F callback) {
+  return [this, alive = alive_, name = node.name, epoch = node.epoch, callback](auto... arguments) {
+    if (!*alive) return;
+    Runtime* found = runtime(name);
+    if (found && found->epoch == epoch) callback(*found, std::move(arguments)...);
+  };
+}
+
+Executor::Runtime* Executor::runtime(const std::string& node) const {
+  const auto it = nodes_.find(node);
+  return it == nodes_.end() ? nullptr : it->second.get();
+}
+
+Executor::Live& Executor::live(const std::string& node) {
+  auto& entry = live_[node];
+  if (entry) return *entry;
+  entry = std::make_unique<Live>();
+  const NodeRow row = node_row(node);
+  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) entry->mode = *mode;
+  entry->boot_id = row.boot_id;
+  entry->heard = row.last_seen;
+  return *entry;
+}
+
+void Executor::load_rows() {
+  if (rows_loaded_) return;
+  const auto rows = ports_.store.nodes();
+  if (!rows.ok()) return log::error("node rows cannot be read", {{"error", rows.error().message}});
+  rows_loaded_ = true;
+  for (const auto& row : *rows) rows_.emplace(row.name, row);
+}
+
+NodeRow Executor::node_row(const std::string& node) const {
+  const_cast<Executor*>(this)->load_rows();
+  const auto it = rows_.find(node);
+  if (it != rows_.end()) return it->second;
+  NodeRow row;
+  row.name = node;
+  return row;
+}
+
+Write Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
+  NodeRow row = node_row(node);
+  change(row);
+  rows_[node] = row;
+  return row;
+}
+
+void Executor::set_node(const std::string& node, const std::function<void(NodeRow&)>& change) {
+  write({changed(node, change)});
+}
+
+// A write that fails (disk full) is tried again until it succeeds: nothing goes on without its row.
+void Executor::write(Rows rows, std::function<void()> then) {
+  auto kept = std::make_shared<Rows>(rows);
+  ports_.store.write(std::move(rows), [this, alive = alive_, kept, then](Status status) {
+    if (!*alive) return;
+    if (status.ok()) {
+      if (then) then();
+      return;
+    }
+    log::error("the store cannot be written; trying again", {{"error", status.error().message}});
+    reactor_.after(kSecond, [this, alive, kept, then] {
+      if (*alive) write(*kept, then);
+    });
+  });
+}
+
+void Executor::observe(const std::string& node, const std::string& kind, Json data) const {
+  if (hooks_.observe) hooks_.observe({reactor_.now(), run_.id, node, kind, std::move(data)});
+}
+
+// One journal row of the node's current action. `then` runs when it is durable, unless the attempt was given up meanwhile.
+void Executor::transition(Runtime& node, ActionState to, Json data, std::function<void()> then, Rows extra) {
+  const Action& action = node.action();
+  JournalRow row;
+  row.run = run_.id;
+  row.action = action.id;
+  row.node = node.name;
+  row.attempt = node.attempt;
+  row.event = std::string(to_string(to));
+  row.time = reactor_.now();
+  row.data = std::move(data);
+  if (const auto legal = log_.apply(row); !legal.ok()) {
+    log::error("internal: " + legal.error().message);
+    return;
+  }
+  observe(node.name, "action", {{"action", action.id}, {"event", row.event}, {"attempt", row.attempt}, {"title", action.title},
+                                {"phase", action.phase}, {"message", text_of(row.data, "message")}});
+  extra.insert(extra.begin(), row);
+  if (!then) return write(std::move(extra));
+  write(std::move(extra), bound(node, [then](Runtime&) { then(); }));
+}
+
+void Executor::set_wait(Runtime& node, Wait wait) {
+  const bool news = node.wait.reason != wait.reason || node.wait.awaited != wait.awaited;
+  if (!news) wait.since = node.wait.since ? node.wait.since : wait.since;
+  node.wait = std::move(wait);
+  if (news && !node.wait.reason.empty()) observe(node.name, "wait", to_json(node.wait));
+}
+
+// ---- a run ----
+
+void Executor::adopt(const Plan& plan, const RunRow& row) {
+  for (const auto& [name, node] : nodes_)
+    if (node->timer) reactor_.cancel(node->timer);
+  plan_ = plan;
+  run_ = row;
+  ended_ = false;
+  log_ = StepLog();
+  limits_ = Limits(plan_.limits);
+  nodes_.clear();
+  actions_.clear();
+  proven_.clear();
+  took_.clear();
+  load_rows();
+  for (const auto& name : plan_.nodes) {
+    auto node = std::make_unique<Runtime>();
+    node->name = name;
+    node->epoch = ++epochs_;
+    nodes_[name] = std::move(node);
+  }
+  for (const auto& action : plan_.actions) {
+    actions_[action.id] = &action;
+    if (Runtime* node = runtime(action.node)) node->actions.push_back(&action);
+  }
+}
+
+void Executor::start(const Plan& plan, const std::string& approved_by, std::function<void(Result<int64_t>)> done) {
+  if (active())
+    return reactor_.post([done, id = run_.id] { done(fail(Code::conflict, fmt::format("run {} is still active", id))); });
+  RunRow row;
+  row.id = ports_.store.next_run_id();
+  row.plan_digest = plan_digest(plan);
+  row.state = "running";
+  row.started = reactor_.now();
+  row.approved_by = approved_by;
+  Rows rows{row};
+  if (!ports_.store.plan(row.plan_digest).ok())
+    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, to_json(plan).dump()});
+  adopt(plan, row);
+  write(std::move(rows), [this, done, id = row.id] {
+    done(id);
+    observe("", "run", {{"state", "running"}, {"kind", plan_.kind}});
+    kick();
+  });
+}
+
+Status Executor::resume(int64_t run) {
+  if (active()) return fail(Code::conflict, fmt::format("run {} is still active", run_.id));
+  TRY(const RunRow row, ports_.store.run(run));
+  if (row.state != "running") return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, row.state));
+  TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
+  TRY(const Json json, parse_json(stored.json));
+  TRY(const Plan plan, plan_from_json(json));
+  TRY(const auto journal, ports_.store.journal(row.id));
+  adopt(plan, row);
+  for (const auto& entry : journal) {
+    if (auto legal = log_.apply(entry); !legal.ok()) {
+      ended_ = true;
+      return fail(Code::corrupt, fmt::format("journal of run {}: {}", row.id, legal.error().message));
+    }
+    Runtime* node = runtime(entry.node);
+    if (!node) continue;
+    if (entry.event == "succeeded") proven_.insert(entry.action);
+    if (entry.event == "intent") node->begun = true;
+    if (entry.event == "quarantined") node->stage = Runtime::Stage::quarantined;
+    if (entry.event == "not_started") node->stage = Runtime::Stage::not_started;
+    if (node->over()) node->reason = text_of(entry.data, "reason");
+  }
+  for (const auto& [name, node] : nodes_) {
+    while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
+    if (!node->over()) resume_node(*node);
+  }
+  observe("", "run", {{"state", "running"}, {"kind", plan_.kind}, {"resumed", true}});
+  kick();
+  return Ok{};
+}
+
+// What was under way when the controller ended. Its outcome is unknown: orders are offered again under the same id (the agent
+// knows what it did), power is looked at before it is touched.
+void Executor::resume_node(Runtime& node) {
+  if (node.index >= node.actions.size()) return;
+  const Action& action = node.action();
+  const ActionRecord record = log_.of(action.id);
+  node.attempt = record.attempt;
+  if (record.state == ActionState::fresh) return;
+  if (record.state == ActionState::failed || record.state == ActionState::unknown) {
+    const bool again = record.attempt < action.max_attempts && record.result.value("retry", true);
+    if (again) return begin(node, record.result.value("with_netboot", false));
+    return give_up(node, text_of(record.result, "message"));
+  }
+  const TimeMs now = reactor_.now();
+  Live& agent = live(node.name);
+  node.started = record.intent_time;
+  node.deadline = std::max(record.intent_time + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0),
+                           now + timing_.after_resume);
+  node.boot_before = text_of(record.intent_data, "boot_before");
+  node.with_netboot = record.intent_data.value("with_netboot", false);
+  limits_.begin(Limits::lane_of(action.kind), node.name, now);
+  agent.heard = now;
+  node.stage = Runtime::Stage::awaiting;
+  const bool new_boot = !agent.boot_id.empty() && agent.boot_id != node.boot_before;
+  if (action.kind == ActionKind::power_off) return power_off(node);
+  if (action.kind == ActionKind::netboot || node.with_netboot) {
+    if (agent.mode == wire::Mode::ram && new_boot) return got_ram(node);
+    if (!limits_.holds(Lane::netboot, node.name)) limits_.begin(Lane::netboot, node.name, now);
+    node.awaiting_ram = true;
+    node.power_asked = now;
+    node.stage = Runtime::Stage::powering;
+    set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
+                    node.deadline});
+    return ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status) {
+      n.stage = Runtime::Stage::awaiting;
+      consider(n);
+    }));
+  }
+  const NodeRow row = node_row(node.name);
+  const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
+  if (leaves && new_boot && agent.mode == wire::Mode::installed &&
+      (action.kind == ActionKind::reboot || row.image_digest == text_of(action.params, "digest")))
+    return succeed(node, {{"boot_id", agent.boot_id}});
+  reactor_.post(bound(node, [this](Runtime& n) { consider(n); }));
+}
+
+void Executor::cancel(const std::string& reason) {
+  if (!active()) return;
+  for (const auto& [name, node] : nodes_)
+    if (!node->over()) stand_down(*node, reason);
+  finish_run("cancelled", reason);
+}
+
+void Executor::quarantine(const std::string& node, const std::string& reason) {
+  Runtime* found = active() ? runtime(node) : nullptr;
+  if (found && !found->over()) return give_up(*found, reason);
+  set_node(node, [&](NodeRow& row) {
+    row.state = "quarantined";
+    row.reason = reason;
+  });
+}
+
+// Everything that may have become possible is started. Posted, so that it never runs inside a step of a node.
+void Executor::kick() {
+  if (std::exchange(kick_posted_, true)) return;
+  reactor_.post([this, alive = alive_] {
+    if (!*alive) return;
+    kick_posted_ = false;
+    if (!active()) return;
+    for (const auto& name : plan_.nodes)
+      if (Runtime* node = runtime(name)) kick_node(*node);
+    size_t over = 0, good = 0;
+    for (const auto& [name, node] : nodes_) {
+      over += node->over();
+      good += node->stage == Runtime::Stage::done;
+    }
+    if (over == nodes_.size()) finish_run(good == nodes_.size() ? "done" : good ? "partial" : "failed");
+  });
+}
+
+void Executor::kick_node(Runtime& node) {
+  if (node.stage != Runtime::Stage::pending) return;
+  if (node.index >= node.actions.size()) {
+    // Only after a crash between the last result and the node's own row, or for a node without actions.
+    node.stage = Runtime::Stage::committing;
+    return write(settled(node), bound(node, [this](Runtime& n) {
+      n.stage = Runtime::Stage::done;
+      kick();
+    }));
+  }
+  int quarantined = 0;
+  for (const auto& [name, other] : nodes_) quarantined += other->stage == Runtime::Stage::quarantined;
+  if (!node.begun && limits_.budget_spent(quarantined)) {
+    stand_down(node, fmt::format("not started: {} nodes are quarantined and the failure budget is {}", quarantined,
+                                 plan_.limits.failure_budget));
+    return kick();
+  }
+  if (!ready(node)) return;
+  const Lane lane = Limits::lane_of(node.action().kind);
+  const TimeMs now = reactor_.now(), at = limits_.earliest(lane, now);
+  if (at != 0) {
+    set_wait(node, {"the limit of the plan is reached", "a free place for " + node.action().title, "", "it starts", now,
+                    at > 0 ? at : 0});
+    if (at > now && !node.timer) node.timer = reactor_.after(at - now, bound(node, [this](Runtime& n) {
+      n.timer = 0;
+      kick();
+    }));
+    return;
+  }
+  limits_.begin(lane, node.name, now);
+  begin(node, false);
+}
+
+bool Executor::ready(Runtime& node) {
+  for (const auto& dependency : node.action().after) {
+    if (proven_.count(dependency.action)) continue;
+    const auto action = actions_.find(dependency.action);
+    const Runtime* other = action == actions_.end() ? nullptr : runtime(action->second->node);
+    const bool never = !other || (other->over() && other->stage != Runtime::Stage::done);
+    if (never && !dependency.hard) continue;
+    if (never) {
+      give_up(node, fmt::format("needs {}, which will not happen{}", dependency.action,
+                                other ? ": " + other->name + " " + other->reason : ""));
+      return false;
+    }
+    set_wait(node, {"waiting for " + other->name, other->name + ": " + action->second->title,
+                    std::string(to_string(log_.of(dependency.action).state)), node.action().title, reactor_.now(), 0});
+    return false;
+  }
+  return true;
+}
+
+void Executor::finish_run(const std::string& state, const std::string& reason) {
+  if (ended_) return;
+  ended_ = true;
+  run_.state = state;
+  run_.ended = reactor_.now();
+  JournalRow row;
+  row.run = run_.id;
+  row.event = "ended";
+  row.time = run_.ended;
+  row.data = {{"state", state}, {"reason", reason}};
+  observe("", "run", row.data);
+  write({row, run_}, [this, ended = run_] {
+    if (hooks_.ended) hooks_.ended(ended);
+  });
+}
+
+// ---- one attempt ----
+
+void Executor::begin(Runtime& node, bool with_netboot) {
+  const Action& action = node.action();
+  const bool first = !std::exchange(node.begun, true);
+  end_attempt(node);
+  limits_.begin(Limits::lane_of(action.kind), node.name, reactor_.now());
+  node.attempt = log_.of(action.id).attempt + 1;
+  node.started = reactor_.now();
+  node.deadline = node.started + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
+  node.boot_before = live(node.name).boot_id;
+  node.with_netboot = with_netboot;
+  node.stage = Runtime::Stage::committing;
+  set_wait(node, {});
+  Rows extra;
+  const bool installs = plan_.kind != "discover" && plan_.kind != "accept";
+  if (first && installs) extra.push_back(changed(node.name, [](NodeRow& row) {
+    row.state = "installing";
+    row.reason.clear();
+  }));
+  transition(node, ActionState::intent, {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}},
+             [this, &node] { effect(node); }, std::move(extra));
+}
+
+void Executor::effect(Runtime& node) {
+  const ActionKind kind = node.action().kind;
+  if (kind == ActionKind::netboot || node.with_netboot) return netboot(node);
+  if (kind == ActionKind::power_off) return power_off(node);
+  node.stage = Runtime::Stage::awaiting;
+  // An agent that was silent before gets its time from now on.
+  Live& agent = live(node.name);
+  if (agent.heard < node.started - timing_.silent_after) agent.heard = node.started;
+  consider(node);
+}
+
+// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back here.
+void Executor::end_attempt(Runtime& node) {
+  node.epoch = ++epochs_;
+  if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
+  withdraw(node);
+  if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
+  node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
+  node.power_asked = node.looked = 0;
+  node.power.reset();
+  node.power_error.clear();
+  node.retry = 0;
+  node.done = node.total = node.first_done = 0;
+  node.first_at = node.last_at = 0;
+  node.text.clear();
+}
+
+bool Executor::claim_or_pause(Runtime& node) {
+  if (limits_.holds(Lane::netboot, node.name)) return true;
+  const TimeMs now = reactor_.now();
+  if (limits_.earliest(Lane::netboot, now) == 0) {
+    limits_.begin(Lane::netboot, node.name, now);
+    return true;
+  }
+  const DurationMs delay = 2 * kSecond;
+  pause(node, delay, {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", now, now + delay},
+        [this](Runtime& n) { netboot(n); });
+  return false;
+}
+
+void Executor::netboot(Runtime& node) {
+  const TimeMs now = reactor_.now();
+  if (now >= node.deadline) return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
+  if (!claim_or_pause(node)) return;
+  node.epoch = ++epochs_;
+  node.stage = Runtime::Stage::powering;
+  node.awaiting_ram = true;
+  node.power_certain = false;
+  node.power.reset();
+  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state", now,
+                  node.deadline});
+  ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status armed) {
+    if (!armed.ok()) return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
+    n.power_asked = reactor_.now();
+    ports_.power.netboot(n.name, bound(n, [this](Runtime& m, Status result) { on_powered(m, std::move(result)); }));
+  }));
+}
+
+void Executor::on_powered(Runtime& node, Status result) {
+  node.stage = Runtime::Stage::awaiting;
+  if (result.ok()) {
+    node.power_certain = true;
+    node.power_error.clear();
+    node.power = PowerState::on;
+    return consider(node);
+  }
+  const Error& error = result.error();
+  node.power_error = error.message;
+  if (error.code == Code::timeout) return consider(node);    // unknown: look
+  if (error.code == Code::failed || error.code == Code::conflict) return lose_attempt(node, "power: " + error.message, true);
+  if (error.code != Code::unavailable) return fail_attempt(node, fail(error.code, "power: " + error.message), Json());
+  const TimeMs now = reactor_.now();
+  node.retry = node.retry ? std::min(node.retry * 2, timing_.retry_last) : timing_.retry_first;
+  pause(node, node.retry, {"the BMC does not take the power cycle now", "an answer of the BMC", error.message, "it is asked again",
+                           now, now + node.retry},
+        [this](Runtime& n) { netboot(n); });
+}
+
+void Executor::power_off(Runtime& node) {
+  node.epoch = ++epochs_;
+  node.stage = Runtime::Stage::powering;
+  ports_.power.power_off(node.name, bound(node, [this](Runtime& n, Status result) {
+    if (result.ok()) return succeed(n, Json::object());
+    if (result.error().code == Code::timeout || result.error().code == Code::unavailable) {
+      if (reactor_.now() >= n.deadline) return lose_attempt(n, "power: " + result.error().message, false);
+      return pause(n, timing_.look_again, {"power off", "the BMC's answer", result.error().message, "it is asked again",
+                                           reactor_.now(), reactor_.now() + timing_.look_again},
+                   [this](Runtime& m) { power_off(m); });
+    }
+    fail_attempt(n, fail(result.error().code, "power: " + result.error().message), Json());
+  }));
+}
+
+void Executor::look(Runtime& node) {
+  node.epoch = ++epochs_;
+  node.stage = Runtime::Stage::looking;
+  ports_.power.state(node.name, bound(node, [this](Runtime& n, Result<PowerState> state) {
+    n.stage = Runtime::Stage::awaiting;
+    n.looked = std::max(reactor_.now(), n.power_asked + 1);
+    n.power.reset();
+    n.power_error = state.ok() ? "" : state.error().message;
+    if (state.ok()) n.power = *state;
+    consider(n);
+  }));
+}
+
+void Executor::pause(Runtime& node, DurationMs delay, Wait wait, std::function<void(Runtime&)> then) {
+  node.stage = Runtime::Stage::pausing;
+  set_wait(node, std::move(wait));
+  if (node.timer) reactor_.cancel(node.timer);
+  node.timer = reactor_.after(delay, bound(node, [then](Runtime& n) {
+    n.timer = 0;
+    then(n);
+  }));
+}
+
+Situation Executor::situation(const Runtime& node) const {
+  const auto found = live_.find(node.name);
+  Situation s;
+  s.kind = node.action().kind;
+  s.awaiting_ram = node.awaiting_ram;
+  s.power_certain = node.power_certain;
+  s.power_asked = node.power_asked;
+  s.now = reactor_.now();
+  s.started = node.started;
+  s.deadline = node.deadline;
+  if (found != live_.end()) {
+    s.mode = found->second->mode;
+    s.heard = found->second->heard;
+  }
+  s.departed = node.departed;
+  s.may_netboot = s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
+  s.power = node.power;
+  s.power_error = node.power_error;
+  s.looked = node.looked;
+  return s;
+}
+
+void Executor::consider(Runtime& node) {
+  if (node.stage != Runtime::Stage::awaiting) return;
+  live(node.name);
+  Decision decision = advance(situation(node), timing_);
+  switch (decision.what) {
+    case Decision::What::look: return look(node);
+    case Decision::What::netboot: return netboot(node);
+    case Decision::What::again: return lose_attempt(node, decision.reason, decision.with_netboot);
+    case Decision::What::fail: return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
+    case Decision::What::offer: {
+      offer(node);
+      const TimeMs silent = live(node.name).heard + timing_.silent_after;
+      decision.wait = {node.action().title, "the agent's result", node.text, "a look at the power state when it is silent",
+                       node.started, std::min(silent, node.deadline)};
+      break;
+    }
+    case Decision::What::wait: break;
+  }
+  const TimeMs now = reactor_.now();
+  decision.wait.until = std::max(decision.wait.until, now + 1);
+  const TimeMs until = decision.wait.until;
+  set_wait(node, std::move(decision.wait));
+  if (node.timer) reactor_.cancel(node.timer);
+  node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
+    n.timer = 0;
+    consider(n);
+  }));
+}
+
+wire::WorkOrder Executor::order_for(const Runtime& node) const {
+  const Action& action = node.action();
+  wire::WorkOrder order;
+  order.id = fmt::format("{}/{}#{}", run_.id, action.id, node.attempt);
+  order.kind = std::string(to_string(action.kind));
+  order.params = action.params;
+  order.deadline = action.timeout;
+  narrow(order.params);
+  return order;
+}
+
+// Steps with `peers_live` see only nodes that are not quarantined now.
+void Executor::narrow(Json& params) const {
+  const auto gone = [this](const Json& item) {
+    const std::string name = item.is_string() ? item.get<std::string>() : text_of(item, "name");
+    const Runtime* node = runtime(name);
+    return node && node->stage == Runtime::Stage::quarantined;
+  };
+  if (!params.is_object() || !params.contains("steps")) return;
+  for (auto& step : params["steps"]) {
+    if (!step.is_object() || !step.contains("params") || !step["params"].is_object()) continue;
+    Json& own = step["params"];
+    if (!own.value("peers_live", false)) continue;
+    own.erase("peers_live");
+    for (auto& [key, value] : own.items()) {
+      if (!value.is_array()) continue;
+      Json kept = Json::array();
+      for (const auto& item : value)
+        if (!gone(item)) kept.push_back(item);
+      value = std::move(kept);
+    }
+  }
+}
+
+void Executor::offer(Runtime& node) {
+  if (std::exchange(node.offered, true)) return;
+  if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);
+  ports_.link.offer(node.name, order_for(node));
+}
+
+void Executor::withdraw(Runtime& node) {
+  if (!std::exchange(node.offered, false)) return;
+  ports_.link.withdraw(node.name, order_for(node).id);
+}
+
+// ---- what agents say ----
+
+void Executor::on_contact(const std::string& name) {
+  Live& agent = live(name);
+  const DurationMs gap = reactor_.now() - agent.heard;
+  agent.heard = reactor_.now();
+  Runtime* node = active() ? runtime(name) : nullptr;
+  if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
+}
+
+void Executor::on_hello(const Hello& hello) {
+  Live& agent = live(hello.node);
+  const bool new_boot = agent.boot_id != hello.boot_id;
+  agent.mode = hello.mode;
+  agent.boot_id = hello.boot_id;
+  agent.heard = reactor_.now();
+  write({changed(hello.node, [&](NodeRow& row) {
+    row.mode = std::string(wire::to_string(hello.mode));
+    row.boot_id = hello.boot_id;
+    row.last_seen = reactor_.now();
+    if (hello.mode != wire::Mode::ram) row.image_digest = hello.image_digest;
+  })});
+  Runtime* node = active() ? runtime(hello.node) : nullptr;
+  if (!node || node->over() || node->index >= node->actions.size()) return;
+  hello_during(*node, hello, new_boot);
+}
+
+void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
+  using St = Runtime::Stage;
+  if (node.stage == St::pending || node.stage == St::committing) return;
+  const Action& action = node.action();
+  const bool ram = hello.mode == wire::Mode::ram;
+  const bool since = hello.boot_id != node.boot_before;
+  if (node.awaiting_ram) {
+    if (ram && since) return got_ram(node);
+    if (!ram && since && new_boot && node.power_certain)
+      return lose_attempt(node, "it came up in its installed system instead of the RAM system", true);
+    return consider(node);
+  }
+  if (action.kind == ActionKind::boot_disk && !ram) {
+    if (hello.image_digest == text_of(action.params, "digest")) return succeed(node, {{"boot_id", hello.boot_id}});
+    return lose_attempt(node, fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
+                                          text_of(action.params, "digest")), true);
+  }
+  if (action.kind == ActionKind::reboot && !ram && since) return succeed(node, {{"boot_id", hello.boot_id}});
+  if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && node.offered)
+    return lose_attempt(node, "the RAM system was started anew", false);
+  if (action.kind == ActionKind::boot_disk && ram && new_boot && node.departed)
+    return lose_attempt(node, "it came back to the RAM system instead of its disk", false);
+  consider(node);
+}
+
+void Executor::got_ram(Runtime& node) {
+  node.epoch = ++epochs_;
+  node.awaiting_ram = node.with_netboot = false;
+  node.power_error.clear();
+  if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
+  limits_.end(Lane::netboot, node.name);
+  live(node.name).heard = reactor_.now();
+  node.stage = Runtime::Stage::awaiting;
+  consider(node);
+  kick();
+}
+
+void Executor::on_event(const std::string& name, const wire::Event& event) {
+  live(name).heard = reactor_.now();
+  Runtime* node = active() ? runtime(name) : nullptr;
+  if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
+  if (event.order != order_for(*node).id) return;   // of an attempt that no longer counts
+  const std::string& action = node->action().id;
+  if (event.kind == "started") {
+    if (log_.of(action).state == ActionState::intent) transition(*node, ActionState::started, Json::object());
+  } else if (event.kind == "progress") {
+    on_progress(*node, event.data);
+  } else if (event.kind == "step") {
+    JournalRow row;
+    row.run = run_.id;
+    row.action = action;
+    row.node = name;
+    row.attempt = node->attempt;
+    row.event = "step";
+    row.time = reactor_.now();
+    row.data = event.data;
+    write({row});
+    observe(name, "step", event.data);
+  } else if (event.kind == "log") {
+    observe(name, "log", event.data);
+  } else if (event.kind == "finished") {
+    on_finished(*node, event);
+  }
+}
+
+void Executor::on_progress(Runtime& node, const Json& data) {
+  const double done = number_of(data, "done");
+  const TimeMs now = reactor_.now();
+  if (node.first_at == 0 || done < node.done || text_of(data, "unit") != node.unit) {
+    node.first_at = now;
+    node.first_done = done;
+  }
+  node.done = done;
+  node.total = number_of(data, "total");
+  node.unit = text_of(data, "unit");
+  node.text = text_of(data, "text");
+  node.last_at = now;
+  Json seen = data.is_object() ? data : Json::object();
+  seen["action"] = node.action().id;
+  observe(node.name, "progress", std::move(seen));
+}
+
+Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows) {
+  const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
+  TRY(const HardwareFacts read, hardware_facts_from_json(facts));
+  rows.push_back(changed(node.name, [&](NodeRow& row) {
+    row.facts = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
+    row.facts_time = reactor_.now();
+    if (row.product_uuid.empty() || plan_.kind == "admit" || plan_.kind == "reimage") row.product_uuid = read.system.uuid;
+    if (!read.system.serial.empty()) row.system_serial = read.system.serial;
+  }));
+  return Ok{};
+}
+
+void Executor::on_finished(Runtime& node, const wire::Event& event) {
+  const Action& action = node.action();
+  Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
+  const bool good = event.data.is_object() && event.data.value("ok", false);
+  if (!good && action.kind != ActionKind::check)
+    return fail_attempt(node, fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message")), std::move(result));
+  if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
+    withdraw(node);
+    node.departed = true;
+    return consider(node);
+  }
+  Rows rows;
+  if (action.kind == ActionKind::inventory)
+    if (auto taken = accept_inventory(node, result, rows); !taken.ok()) return fail_attempt(node, taken.error(), Json());
+  if (action.kind == ActionKind::check) {
+    Status verdict = Ok{};
+    if (hooks_.judge) verdict = hooks_.judge(action, result);
+    else if (!good) verdict = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+    if (!verdict.ok()) return fail_attempt(node, fail(Code::failed, verdict.error().message), std::move(result));
+  }
+  succeed(node, std::move(result), std::move(rows));
+}
+
+// ---- how attempts end ----
+
+void Executor::succeed(Runtime& node, Json result, Rows extra) {
+  const Action& action = node.action();
+  took_[action.kind].push_back(reactor_.now() - node.started);
+  const std::string id = action.id;
+  end_attempt(node);
+  limits_.end(Lane::netboot, node.name);
+  limits_.end(Limits::lane_of(action.kind), node.name);
+  node.stage = Runtime::Stage::committing;
+  set_wait(node, {});
+  const bool last = node.index + 1 == node.actions.size();
+  if (last)
+    for (auto& row : settled(node)) extra.push_back(std::move(row));
+  transition(node, ActionState::succeeded, {{"result", std::move(result)}}, [this, &node, id, last] {
+    proven_.insert(id);
+    ++node.index;
+    node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
+    kick();
+  }, std::move(extra));
+}
+
+// The node's own row when all its actions succeeded.
+Executor::Rows Executor::settled(Runtime& node) {
+  const bool discovered = plan_.kind == "discover";
+  Rows rows{changed(node.name, [&](NodeRow& row) {
+    row.state = discovered ? "discovered" : "accepted";
+    row.reason.clear();
+    if (discovered) return;
+    row.accepted_run = run_.id;
+    if (const auto it = plan_.config_digests.find(node.name); it != plan_.config_digests.end()) row.config_digest = it->second;
+  })};
+  observe(node.name, "node", {{"state", discovered ? "discovered" : "accepted"}, {"reason", ""}});
+  return rows;
+}
+
+void Executor::fail_attempt(Runtime& node, const Error& error, Json result) {
+  const Action& action = node.action();
+  const bool retry = may_pass(error.code) && node.attempt < action.max_attempts;
+  const std::string message = error.message;
+  end_attempt(node);
+  node.stage = Runtime::Stage::committing;
+  transition(node, ActionState::failed,
+             {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}},
+             [this, &node, retry, message] {
+               if (!retry) return give_up(node, message);
+               const TimeMs now = reactor_.now();
+               pause(node, 5 * kSecond, {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
+                     [this](Runtime& n) { begin(n, false); });
+             });
+}
+
+// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that gets here is repeatable).
+void Executor::lose_attempt(Runtime& node, const std::string& reason, bool with_netboot) {
+  const Action& action = node.action();
+  const bool retry = node.attempt < action.max_attempts && action.repeatable;
+  const bool netboot_first = with_netboot && action.kind != ActionKind::netboot;
+  end_attempt(node);
+  node.stage = Runtime::Stage::committing;
+  const std::string message =
+      retry || action.max_attempts == 1 ? reason : fmt::format("{} (attempt {} of {})", reason, node.attempt, action.max_attempts);
+  transition(node, ActionState::unknown, {{"message", message}, {"with_netboot", netboot_first}, {"retry", retry}},
+             [this, &node, retry, netboot_first, message] {
+               if (retry) return begin(node, netboot_first);
+               give_up(node, message);
+             });
+}
+
+void Executor::give_up(Runtime& node, const std::string& reason) {
+  if (node.over()) return;
+  const std::string why = (node.index < node.actions.size() ? node.action().title + ": " : "") + reason;
+  end_attempt(node);
+  limits_.end(Lane::netboot, node.name);
+  limits_.end(Lane::imaging, node.name);
+  ports_.boot.disarm(node.name);
+  JournalRow row;
+  row.run = run_.id;
+  row.node = node.name;
+  row.event = "quarantined";
+  row.time = reactor_.now();
+  row.data = {{"reason", why}, {"action", node.index < node.actions.size() ? node.action().id : ""}};
+  Rows rows{row, changed(node.name, [&](NodeRow& changed_row) {
+              changed_row.state = "quarantined";
+              changed_row.reason = why;
+            })};
+  log::warning("node quarantined", {{"node", node.name}, {"reason", why}});
+  node.reason = why;
+  node.attempt = node.index < node.actions.size() ? log_.of(node.action().id).attempt : 0;
+  node.stage = Runtime::Stage::quarantined;
+  set_wait(node, {});
+  observe(node.name, "node", {{"state", "quarantined"}, {"reason", why}});
+  const bool open = node.index < node.actions.size() && log_.of(node.action().id).state != ActionState::succeeded;
+  if (open) transition(node, ActionState::abandoned, {{"message", why}}, {}, std::move(rows));
+  else write(std::move(rows));
+  kick();
+}
+
+// Out of the run without blame: never started, or the run was cancelled.
+void Executor::stand_down(Runtime& node, const std::string& reason) {
+  end_attempt(node);
+  ports_.boot.disarm(node.name);
+  node.reason = reason;
+  node.stage = Runtime::Stage::not_started;
+  set_wait(node, {});
+  JournalRow row;
+  row.run = run_.id;
+  row.node = node.name;
+  row.event = "not_started";
+  row.time = reactor_.now();
+  row.data = {{"reason", reason}};
+  write({row, changed(node.name, [&](NodeRow& changed_row) { changed_row.reason = reason; })});
+  observe(node.name, "node", {{"state", "not_started"}, {"reason", reason}});
+}
+
+// ---- what operators see ----
+
+Json Executor::node_progress(const Runtime& node) const {
+  using St = Runtime::Stage;
+  const char* state = node.stage == St::done          ? "done"
+                      : node.stage == St::quarantined ? "quarantined"
+                      : node.stage == St::not_started ? "not_started"
+                      : node.stage == St::pending     ? "waiting"
+                                                      : "running";
+  Json out = {{"node", node.name}, {"state", state}, {"reason", node.reason}, {"index", node.index}, {"of", node.actions.size()}};
+  if (node.index < node.actions.size()) {
+    const Action& action = node.action();
+    out["action"] = action.id;
+    out["phase"] = action.phase;
+    out["title"] = action.title;
+    out["attempt"] = node.attempt;
+    out["since"] = node.started;
+  }
+  if (node.total > 0) out["percent"] = std::min(100.0, 100.0 * node.done / node.total);
+  if (!node.unit.empty()) out["unit"] = node.unit;
+  if (!node.text.empty()) out["text"] = node.text;
+  if (node.last_at > node.first_at && node.done > node.first_done) {
+    const double rate = (node.done - node.first_done) * 1000.0 / static_cast<double>(node.last_at - node.first_at);
+    out["rate"] = rate;
+    if (node.total > node.done) out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
+  }
+  if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait);
+  return out;
+}
+
+Json Executor::progress() const {
+  Json nodes = Json::array();
+  for (const auto& name : plan_.nodes)
+    if (const Runtime* node = runtime(name)) nodes.push_back(node_progress(*node));
+  return {{"run", run_.id}, {"kind", plan_.kind}, {"state", run_.id ? run_.state : "none"}, {"started", run_.started},
+          {"ended", run_.ended}, {"plan", run_.plan_digest}, {"nodes", nodes}};
+}
+
+Json Executor::why(const std::string& name) const {
+  const NodeRow row = node_row(name);
+  Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
+  const Runtime* node = run_.id ? runtime(name) : nullptr;
+  if (!node) return out;
+  out.update(node_progress(*node));
+  if (node->reason.empty()) out["reason"] = node->wait.reason.empty() ? row.reason : node->wait.reason;
+  if (node->index < node->actions.size()) {
+    if (const auto it = took_.find(node->action().kind); it != took_.end() && !it->second.empty()) {
+      auto sorted = it->second;
+      std::sort(sorted.begin(), sorted.end());
+      out["others_took_ms"] = sorted[sorted.size() / 2];
+    }
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+#include "lab/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/http.h"
+#include "base/os.h"
+#include "lab/apt_proxy.h"
+#include "lab/child.h"
+#include "lab/lab.h"
+#include "lab/network.h"
+
+namespace muster::lab {
+namespace {
+
+std::string find_musterd() {
+  std::error_code error;
+  if (const char* given = std::getenv("MUSTER_MUSTERD")) return std::filesystem::exists(given, error) ? given : "";
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& folder : {beside, beside / "../sbin", std::filesystem::path("/usr/sbin"),
+                             std::filesystem::path("/usr/local/sbin")}) {
+    const auto path = (folder / "musterd").lexically_normal();
+    if (std::filesystem::exists(path, error)) return path.string();
+  }
+  return "";
+}
+
+std::string log_tail(const LabDir& dir) {
+  const auto log = Files("/").read(dir.path("musterd.log")).value_or("(no log)");
+  return log.substr(log.size() - std::min<size_t>(log.size(), 2000));
+}
+
+// Ok once any answer comes; what it says does not matter here.
+Status wait_for_answer(const LabDir& dir, const ChildId& child) {
+  TRY(auto client, make_http_client({.base = "unix:" + dir.path("musterd.sock")}));
+  for (DurationMs waited = 0; waited < 20 * kSecond && alive(child); waited += 100) {
+    HttpRequest request;
+    request.target = "/v1/secrets";
+    if (client->request(request, 5 * kSecond).ok()) return Ok{};
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return fail(Code::failed, "musterd did not start:\n" + log_tail(dir));
+}
+
+Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
+  TRY(auto value, Files("/").read(dir.secret()));
+  while (!value.empty() && value.back() == '\n') value.pop_back();
+  TRY(auto client, make_http_client({.base = "unix:" + dir.path("musterd.sock")}));
+  for (const auto& name : spec.secrets) {
+    HttpRequest request;
+    request.method = "PUT";
+    request.target = "/v1/secrets/" + name;
+    request.body = value;
+    TRY(auto response, client->request(request, 20 * kSecond));
+    if (response.status >= 300)
+      return fail(Code::failed, fmt::format("musterd refused the secret '{}': {}", name, response.body));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space) {
+  const auto musterd = find_musterd();
+  if (musterd.empty()) return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
+  Spawn daemon;
+  daemon.argv = {"ip",        "netns",    "exec",          space,       musterd,
+                 "--state",   dir.path("state"), "--socket", dir.path("musterd.sock"), "--listen", spec.controller};
+  daemon.log = dir.path("musterd.log");
+  daemon.mark = dir.root();
+  daemon.env["MUSTER_LAB"] = "1";
+  auto proxy = read_pid_file(dir.path("apt/lab.pid"));
+  if (proxy && alive(*proxy)) daemon.env["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
+  TRY_(Files("/").make_directories(dir.path("state"), 0750));
+  TRY(auto child, spawn(daemon));
+  TRY_(write_pid_file(dir.path("musterd.pid"), child));
+  TRY_(wait_for_answer(dir, child));
+  return hand_over_secrets(dir, spec);
+}
+
+Status restart_controller(const LabDir& dir, bool kill) {
+  TRY(auto space, recorded_namespace(dir));
+  TRY(auto text, Files("/").read(dir.spec()));
+  TRY(auto json, parse_json(text));
+  TRY(auto spec, lab_spec_from_json(json));
+  auto running = read_pid_file(dir.path("musterd.pid"));
+  if (running) TRY_(terminate(*running, kill ? 0 : 10 * kSecond));
+  return start_controller(dir, spec, space.name);
+}
+
+}  // namespace muster::lab

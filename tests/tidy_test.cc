@@ -1,0 +1,466 @@
+// House rules as a test: what may include what, how long functions and lines are, what no file may say.
+//
+// Reads the real tree. Every rule is one function from a file to complaints, so that each is tried on a bad
+// example as well: a rule that cannot fail is no rule.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Complaints = std::vector<std::string>;
+
+// clang-format keeps code to 110 columns; this catches the tables and strings that it leaves alone. Only ever
+// lowered.
+constexpr size_t kLongestLine = 200;
+constexpr size_t kLongestFunction = 70;
+constexpr size_t kLongestTest = 120;
+
+struct Source {
+  std::string path;  // relative to the root of the tree
+  std::string text;
+};
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+bool starts_with(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
+bool is_header(const std::string& path) { return ends_with(path, ".h"); }
+bool is_unit(const std::string& path) { return ends_with(path, ".cc") || ends_with(path, ".cu"); }
+bool is_cpp(const std::string& path) { return is_header(path) || is_unit(path); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// Everything a person wrote here: no builds, no recordings of other machines, nothing hidden.
+const std::vector<Source>& tree() {
+  static const std::vector<Source> sources = [] {
+    std::vector<Source> found;
+    const fs::path root = MUSTER_SOURCE_DIR;
+    for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
+      std::string name = it->path().filename().string();
+      if (it->is_directory()) {
+        bool skip = name[0] == '.' || starts_with(name, "build") || name == "out" || name == "golden" ||
+                    name == "shared";
+        if (skip) it.disable_recursion_pending();
+        continue;
+      }
+      if (!it->is_regular_file() || name[0] == '.' || it->file_size() > 4 << 20) continue;
+      std::ifstream in(it->path(), std::ios::binary);
+      std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+      if (text.find('\0') != std::string::npos) continue;
+      found.push_back({fs::relative(it->path(), root).string(), std::move(text)});
+    }
+    std::sort(found.begin(), found.end(), [](const Source& a, const Source& b) { return a.path < b.path; });
+    return found;
+  }();
+  return sources;
+}
+
+// ---- the text of a program without its comments and literals; lines stay lines
+
+// The position after the literal that starts at `at`.
+size_t skip_literal(const std::string& text, size_t at) {
+  if (text[at] == '"' && at > 0 && text[at - 1] == 'R') {
+    std::string end = ")" + text.substr(at + 1, text.find('(', at) - at - 1) + "\"";
+    size_t found = text.find(end, at);
+    return found == std::string::npos ? text.size() : found + end.size();
+  }
+  char quote = text[at];
+  for (++at; at < text.size() && text[at] != quote && text[at] != '\n'; ++at)
+    if (text[at] == '\\') ++at;
+  return at + 1;
+}
+
+std::string code_of(const std::string& text) {
+  std::string code;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    bool keep = true;
+    bool digit_separator =
+        text[at] == '\'' && at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]));
+    if (text.compare(at, 2, "//") == 0) {
+      end = std::min(text.find('\n', at), text.size());
+      keep = false;
+    } else if (text[at] == '#' && (at == 0 || text[at - 1] == '\n') && text.compare(at, 8, "#include") != 0) {
+      end = std::min(text.find('\n', at), text.size());  // "#if __has_include(...)" is no function
+      keep = false;
+    } else if (text.compare(at, 2, "/*") == 0) {
+      end = std::min(text.find("*/", at), text.size() - 2) + 2;
+      keep = false;
+    } else if (text[at] == '"' || (text[at] == '\'' && !digit_separator)) {
+      end = std::min(skip_literal(text, at), text.size());
+      keep = false;
+    }
+    std::string piece = text.substr(at, end - at);
+    if (keep)
+      code += piece;
+    else
+      code += "\"" + std::string(static_cast<size_t>(std::count(piece.begin(), piece.end(), '\n')), '\n');
+    at = end;
+  }
+  return code;
+}
+
+// ---- rules about one file
+
+// Older than the rule; to be split. Nothing is added here.
+const std::set<std::string>& known_long_functions() {
+  static const std::set<std::string> files = {"kernels/stream.cc"};
+  return files;
+}
+
+Complaints long_lines(const Source& source) {
+  Complaints bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(source.text)) {
+    ++number;
+    // Continuation bytes of UTF-8 take no column.
+    auto columns = static_cast<size_t>(std::count_if(
+        line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    if (columns > kLongestLine)
+      bad.push_back(source.path + ":" + std::to_string(number) + ": " + std::to_string(columns) + " columns");
+  }
+  return bad;
+}
+
+// Does the text before an opening brace start a function's body?
+bool opens_function(const std::string& before) {
+  static const std::regex type(
+      R"(^\s*(template\s*<[^;]*>\s*)?(inline\s+)?(namespace|class|struct|enum|union|extern)\b)");
+  static const std::regex control(R"(^\s*(else|if|for|while|switch|do|try|catch)\b)");
+  size_t last = before.find_last_not_of(" \t\n");
+  if (last == std::string::npos || before[last] == '=' || before[last] == ',' || before[last] == '(')
+    return false;
+  return before.find(')') != std::string::npos && !std::regex_search(before, type) &&
+         !std::regex_search(before, control);
+}
+
+Complaints long_functions(const Source& source) {
+  struct Open {
+    size_t line;
+    bool function;
+  };
+  Complaints bad;
+  if (known_long_functions().count(source.path)) return bad;
+  const size_t longest = starts_with(source.path, "tests/") ? kLongestTest : kLongestFunction;
+  std::vector<Open> open;
+  std::string before;
+  size_t line = 1;
+  for (char c : code_of(source.text)) {
+    if (c == '{') open.push_back({line, opens_function(before)});
+    if (c == '}' && !open.empty()) {
+      if (open.back().function && line - open.back().line > longest)
+        bad.push_back(source.path + ":" + std::to_string(open.back().line) + ": a function of " +
+                      std::to_string(line - open.back().line + 1) + " lines");
+      open.pop_back();
+    }
+    if (c == '{' || c == '}' || c == ';')
+      before.clear();
+    else
+      before += c;
+    if (c == '\n') ++line;
+  }
+  return bad;
+}
+
+Complaints without_contract(const Source& source) {
+  if (!starts_with(source.text, "// ")) return {source.path + ": a header opens with its contract"};
+  if (source.text.find("#pragma once") == std::string::npos) return {source.path + ": no #pragma once"};
+  return {};
+}
+
+Complaints forbidden_code(const Source& source) {
+  struct Word {
+    std::regex pattern;
+    const char* why;
+  };
+  static const std::array<Word, 5> kWords = {{
+      {std::regex(R"(\bco_(await|yield|return)\b)"), "g++ 12 miscompiles coroutines"},
+      {std::regex(R"(\bstd::format\b|<format>)"), "use fmt"},
+      {std::regex(R"rule(\bstd::system\(|(^|\s)(::)?system\(("|\w+\.c_str)|\bpopen\()rule"),
+       "no shell: use Process"},
+      {std::regex(R"(\b(getaddrinfo|gethostbyname)\()"), "names are not resolved in a static program"},
+      {std::regex(R"(\b(std::)?s?rand\(|\brandom_device\b)"), "random bytes come from base/digest.h"},
+  }};
+  Complaints bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(code_of(source.text))) {
+    ++number;
+    for (const auto& word : kWords)
+      if (std::regex_search(line, word.pattern))
+        bad.push_back(source.path + ":" + std::to_string(number) + ": " + word.why);
+  }
+  return bad;
+}
+
+// Paths of the machine it was written on.
+Complaints forbidden_text(const Source& source) {
+  static const std::string text =
+      std::string("/wo") + "rk/";  // in two parts, or this file would complain of itself
+  Complaints bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(source.text)) {
+    ++number;
+    size_t at = line.find(text);
+    // A machine's path starts a word; "scratch/.../" is somebody's relative one.
+    bool starts_word =
+        at == 0 || (at != std::string::npos && !std::isalnum(static_cast<unsigned char>(line[at - 1])));
+    if (starts_word) bad.push_back(source.path + ":" + std::to_string(number) + ": " + text);
+  }
+  return bad;
+}
+
+// ---- the include rule
+
+// Where a file stands. The longest matching prefix counts. `unit`: at level 4 a file includes only its own
+// unit.
+struct Place {
+  const char* prefix;
+  int level;
+  const char* unit;
+};
+const std::vector<Place>& places() {
+  static const std::vector<Place> table = {
+      {"base/", 0, "base"},
+      // 1: pure
+      {"controller/spec/", 1, "spec"},
+      {"controller/inventory/", 1, "inventory"},
+      {"controller/plan/", 1, "plan"},
+      {"controller/report/", 1, "report"},
+      // 2: ports, and the pure parts of the executor that speak the ports' words
+      {"controller/store/store.h", 2, "ports"},
+      {"controller/store/prefix.h", 2, "ports"},
+      {"controller/power/power.h", 2, "ports"},
+      {"controller/run/ports.h", 2, "ports"},
+      {"controller/run/step_log.", 2, "run"},
+      {"controller/run/node_state.", 2, "run"},
+      {"controller/run/limits.", 2, "run"},
+      {"agent/step.", 2, "agent ports"},
+      {"agent/journal.", 2, "agent ports"},
+      {"agent/runner.h", 2, "agent ports"},
+      // 3: executor and agent loop
+      {"controller/run/", 3, "run"},
+      {"agent/agent.", 3, "agent loop"},
+      {"agent/step_runner.", 3, "agent loop"},
+      // 4: adapters
+      {"controller/store/", 4, "store"},
+      {"controller/power/", 4, "power"},
+      {"controller/boot/", 4, "boot"},
+      {"controller/image/", 4, "image"},
+      {"controller/ssh/", 4, "ssh"},
+      {"agent/steps/", 4, "steps"},
+      {"agent/disk/", 4, "disk"},
+      {"agent/image/", 4, "agent image"},
+      {"agent/storage/", 4, "storage"},
+      {"agent/checks/", 4, "checks"},
+      {"kernels/", 4, "kernels"},
+      // 5: programs, and the files that assemble them
+      {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
+      {"agent/", 5, "agent"},
+      {"lab/", 5, "lab"},
+      {"cli/", 5, "cli"},
+  };
+  return table;
+}
+
+const Place* place_of(const std::string& path) {
+  const Place* best = nullptr;
+  for (const auto& place : places())
+    if (starts_with(path, place.prefix) &&
+        (!best || std::string(place.prefix).size() > std::string(best->prefix).size()))
+      best = &place;
+  return best;
+}
+
+std::string top_of(const std::string& path) { return path.substr(0, path.find('/')); }
+
+std::vector<std::string> includes_of(const Source& source, char open) {
+  std::vector<std::string> found;
+  const std::string close = open == '"' ? "\"" : ">";
+  for (const auto& line : lines_of(source.text)) {
+    std::string start = std::string("#include ") + open;
+    if (starts_with(line, start))
+      found.push_back(line.substr(start.size(), line.find(close, start.size()) - start.size()));
+  }
+  return found;
+}
+
+Complaints include_rule(const Source& source) {
+  const Place* from = place_of(source.path);
+  if (!from) return {};
+  Complaints bad;
+  for (const auto& path : includes_of(source, '"')) {
+    const Place* to = place_of(path);
+    std::string edge = source.path + " includes " + path;
+    if (!to) {
+      bool generated = path.find('/') == std::string::npos;
+      if (!generated) bad.push_back(edge + ": nothing of the product is there");
+      continue;
+    }
+    std::string here = top_of(source.path), there = top_of(path);
+    bool program_border = (here == "controller" && (there == "agent" || there == "cli" || there == "lab")) ||
+                          (here == "agent" && (there == "controller" || there == "cli" || there == "lab")) ||
+                          (here == "kernels" && there != "kernels" && there != "base") ||
+                          (here == "lab" && there == "agent");
+    if (program_border)
+      bad.push_back(edge + ": another program's");
+    else if (to->level > from->level)
+      bad.push_back(edge + ": level " + std::to_string(from->level) + " includes level " +
+                    std::to_string(to->level));
+    else if (to->level == 4 && from->level == 4 && std::string(to->unit) != from->unit)
+      bad.push_back(edge + ": adapters do not include each other");
+  }
+  return bad;
+}
+
+// Levels 1 to 3 behave the same every time: no clock, no thread, no I/O, no order that depends on addresses
+// or hashes.
+Complaints purity(const Source& source) {
+  const Place* place = place_of(source.path);
+  if (!place || place->level < 1 || place->level > 3) return {};
+  static const std::set<std::string> kNever = {
+      "unordered_map", "unordered_set", "thread",     "mutex",    "condition_variable",
+      "future",        "fstream",       "filesystem", "ctime",    "chrono",
+      "sys/socket.h",  "unistd.h",      "random",     "sqlite3.h"};
+  static const std::set<std::string> kNeverPure = {"base/os.h", "base/http.h", "base/pki.h", "base/log.h",
+                                                   "base/reactor.h"};
+  Complaints bad;
+  for (const auto& header : includes_of(source, '<'))
+    if (kNever.count(header) || starts_with(header, "boost/asio") || starts_with(header, "boost/beast"))
+      bad.push_back(source.path + " includes <" + header + ">: levels 1 to 3 are deterministic");
+  for (const auto& header : includes_of(source, '"'))
+    if (place->level == 1 && kNeverPure.count(header))
+      bad.push_back(source.path + " includes " + header + ": level 1 is pure");
+  return bad;
+}
+
+// ---- rules about the whole tree
+
+// Contracts that were agreed before anything used them.
+const std::set<std::string>& awaited() {
+  static const std::set<std::string> headers = {"controller/run/executor.h"};
+  return headers;
+}
+
+// Every source is named by, or matches a glob of, the build; every header is included by somebody.
+Complaints orphans(const std::vector<Source>& sources) {
+  std::set<std::string> patterns, included;
+  static const std::regex word(R"([\w./*-]+\.(cc|cu)\b)");
+  for (const auto& source : sources) {
+    if (ends_with(source.path, "CMakeLists.txt") || ends_with(source.path, ".cmake"))
+      for (std::sregex_iterator it(source.text.begin(), source.text.end(), word), end; it != end; ++it)
+        patterns.insert(it->str());
+    if (is_cpp(source.path))
+      for (const auto& path : includes_of(source, '"')) included.insert(path);
+  }
+  Complaints bad;
+  for (const auto& source : sources) {
+    bool built = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+      return ::fnmatch(pattern.c_str(), source.path.c_str(), FNM_PATHNAME) == 0;
+    });
+    if (is_unit(source.path) && !built) bad.push_back(source.path + ": nothing builds it");
+    if (is_header(source.path) && !included.count(source.path) && !awaited().count(source.path))
+      bad.push_back(source.path + ": nobody includes it");
+  }
+  return bad;
+}
+
+template <typename Rule>
+std::string over_tree(Rule rule, bool (*which)(const std::string& path)) {
+  std::string all;
+  for (const auto& source : tree())
+    if (which(source.path))
+      for (const auto& complaint : rule(source)) all += "\n" + complaint;
+  return all;
+}
+
+std::string repeat(const std::string& text, size_t times) {
+  std::string all;
+  while (times-- > 0) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tidy: the tree is there", "[tidy]") {
+  REQUIRE(tree().size() > 50);
+  REQUIRE(
+      std::any_of(tree().begin(), tree().end(), [](const Source& s) { return s.path == "base/result.h"; }));
+}
+
+TEST_CASE("tidy: every rule can fail", "[tidy]") {
+  CHECK(long_lines({"a.cc", std::string(kLongestLine + 1, 'x') + "\n"}).size() == 1);
+  CHECK(long_lines({"a.cc", repeat("ü", kLongestLine)}).empty());
+  const std::string body = repeat("  x();\n", 70);
+  CHECK(long_functions({"a.cc", "int f(int a,\n      int b) {\n" + body + "}\n"}).size() == 1);
+  CHECK(long_functions({"a.cc", "int f() {\n" + repeat("  x();\n", 69) + "}\n"}).empty());
+  CHECK(long_functions({"a.cc", "namespace n {\nstruct S {\n" + repeat("  int x();\n", 90) + "};\n}\n"})
+            .empty());
+  CHECK(long_functions({"a.cc", "const T t = {\n" + repeat("  {\"(\", 1},\n", 90) + "};\n"}).empty());
+  CHECK(long_functions(
+            {"a.cc", "int f() { return '{'; }  // {\nauto s = R\"(\n" + repeat("{(\n", 90) + ")\";\n"})
+            .empty());
+  CHECK(without_contract({"a.h", "#pragma once\n"}).size() == 1);
+  CHECK(forbidden_code({"a.cc", "  co_await x;\n"}).size() == 1);
+  CHECK(forbidden_code({"a.cc", "  system(\"ls\");\n"}).size() == 1);
+  CHECK(forbidden_code({"a.cc", "  // system(\"ls\") is never called\n  write_system(x);\n"}).empty());
+  CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
+
+  CHECK(include_rule({"controller/plan/plan.cc", "#include \"controller/power/power.h\"\n"}).size() == 1);
+  CHECK(include_rule({"controller/power/redfish.cc", "#include \"controller/ssh/ssh.h\"\n"}).size() == 1);
+  CHECK(include_rule({"controller/power/redfish.cc", "#include \"controller/power/power.h\"\n"}).empty());
+  CHECK(include_rule({"agent/agent.cc", "#include \"controller/plan/plan.h\"\n"}).size() == 1);
+  CHECK(include_rule({"base/http.cc", "#include \"agent/step.h\"\n"}).size() == 1);
+  CHECK(include_rule({"controller/main.cc", "#include \"controller/api/routes.h\"\n"}).empty());
+  CHECK(purity({"controller/plan/plan.cc", "#include <unordered_map>\n#include \"base/log.h\"\n"}).size() ==
+        2);
+  CHECK(purity({"controller/ssh/ssh.cc", "#include <thread>\n"}).empty());
+  CHECK(orphans({{"CMakeLists.txt", "GLOBS base/*.cc"},
+                 {"base/a.cc", ""},
+                 {"base/x/b.cc", ""},
+                 {"base/c.h", ""}}) ==
+        Complaints{"base/x/b.cc: nothing builds it", "base/c.h: nobody includes it"});
+}
+
+TEST_CASE("tidy: lines fit and functions can be read at once", "[tidy]") {
+  CHECK(over_tree(long_lines, is_cpp) == "");
+  CHECK(over_tree(long_functions, is_cpp) == "");
+}
+
+TEST_CASE("tidy: headers are contracts", "[tidy]") { CHECK(over_tree(without_contract, is_header) == ""); }
+
+TEST_CASE("tidy: the include rule holds, and the logic is deterministic", "[tidy]") {
+  CHECK(over_tree(include_rule, is_cpp) == "");
+  CHECK(over_tree(purity, is_cpp) == "");
+}
+
+TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
+  CHECK(over_tree(forbidden_code, is_cpp) == "");
+  CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
+}
+
+TEST_CASE("tidy: no source is left out of the build and no header unused", "[tidy]") {
+  std::string all;
+  for (const auto& complaint : orphans(tree())) all += "\n" + complaint;
+  CHECK(all == "");
+}

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <set>
+
+#include "lab/apt_proxy.h"
+#include "lab/network.h"
+#include "lab/qemu_args.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::lab;
+
+namespace {
+
+LabNode node() {
+  LabNode n;
+  n.name = "node02";
+  n.number = 2;
+  n.mac = "52:54:00:20:00:02";
+  n.bmc_address = "10.20.1.12";
+  n.uuid = "00000000-0000-4000-8000-000000000002";
+  n.serial = "LAB02";
+  n.drives = {{"os", 1 << 20, "OS1", true}, {"fast1", 1 << 20, "F1", false}, {"fast2", 1 << 20, "F2", false}};
+  return n;
+}
+
+LabDir folder() { return LabDir("/tmp/somelab"); }
+
+// Values of one flag, in order.
+std::vector<std::string> values(const std::vector<std::string>& args, const std::string& flag) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i + 1 < args.size(); ++i)
+    if (args[i] == flag) out.push_back(args[i + 1]);
+  return out;
+}
+
+std::string device(const std::vector<std::string>& args, const std::string& id) {
+  for (const auto& d : values(args, "-device"))
+    if (d.find("id=" + id + ",") != std::string::npos) return d;
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("data drives sit behind root ports with ACS, the boot drive on the root bus") {
+  const auto args = qemu_args(folder(), node(), {}, BootFirst::disk);
+  CHECK_FALSE(has(device(args, "nvme-os"), "bus="));
+  CHECK(has(device(args, "nvme-fast1"), "bus=rp1"));
+  CHECK(has(device(args, "nvme-fast2"), "bus=rp2"));
+  const auto devices = values(args, "-device");
+  CHECK(std::count_if(devices.begin(), devices.end(), [](auto& d) { return has(d, "pcie-root-port,"); }) == 2);
+  CHECK(std::find(devices.begin(), devices.end(), "intel-iommu") != devices.end());
+  CHECK(has(device(args, "nvme-fast2"), "serial=F2"));
+}
+
+TEST_CASE("the boot order is one of NIC and boot drive, never of a data drive") {
+  const auto disk = qemu_args(folder(), node(), {}, BootFirst::disk);
+  CHECK(has(device(disk, "nvme-os"), "bootindex=1"));
+  CHECK(has(device(disk, "net0"), "bootindex=2"));
+  const auto network = qemu_args(folder(), node(), {}, BootFirst::network);
+  CHECK(has(device(network, "nvme-os"), "bootindex=2"));
+  CHECK(has(device(network, "net0"), "bootindex=1"));
+  CHECK_FALSE(has(device(network, "nvme-fast1"), "bootindex"));
+}
+
+TEST_CASE("boot indexes are rewritten without two devices ever holding the same one") {
+  for (auto from : {BootFirst::disk, BootFirst::network}) {
+    for (auto to : {BootFirst::disk, BootFirst::network}) {
+      std::map<std::string, int> held;
+      for (const auto& write : boot_index_writes(node(), from)) held[write.device] = write.index;
+      for (const auto& write : boot_index_writes(node(), to)) {
+        for (const auto& [other, index] : held)
+          if (other != write.device) CHECK(index != write.index);
+        held[write.device] = write.index;
+      }
+      CHECK(held[to == BootFirst::network ? "net0" : "nvme-os"] == 1);
+    }
+  }
+}
+
+TEST_CASE("guests get the CPU that is sound under each accelerator") {
+  CHECK(values(qemu_args(folder(), node(), {}, BootFirst::disk), "-cpu").at(0) == "qemu64,-cx16");
+  CHECK(has(values(qemu_args(folder(), node(), {}, BootFirst::disk), "-accel").at(0), "tcg,thread=multi,tb-size=256"));
+  QemuHost host;
+  host.accel = Accel::kvm;
+  CHECK(values(qemu_args(folder(), node(), host, BootFirst::disk), "-accel").at(0) == "kvm");
+}
+
+TEST_CASE("everything a machine opens lies in the lab's folder, which also marks its process") {
+  const auto args = qemu_args(folder(), node(), {}, BootFirst::disk);
+  int paths = 0;
+  for (const auto& arg : args) {
+    for (const auto* key : {"file=", "path=", "logfile=", "unix:"}) {
+      const auto at = arg.find(key);
+      if (at == std::string::npos || has(arg, "readonly=on")) continue;
+      CHECK(arg.compare(at + std::string(key).size(), 25, "/tmp/somelab/nodes/node02") == 0);
+      ++paths;
+    }
+  }
+  CHECK(paths >= 7);
+}
+
+TEST_CASE("a lab folder must be short, plain and not the root") {
+  CHECK(LabDir::at("/tmp/x/").value().root() == "/tmp/x");
+  CHECK(LabDir::at("/").error().code == Code::invalid);
+  CHECK(LabDir::at("/tmp/with space").error().code == Code::invalid);
+  CHECK(LabDir::at("/" + std::string(80, 'x')).error().code == Code::invalid);
+}
+
+TEST_CASE("network commands stay inside the named namespace") {
+  LabSpec spec;
+  spec.cluster = "t";
+  spec.provisioning_cidr = "10.20.0.0/24";
+  spec.controller = "10.20.0.1";
+  auto commands = bridge_commands(spec, "muster-t");
+  const auto more = node_commands(node(), "muster-t");
+  commands.insert(commands.end(), more.begin(), more.end());
+  for (const auto& argv : commands) {
+    REQUIRE(argv.size() > 3);
+    CHECK((argv[0] == "ip" && argv[1] == "-n" && argv[2] == "muster-t"));
+  }
+  CHECK(std::find(more.back().begin(), more.back().end(), "10.20.1.12/32") != more.back().end());
+}
+
+TEST_CASE("the package proxy serves the host's plain-HTTP mirrors, each once, the first as default") {
+  const auto hosts = mirror_hosts(
+      "http://deb.example.org/debian/\nhttps://tls.example.org/x/\nhttp://deb.example.org/debian-security/\n"
+      "http://other.example.org/y\n");
+  REQUIRE(hosts == std::vector<std::string>{"deb.example.org", "other.example.org"});
+  const auto config = host_side_config(folder(), hosts);
+  CHECK(has(config, "listen unix:/tmp/somelab/apt/apt.sock default_server;\n  server_name deb.example.org"));
+  CHECK(has(config, "proxy_pass http://other.example.org;"));
+  LabSpec spec;
+  spec.controller = "10.20.0.1";
+  CHECK(has(lab_side_config(folder(), spec), "listen 10.20.0.1:3142;"));
+}

@@ -1,0 +1,128 @@
+#include "lab/spec.h"
+
+#include "base/os.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::lab;
+
+namespace {
+
+const char* kSpec = R"(
+cluster: t
+network: { provisioning: { cidr: 10.20.0.0/24 } }
+users: { ops: { keys: [] } }
+nodes:
+  - { name: "node[01-02]", power: { address: "10.20.1.1{n}" }, mac: [ "52:54:00:AA:00:01", "52:54:00:aa:00:02" ] }
+  - { name: head, power: { address: 10.20.1.50 }, address: 10.20.0.50 }
+lab:
+  memory_mib: 512
+  drives: [ { name: os, size: 8 GiB }, { name: fast, size: 2 GB, serial_prefix: F, count: 2 } ]
+  nodes: { node02: { profile: dgx-h100, smp: 2 } }
+)";
+
+std::string message_of(const std::string& yaml) {
+  auto spec = lab_spec_from_yaml(yaml);
+  REQUIRE_FALSE(spec.ok());
+  CHECK(spec.error().code == Code::invalid);
+  return spec.error().message;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a lab spec expands node ranges and derives what is not said") {
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  CHECK(spec->controller == "10.20.0.1");
+  CHECK(spec->user == "ops");
+  REQUIRE(spec->nodes.size() == 3);
+  const auto &one = spec->nodes[0], &two = spec->nodes[1], &head = spec->nodes[2];
+  CHECK(one.name == "node01");
+  CHECK(one.mac == "52:54:00:aa:00:01");
+  CHECK(one.address == "10.20.0.11");
+  CHECK(one.bmc_address == "10.20.1.11");
+  CHECK(one.memory_mib == 512);
+  CHECK(two.bmc_address == "10.20.1.12");
+  CHECK(two.profile == "dgx-h100");
+  CHECK(two.smp == 2);
+  CHECK(one.profile == "generic");
+  CHECK(head.address == "10.20.0.50");
+  CHECK(head.mac == "52:54:00:20:00:03");
+}
+
+TEST_CASE("drives carry distinct serials and only the first boots") {
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  const auto& drives = spec->nodes[1].drives;
+  REQUIRE(drives.size() == 3);
+  CHECK(drives[0].boot);
+  CHECK(drives[0].serial == "LABOS0201");
+  CHECK(drives[0].size_bytes == int64_t{8} << 30);
+  CHECK_FALSE(drives[1].boot);
+  CHECK(drives[1].name == "fast1");
+  CHECK(drives[1].serial == "F0201");
+  CHECK(drives[2].serial == "F0202");
+  CHECK(drives[2].size_bytes == 2000000000 / 512 * 512);
+}
+
+TEST_CASE("a machine keeps its identity from lab to lab and shares it with no other") {
+  auto a = lab_spec_from_yaml(kSpec), b = lab_spec_from_yaml(kSpec);
+  REQUIRE((a.ok() && b.ok()));
+  CHECK(a->nodes[0].uuid == b->nodes[0].uuid);
+  CHECK(a->nodes[0].uuid != a->nodes[1].uuid);
+  CHECK(a->nodes[0].uuid.size() == 36);
+}
+
+TEST_CASE("lab.json gives back what was written, drives and added machines included") {
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  auto extra = make_extra_node(*spec, "spare");
+  REQUIRE(extra.ok());
+  spec->nodes.push_back(*extra);
+  auto again = lab_spec_from_json(to_json(*spec));
+  REQUIRE(again.ok());
+  CHECK(to_json(*again) == to_json(*spec));
+  CHECK_FALSE(again->nodes.back().in_spec);
+  auto damaged = to_json(*spec);
+  damaged["nodes"][0].erase("mac");
+  CHECK(lab_spec_from_json(damaged).error().code == Code::corrupt);
+}
+
+TEST_CASE("a machine added later takes free addresses; a taken name is refused") {
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  auto extra = make_extra_node(*spec, "spare");
+  REQUIRE(extra.ok());
+  CHECK(extra->bmc_address == "10.20.1.51");
+  CHECK(extra->mac == "52:54:00:20:00:04");
+  CHECK(make_extra_node(*spec, "node01").error().code == Code::conflict);
+  CHECK(make_extra_node(*spec, "no/slash").error().code == Code::invalid);
+}
+
+TEST_CASE("every problem of a lab spec is told at once, unknown keys of the lab section too") {
+  const auto text = message_of(R"(
+cluster: Not A Name
+network: { provisioning: { cidr: 10.20.0.0/33 } }
+nodes: [ { name: "n[3-1]" }, { name: x, power: { address: nowhere } } ]
+lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] }
+)");
+  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "unknown key 'memory'", "hal-9000",
+                           "8 potatoes"}) {
+    INFO(part << " in " << text);
+    CHECK(has(text, part));
+  }
+  CHECK(has(message_of("a: [1"), "line "));
+  CHECK(has(message_of("just text"), "no YAML map"));
+}
+
+TEST_CASE("the quickstart spec is a lab of three") {
+  auto text = Files("/").read(std::string(MUSTER_SOURCE_DIR) + "/lab/quickstart.yaml");
+  REQUIRE(text.ok());
+  auto spec = lab_spec_from_yaml(*text);
+  REQUIRE(spec.ok());
+  REQUIRE(spec->nodes.size() == 3);
+  CHECK(spec->nodes[2].bmc_address == "10.20.1.13");
+  CHECK(spec->nodes[0].drives.size() == 4);
+}
