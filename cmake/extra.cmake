@@ -1,3 +1,4 @@
+include(${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
 # Kernels measure the machine, not our debug settings.
 set_source_files_properties(kernels/dgemm.cc kernels/stream.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 

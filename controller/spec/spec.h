@@ -96,14 +96,19 @@ struct ParsedSpec {
   Spec spec;
   std::vector<SpecError> errors;   // empty: usable
 };
+// Names that exist outside the file; an empty list is not checked against.
+struct SpecNames {
+  std::vector<std::string> playbooks, profiles, recipes;
+};
 // `text` is YAML. Never fails otherwise than through `errors`.
-ParsedSpec parse_spec(const std::string& text);
-// "gpu[01-03]" -> gpu01, gpu02, gpu03; invalid on malformed or reversed ranges, or more than 4096 names.
+ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
+// "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges, or more than 4096 names.
+// In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the number (in a MAC as two hexadecimal digits).
 Result<std::vector<std::string>> expand_range(const std::string& pattern);
 // "3.8 TB", "512 GiB", "2 TiB" -> bytes (decimal and binary units).
 Result<int64_t> parse_size(const std::string& text);
 bool glob_match(const std::string& pattern, const std::string& text);
-// The nearest of `candidates` within an edit distance of 3, or "".
+// The nearest of `candidates` within an edit distance of 3 (less for short words), or "".
 std::string nearest_spelling(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace muster

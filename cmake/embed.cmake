@@ -1,0 +1,32 @@
+# muster_embed(out.cc namespace name file [name file]...)
+# Makes each file's text a C string constant `extern const char* const NAME` in a generated source: pure code must not read
+# files. Editing a file runs CMake again; the source is rewritten only when its text changed.
+function(muster_embed out namespace)
+  set(text "namespace ${namespace} {\n")
+  while(ARGN)
+    list(POP_FRONT ARGN name file)
+    file(READ ${file} content)
+    string(APPEND text "extern const char* const ${name};\nconst char* const ${name} = R\"~~~~(${content})~~~~\";\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endwhile()
+  string(APPEND text "}\n")
+  file(GENERATE OUTPUT ${out} CONTENT "${text}")
+endfunction()
+
+muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
+  spec_schema ${CMAKE_SOURCE_DIR}/schema/spec.schema.json
+  playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json)
+target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
+
+# Fuzzers, on demand: CXX=clang++ cmake -B build-fuzz -DMUSTER_FUZZ=ON; build-fuzz/spec_fuzz -max_total_time=60
+option(MUSTER_FUZZ "build the fuzz targets (clang)" OFF)
+if(MUSTER_FUZZ)
+  file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+  foreach(source ${fuzzers})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined -g1)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+    target_link_libraries(${name} PRIVATE muster_controller_logic)
+  endforeach()
+endif()

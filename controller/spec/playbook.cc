@@ -1,0 +1,82 @@
+#include "controller/spec/playbook.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "controller/spec/schema.h"
+
+namespace muster {
+
+namespace {
+
+std::string text_or(const YamlNode& map, const char* key, std::string fallback) {
+  const YamlNode* value = map.find(key);
+  return value && value->is_text() ? value->text : std::move(fallback);
+}
+
+Json json_or(const YamlNode& map, const char* key, Json fallback) {
+  const YamlNode* value = map.find(key);
+  return value && value->is_map() ? to_json(*value) : std::move(fallback);
+}
+
+PlaybookStep read_step(const YamlNode& map) {
+  PlaybookStep step;
+  step.line = map.line;
+  step.name = text_or(map, "name", "");
+  step.phase = text_or(map, "phase", "node");
+  step.module = text_or(map, "module", "");
+  step.when = text_or(map, "when", "");
+  step.for_each = text_or(map, "for_each", "");
+  step.on = text_or(map, "on", "all");
+  step.params = json_or(map, "params", Json::object());
+  step.verify = json_or(map, "verify", nullptr);
+  if (step.verify.is_object() && !step.verify.contains("params")) step.verify["params"] = Json::object();
+  step.expect = json_or(map, "expect", nullptr);
+  if (const YamlNode* stage = map.find("stage"); stage && yaml_is_integer(*stage)) step.stage = std::atoi(stage->text.c_str());
+  if (const YamlNode* mandatory = map.find("mandatory"); mandatory && yaml_is_boolean(*mandatory)) step.mandatory = yaml_boolean(*mandatory);
+  return step;
+}
+
+// What the schema cannot say.
+void check_step(const YamlNode& map, const PlaybookStep& step, const std::string& path, std::set<std::string>& names,
+                std::vector<SpecError>& errors) {
+  const auto add = [&](const char* key, std::string message) {
+    const YamlNode* at = map.find(key);
+    errors.push_back({at ? at->line : map.line, at ? at->column : map.column, path + "." + key, std::move(message)});
+  };
+  if (!step.name.empty() && !names.insert(step.name).second) add("name", fmt::format("a second step is called '{}'", step.name));
+  if (step.phase != "cluster") {
+    if (map.find("stage")) add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
+    if (map.find("on")) add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
+  }
+  if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
+    add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
+}
+
+}  // namespace
+
+ParsedPlaybook parse_playbook(const std::string& text) {
+  ParsedPlaybook out;
+  ParsedYaml yaml = parse_yaml(text);
+  out.errors = std::move(yaml.errors);
+  if (!out.errors.empty()) return out;
+  check_schema(yaml.root, Json::parse(embedded::playbook_schema), out.errors);
+  if (yaml.root.is_map()) {
+    out.playbook.name = text_or(yaml.root, "playbook", "");
+    out.playbook.help = text_or(yaml.root, "help", "");
+    const YamlNode* steps = yaml.root.find("steps");
+    std::set<std::string> names;
+    for (size_t i = 0; steps && i < steps->items.size(); ++i) {
+      const YamlNode& map = steps->items[i];
+      if (!map.is_map()) continue;
+      out.playbook.steps.push_back(read_step(map));
+      check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
+    }
+  }
+  sort_errors(out.errors);
+  return out;
+}
+
+}  // namespace muster

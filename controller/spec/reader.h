@@ -1,0 +1,85 @@
+// Turns the checked YAML tree into a Spec and applies the rules a schema cannot say. Internal to controller/spec.
+//
+// Each part reads what it understands and stays silent about what the schema walker already reported: a value of a
+// wrong type counts as absent here. So all errors of a file come at once, each only once. Thread: pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/spec/address.h"
+#include "controller/spec/units.h"
+#include "controller/spec/yaml.h"
+
+namespace muster {
+
+struct NodePlace {                 // where a node's entry stands
+  const YamlNode* entry = nullptr;
+  std::string path;                // "nodes[0]"
+};
+
+class SpecReader {
+ public:
+  SpecReader(const YamlNode& root, const SpecNames& names) : root_(root), names_(names) {}
+  ParsedSpec read();
+
+ private:
+  // Access; a value of the wrong kind is absent.
+  static std::string text(const YamlNode* map, const char* key);
+  static const YamlNode* child(const YamlNode* map, const char* key);
+  static int64_t integer(const YamlNode* map, const char* key, int64_t fallback);
+  void error(const YamlNode& at, const std::string& path, std::string message);
+  // For values that are looked at once per name of a range: the first trouble is enough.
+  void error_once(const YamlNode& at, const std::string& path, std::string message);
+  // Error unless `name` is one of `known`.
+  void must_be_known(const YamlNode& at, const std::string& path, const std::string& what, const std::string& name,
+                     const std::vector<std::string>& known);
+
+  // spec.cc
+  void read_network();
+  Subnet read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr);
+  void read_network_address(const YamlNode* network, const char* key, std::string& out);
+  void read_users();
+  void read_key(const YamlNode& at, const std::string& path);
+  void read_images();
+  void read_roles();
+  void read_limits();
+  void check_playbooks(const YamlNode* list, const std::string& path);
+  static std::map<std::string, std::string> read_vars(const YamlNode* map);
+  // reader_nodes.cc
+  void read_nodes();
+  void read_node_entry(const YamlNode& entry, const std::string& path);
+  void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name, const NodeSpec& common);
+  NodeSpec read_common(const YamlNode& entry, const std::string& path);
+  void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);
+  void read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out);
+  DiskGroup read_disk_group(const YamlEntry& group, const std::string& path, bool imaged);
+  void check_disk_overlap(const YamlNode* disks, const std::string& path, const std::map<std::string, DiskGroup>& groups);
+  void number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index, size_t count, NodeSpec& node);
+  void read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count, std::string& out);
+  // reader_rules.cc
+  void check_nodes();
+  void check_address(const NodeSpec& node, const NodePlace& place);
+  void check_power_address(const NodeSpec& node, const NodePlace& place);
+  void check_unique(const std::string& what, const std::string& value, const NodeSpec& node, const NodePlace& place, const char* key);
+  void assign_addresses();
+  void read_storage();
+  StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
+  void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  void check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+
+  const YamlNode& root_;
+  const SpecNames& names_;
+  Spec spec_;
+  std::vector<SpecError> errors_;
+  std::vector<NodePlace> places_;          // parallel to spec_.nodes until they are sorted
+  std::optional<Cidr> provisioning_, bmc_, storage_;
+  bool nodes_incomplete_ = false;          // an entry could not be expanded: what uses nodes is not judged
+  std::set<const YamlNode*> complained_;
+  std::map<std::string, std::string> seen_;   // "mac 52:.." -> node that has it
+};
+
+}  // namespace muster

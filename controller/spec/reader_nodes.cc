@@ -1,0 +1,198 @@
+// The nodes section: ranges, numbers, hardware, disk groups.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "controller/spec/reader.h"
+
+namespace muster {
+
+namespace {
+
+bool is_host_name(const std::string& name) {
+  static const std::regex form("^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$");
+  return name.size() <= 63 && std::regex_match(name, form);
+}
+
+// "52:54:00:AA:00:01" -> lower case; empty when it is none.
+std::string normal_mac(std::string mac) {
+  static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
+  std::transform(mac.begin(), mac.end(), mac.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::replace(mac.begin(), mac.end(), '-', ':');
+  return mac.size() == 17 && std::regex_match(mac, form) ? mac : "";
+}
+
+bool same_selector(const DiskMatch& a, const DiskMatch& b) {
+  return a.serial == b.serial && a.wwid == b.wwid && a.model == b.model && a.transport == b.transport && a.serials == b.serials &&
+         a.size_bytes == b.size_bytes;
+}
+
+}  // namespace
+
+void SpecReader::read_nodes() {
+  const YamlNode* nodes = child(&root_, "nodes");
+  if (!nodes || !nodes->is_list()) return;
+  for (size_t i = 0; i < nodes->items.size(); ++i)
+    if (nodes->items[i].is_map()) read_node_entry(nodes->items[i], fmt::format("nodes[{}]", i));
+}
+
+void SpecReader::read_node_entry(const YamlNode& entry, const std::string& path) {
+  const YamlNode* name = child(&entry, "name");
+  NodeSpec common = read_common(entry, path);
+  const size_t before = spec_.nodes.size();
+  expand_node(entry, path, name, common);
+  if (spec_.nodes.size() == before) nodes_incomplete_ = true;
+}
+
+void SpecReader::expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name, const NodeSpec& common) {
+  if (!name || !name->is_text()) return;
+  const auto range = expand_numbered_range(name->text);
+  if (!range.ok()) return error(*name, path + ".name", range.error().message);
+  if (!is_host_name(range->front().name))
+    return error(*name, path + ".name",
+                 fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'", range->front().name));
+  if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
+  for (size_t i = 0; i < range->size(); ++i) {
+    NodeSpec node = common;
+    node.name = (*range)[i].name;
+    number_node(entry, path, (*range)[i], i, range->size(), node);
+    spec_.nodes.push_back(std::move(node));
+    places_.push_back({&entry, path});
+  }
+}
+
+// Everything that is the same for each name of the range.
+NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path) {
+  NodeSpec node;
+  std::vector<std::string> roles, images;
+  for (const auto& [name, playbooks] : spec_.roles) roles.push_back(name);
+  for (const auto& [name, image] : spec_.images) images.push_back(name);
+  node.role = text(&entry, "role");
+  if (!node.role.empty()) must_be_known(*child(&entry, "role"), path + ".role", "role", node.role, roles);
+  node.image = text(&entry, "image");
+  if (!node.image.empty()) must_be_known(*child(&entry, "image"), path + ".image", "image", node.image, images);
+  else if (images.size() == 1) node.image = images.front();
+  else if (images.size() > 1) error(entry, path, fmt::format("missing key 'image': {} images are declared", images.size()));
+
+  const YamlNode* power = child(&entry, "power");
+  node.power.driver = text(power, "driver");
+  node.power.secret = text(power, "secret");
+  node.power.pin = text(power, "pin");
+  if (node.power.driver == "redfish" && node.power.secret.empty() && !child(power, "secret"))
+    error(*power, path + ".power", "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+  read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
+  read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
+  node.vars = read_vars(child(&entry, "vars"));
+  if (!node.image.empty() && !node.disks.count("os"))
+    error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
+  if (!node.image.empty() && !child(&entry, "mac")) error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
+  return node;
+}
+
+void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out) {
+  if (!hardware || !hardware->is_map()) return;
+  if (child(hardware, "gpus")) out.gpus = static_cast<int>(integer(hardware, "gpus", 0));
+  if (child(hardware, "cpus")) out.cpus = static_cast<int>(integer(hardware, "cpus", 0));
+  out.gpu_model = text(hardware, "gpu_model");
+  out.cpu_model = text(hardware, "cpu_model");
+  if (!out.gpu_model.empty() && !child(hardware, "gpus"))
+    error(*child(hardware, "gpu_model"), path + ".gpu_model", "names a model, but 'gpus' does not say how many");
+  if (const YamlNode* nics = child(hardware, "nics"); nics && nics->is_map() && nics->find("any"))
+    out.nics["any"] = static_cast<int>(integer(nics, "any", 0));
+  std::string memory = text(hardware, "memory");
+  if (memory.empty()) return;
+  if (memory.rfind(">=", 0) == 0) memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
+  const Result<int64_t> bytes = parse_size(memory);
+  if (bytes.ok()) out.memory_bytes_min = *bytes;
+  else error(*child(hardware, "memory"), path + ".memory", bytes.error().message);
+}
+
+void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out) {
+  if (!disks || !disks->is_map()) return;
+  for (const YamlEntry& entry : disks->entries)
+    if (entry.value.is_map()) out[entry.key] = read_disk_group(entry, path + "." + entry.key, imaged);
+  check_disk_overlap(disks, path, out);
+}
+
+DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string& path, bool imaged) {
+  DiskGroup group;
+  group.name = entry.key;
+  const YamlNode* match = child(&entry.value, "match");
+  DiskMatch& m = group.match;
+  m.serial = text(match, "serial");
+  m.wwid = text(match, "wwid");
+  m.model = text(match, "model");
+  m.transport = text(match, "transport");
+  const YamlNode* serials = child(match, "serials");
+  if (serials)
+    for (const YamlNode& item : serials->items) m.serials.push_back(item.text);
+  m.count = static_cast<int>(integer(match, "count", m.serials.empty() ? 1 : static_cast<int64_t>(m.serials.size())));
+  if (!m.serials.empty() && child(match, "count") && m.count != static_cast<int>(m.serials.size()))
+    error(*child(match, "count"), path + ".match.count", fmt::format("{} serials are listed, but count is {}", m.serials.size(), m.count));
+  if (const YamlNode* size = child(match, "size"); size && size->is_text()) {
+    const Result<int64_t> bytes = parse_size(size->text);
+    if (bytes.ok()) m.size_bytes = *bytes;
+    else error(*size, path + ".match.size", bytes.error().message);
+  }
+  if (match && match->is_map() && std::all_of(match->entries.begin(), match->entries.end(), [](const auto& e) { return e.key == "count"; }))
+    error(*match, path + ".match", "would match any disk: give serial, serials, wwid, model, size or transport");
+  if (entry.key == "os" && m.count != 1 && child(match, "count"))
+    error(*child(match, "count"), path + ".match.count", "the operating system goes on exactly one disk");
+
+  const std::string policy = text(&entry.value, "policy");
+  // Naming a disk `os` on a node with an image is the order to install there; the plan still shows what will be lost.
+  if (policy.empty()) group.policy = entry.key == "os" && imaged ? DiskPolicy::format : DiskPolicy::keep;
+  else group.policy = DiskPolicy::format_if_blank;
+  if (policy == "keep") group.policy = DiskPolicy::keep;
+  if (policy == "format") group.policy = DiskPolicy::format;
+  if (policy == "keep" && entry.key == "os" && imaged)
+    error(*child(&entry.value, "policy"), path + ".policy", "'keep' forbids to install the image; use format-if-blank or format");
+  return group;
+}
+
+void SpecReader::check_disk_overlap(const YamlNode* disks, const std::string& path, const std::map<std::string, DiskGroup>& groups) {
+  for (size_t i = 0; i < disks->entries.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const YamlEntry &later = disks->entries[i], &earlier = disks->entries[j];
+      const auto a = groups.find(later.key), b = groups.find(earlier.key);
+      if (later.key == earlier.key || a == groups.end() || b == groups.end() || !same_selector(a->second.match, b->second.match)) continue;
+      errors_.push_back({later.line, later.column, path + "." + later.key,
+                         fmt::format("selects the same disks as group '{}'", earlier.key)});
+    }
+}
+
+// What differs from name to name: MAC, address, power address.
+void SpecReader::number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index, size_t count,
+                             NodeSpec& node) {
+  const auto fill = [&](const YamlNode* value, const std::string& where, std::string& out) {
+    if (!value || !value->is_text()) return;
+    const Result<std::string> expanded = expand_number(value->text, name.number, NumberForm::decimal);
+    if (!expanded.ok()) return error_once(*value, where, expanded.error().message);
+    out = *expanded;
+  };
+  fill(child(&entry, "address"), path + ".address", node.address);
+  fill(child(child(&entry, "power"), "address"), path + ".power.address", node.power.address);
+  if (const YamlNode* mac = child(&entry, "mac")) read_mac(*mac, path + ".mac", name.number, index, count, node.mac);
+}
+
+void SpecReader::read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count, std::string& out) {
+  const YamlNode* value = &mac;
+  std::string where = path;
+  if (mac.is_list()) {
+    if (mac.items.size() != count) {
+      if (index == 0) error(mac, path, fmt::format("{} MAC addresses for {} nodes", mac.items.size(), count));
+      return;
+    }
+    value = &mac.items[index];
+    where = fmt::format("{}[{}]", path, index);
+  }
+  if (!value->is_text()) return;
+  const Result<std::string> expanded = expand_number(value->text, number, NumberForm::hex2);
+  if (!expanded.ok()) return error_once(*value, where, expanded.error().message);
+  out = normal_mac(*expanded);
+  if (out.empty()) error_once(*value, where, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *expanded));
+  else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1) error_once(*value, where, fmt::format("{} is a multicast address", out));
+}
+
+}  // namespace muster

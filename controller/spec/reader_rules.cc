@@ -1,0 +1,202 @@
+// Rules between parts: unique names and addresses, storage against disk groups.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "controller/spec/reader.h"
+
+namespace muster {
+
+void SpecReader::check_unique(const std::string& what, const std::string& value, const NodeSpec& node, const NodePlace& place,
+                              const char* key) {
+  if (value.empty()) return;
+  const auto [other, first] = seen_.emplace(what + " " + value, node.name);
+  if (first) return;
+  const YamlNode* at = child(place.entry, key);
+  if (at && at->is_map()) at = child(at, "address");
+  const std::string message = what == "name" ? fmt::format("node '{}' is declared twice", value)
+                                             : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name);
+  error_once(at ? *at : *place.entry, place.path + "." + key + (std::string_view(key) == "power" ? ".address" : ""), message);
+}
+
+void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
+  if (node.address.empty()) return;
+  const YamlNode& at = *child(place.entry, "address");
+  const std::string path = place.path + ".address";
+  const auto address = parse_ipv4(node.address);
+  if (!address) return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
+  if (provisioning_ && !provisioning_->hosts(*address))
+    error_once(at, path, fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address, node.name,
+                                spec_.network.provisioning.cidr));
+  if (node.address == spec_.network.controller) error_once(at, path, fmt::format("{} is the controller's address", node.address));
+  if (node.address == spec_.network.gateway) error_once(at, path, fmt::format("{} is the gateway's address", node.address));
+}
+
+void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
+  if (node.power.address.empty()) return;
+  const YamlNode& at = *child(child(place.entry, "power"), "address");
+  const std::string path = place.path + ".power.address";
+  const size_t colon = node.power.address.find(':');
+  const std::string host = node.power.address.substr(0, colon);
+  if (colon != std::string::npos) {
+    const std::string port = node.power.address.substr(colon + 1);
+    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535 ||
+        std::stoi(port) == 0)
+      return error_once(at, path, fmt::format("'{}': '{}' is not a port", node.power.address, port));
+  }
+  const auto address = parse_ipv4(host);
+  const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
+  if (!address && (looks_numeric || host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != std::string::npos))
+    return error_once(at, path, fmt::format("'{}' is neither an address such as 10.20.1.11 nor a host name", node.power.address));
+  if (!address || node.power.driver == "ssh" || !bmc_ || bmc_->hosts(*address)) return;
+  error_once(at, path, fmt::format("{} ({}) is not a host address of the bmc network {}", host, node.name, spec_.network.bmc.cidr));
+}
+
+void SpecReader::check_nodes() {
+  for (size_t i = 0; i < spec_.nodes.size(); ++i) {
+    const NodeSpec& node = spec_.nodes[i];
+    const NodePlace& place = places_[i];
+    check_unique("name", node.name, node, place, "name");
+    check_unique("MAC", node.mac, node, place, "mac");
+    check_unique("address", node.address, node, place, "address");
+    check_unique("power address", node.power.address, node, place, "power");
+    check_address(node, place);
+    check_power_address(node, place);
+  }
+}
+
+// Nodes without an address get .11 and upwards, in the order of their names.
+void SpecReader::assign_addresses() {
+  if (!provisioning_) return;
+  std::set<uint32_t> taken;
+  for (const std::string& used : {spec_.network.controller, spec_.network.gateway})
+    if (const auto address = parse_ipv4(used)) taken.insert(*address);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < spec_.nodes.size(); ++i) {
+    const NodeSpec& node = spec_.nodes[i];
+    if (const auto address = parse_ipv4(node.address)) taken.insert(*address);
+    // A BMC on the provisioning network has an address of it, too.
+    if (const auto address = parse_ipv4(node.power.address.substr(0, node.power.address.find(':')))) taken.insert(*address);
+    if (!child(places_[i].entry, "address")) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return spec_.nodes[a].name < spec_.nodes[b].name; });
+  uint32_t next = provisioning_->base + 11;
+  for (const size_t i : order) {
+    while (taken.count(next)) ++next;
+    if (!provisioning_->hosts(next)) {
+      const YamlNode* at = child(places_[i].entry, "name");
+      error(at ? *at : *places_[i].entry, places_[i].path + ".name",
+            fmt::format("no address is left in {} for {}", spec_.network.provisioning.cidr, spec_.nodes[i].name));
+      return;
+    }
+    spec_.nodes[i].address = format_ipv4(next++);
+  }
+}
+
+void SpecReader::read_storage() {
+  const YamlNode* storage = child(&root_, "storage");
+  if (!storage || !storage->is_map()) return;
+  for (const YamlEntry& entry : storage->entries) {
+    if (!entry.value.is_map()) continue;
+    const std::string path = "storage." + entry.key;
+    const StorageSpec one = read_one_storage(entry, path);
+    check_mount(entry, path, one);
+    check_storage(entry, path, one);
+    spec_.storage.push_back(one);
+  }
+}
+
+StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::string& path) {
+  StorageSpec out;
+  const YamlNode* map = &entry.value;
+  out.name = entry.key;
+  out.engine = text(map, "engine");
+  out.disks = text(map, "disks");
+  out.mount = text(map, "mount");
+  if (const std::string level = text(map, "level"); !level.empty()) out.level = level;
+  if (const std::string fs = text(map, "fs"); !fs.empty()) out.fs = fs;
+  out.role = text(child(map, "nodes"), "role");
+  out.copies = static_cast<int>(integer(map, "copies", 2));
+  const auto not_for = [&](const char* key, const char* engine) {
+    if (out.engine != engine) return;
+    for (const YamlEntry& e : map->entries)
+      if (e.key == key) errors_.push_back({e.line, e.column, path + "." + key, fmt::format("has no meaning for engine '{}'", engine)});
+  };
+  not_for("level", "moosefs");
+  not_for("copies", "local");
+  return out;
+}
+
+void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  static const std::vector<std::string> system = {"/bin", "/boot", "/dev", "/efi", "/etc", "/lib",  "/lib64", "/proc", "/root",
+                                                  "/run", "/sbin", "/state", "/sys", "/tmp", "/usr", "/var"};
+  if (storage.mount.empty()) return;
+  const YamlNode& at = *child(&entry.value, "mount");
+  const auto inside = [&](const std::string& outer) {
+    return storage.mount == outer || storage.mount.rfind(outer + "/", 0) == 0;
+  };
+  for (const std::string& folder : system)
+    if (inside(folder)) error(at, path + ".mount", fmt::format("{} belongs to the operating system", folder));
+  for (const StorageSpec& other : spec_.storage)
+    if (!other.mount.empty() && (inside(other.mount) || other.mount.rfind(storage.mount + "/", 0) == 0))
+      error(at, path + ".mount", fmt::format("{} and {} of storage '{}' overlap", storage.mount, other.mount, other.name));
+}
+
+std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  std::vector<const NodeSpec*> out;
+  std::vector<std::string> lacking;
+  for (const NodeSpec& node : spec_.nodes) {
+    const bool has_group = node.disks.count(storage.disks) > 0;
+    if (storage.role.empty() ? !has_group : node.role != storage.role) continue;
+    out.push_back(&node);
+    if (!has_group) lacking.push_back(node.name);
+  }
+  if (!lacking.empty()) {
+    const size_t more = lacking.size() > 4 ? lacking.size() - 4 : 0;
+    lacking.resize(lacking.size() - more);
+    error(*child(&entry.value, "disks"), path + ".disks",
+          fmt::format("{} of role '{}' {} no disk group '{}'", fmt::join(lacking, ", ") , storage.role,
+                      more ? fmt::format("and {} more have", more) : lacking.size() > 1 ? "have" : "has", storage.disks));
+  }
+  return out;
+}
+
+void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  if (storage.disks.empty() || nodes_incomplete_) return;
+  const YamlNode& at = *child(&entry.value, "disks");
+  std::set<std::string> groups, roles;
+  for (const NodeSpec& node : spec_.nodes) {
+    if (!node.role.empty()) roles.insert(node.role);
+    for (const auto& [name, group] : node.disks) groups.insert(name);
+  }
+  if (storage.disks == "os") return error(at, path + ".disks", "group 'os' holds the operating system");
+  groups.erase("os");
+  if (!groups.count(storage.disks))
+    return must_be_known(at, path + ".disks", "disk group", storage.disks, {groups.begin(), groups.end()});
+  if (!storage.role.empty() && !roles.count(storage.role))
+    return must_be_known(*child(child(&entry.value, "nodes"), "role"), path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
+
+  const auto nodes = members(entry, path, storage);
+  for (const NodeSpec* node : nodes) {
+    const auto group = node->disks.find(storage.disks);
+    if (group == node->disks.end()) continue;
+    if (group->second.policy == DiskPolicy::keep && !storage.engine.empty()) {
+      error(at, path + ".disks", fmt::format("engine '{}' must format, but group '{}' of {} has policy keep; use format-if-blank or format",
+                                             storage.engine, storage.disks, node->name));
+      break;
+    }
+    const auto [other, first] = seen_.emplace(fmt::format("group {} {}", node->name, storage.disks), storage.name);
+    if (!first) {
+      error(at, path + ".disks", fmt::format("group '{}' of {} is already used by storage '{}'", storage.disks, node->name, other->second));
+      break;
+    }
+  }
+  if (storage.engine == "moosefs" && storage.copies > static_cast<int>(nodes.size())) {
+    const YamlNode* copies = child(&entry.value, "copies");
+    error(copies ? *copies : at, path + ".copies",
+          fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
+  }
+}
+
+}  // namespace muster

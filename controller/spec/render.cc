@@ -1,0 +1,110 @@
+// render_params of controller/spec/playbook.h: mustache by kainjow, with two things it lacks: an unknown name is an error, and a
+// string that is nothing but one name keeps the type of its value.
+#include <kainjow/mustache.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "controller/spec/playbook.h"
+
+namespace muster {
+
+namespace {
+
+using kainjow::mustache::data;
+
+// Falsy for sections: false, null, "", and empty lists.
+data to_data(const Json& json) {
+  if (json.is_object()) {
+    kainjow::mustache::object out;
+    for (const auto& [key, value] : json.items()) out.emplace(key, to_data(value));
+    return data(out);
+  }
+  if (json.is_array()) {
+    data out(data::type::list);
+    for (const Json& item : json) out << to_data(item);
+    return out;
+  }
+  if (json.is_string()) return json.get_ref<const std::string&>().empty() ? data(false) : data(json.get<std::string>());
+  if (json.is_null() || json == false) return data(false);
+  return data(json.dump());   // true, numbers
+}
+
+// Remembers the names nobody knows.
+class StrictContext : public kainjow::mustache::context<std::string> {
+ public:
+  explicit StrictContext(const data* root) : context(root) {}
+  const data* get(const std::string& name) const override {
+    const data* found = context::get(name);
+    if (!found) unknown.insert(name);
+    return found;
+  }
+  mutable std::set<std::string> unknown;
+};
+
+// "{{name}}" or "{{{name}}}" and nothing else -> name.
+std::string whole_name(const std::string& text) {
+  size_t braces = 0;
+  while (braces < 3 && braces < text.size() && text[braces] == '{') ++braces;
+  if (braces < 2 || text.size() <= 2 * braces || text.compare(text.size() - braces, braces, std::string(braces, '}')) != 0) return "";
+  std::string inside = text.substr(braces, text.size() - 2 * braces);
+  while (!inside.empty() && inside.front() == ' ') inside.erase(0, 1);
+  while (!inside.empty() && inside.back() == ' ') inside.pop_back();
+  const bool name = inside.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
+  return name ? inside : "";
+}
+
+const Json* lookup(const Json& context, const std::string& dotted) {
+  const Json* at = &context;
+  for (size_t start = 0; start <= dotted.size();) {
+    const size_t dot = std::min(dotted.find('.', start), dotted.size());
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(dotted.substr(start, dot - start));
+    if (found == at->end()) return nullptr;
+    at = &*found;
+    start = dot + 1;
+  }
+  return at;
+}
+
+class Renderer {
+ public:
+  explicit Renderer(const Json& context) : context_(context), data_(to_data(context)) {}
+
+  Result<Json> value(const Json& json) {
+    if (json.is_string()) return text(json.get<std::string>());
+    if (!json.is_structured()) return json;
+    Json out = json;
+    for (auto& [key, child] : out.items()) {
+      auto rendered = value(child);
+      if (!rendered.ok()) return std::move(rendered).error().with(json.is_array() ? "[" + key + "]" : key);
+      child = *std::move(rendered);
+    }
+    return out;
+  }
+
+ private:
+  Result<Json> text(const std::string& source) {
+    if (source.find("{{") == std::string::npos) return Json(source);
+    if (const std::string name = whole_name(source); !name.empty())
+      if (const Json* found = lookup(context_, name)) return *found;
+    kainjow::mustache::mustache form(source);
+    if (!form.is_valid()) return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
+    form.set_custom_escape([](const std::string& s) { return s; });
+    StrictContext strict(&data_);
+    std::string out = form.render(strict);
+    if (!strict.unknown.empty()) return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
+    return Json(std::move(out));
+  }
+
+  const Json& context_;
+  data data_;
+};
+
+}  // namespace
+
+Result<Json> render_params(const Json& value, const Json& context) { return Renderer(context).value(value); }
+
+}  // namespace muster

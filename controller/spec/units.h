@@ -1,0 +1,21 @@
+// Small text forms of a spec: node ranges with their numbers, number templates, sizes, durations. Pure.
+#pragma once
+
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+struct RangedName {
+  std::string name;
+  int number = -1;     // what the brackets held; -1 for a name without a range
+};
+Result<std::vector<RangedName>> expand_numbered_range(const std::string& pattern);
+
+enum class NumberForm { decimal, hex2 };
+// Replaces {n}, {n+10}, {n-1}. Code::invalid for other braces, and for {n} where there is no number.
+Result<std::string> expand_number(const std::string& text, int number, NumberForm form);
+
+// "500 ms", "2 s", "3 min"; a bare number is seconds.
+Result<DurationMs> parse_duration(const std::string& text);
+
+}  // namespace muster

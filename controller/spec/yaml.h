@@ -1,0 +1,53 @@
+// A YAML document as a small tree that remembers where everything stood. Aliases and merge keys are resolved by copying, under
+// a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the schema walker).
+// Thread: plain values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+struct YamlEntry;
+
+struct YamlNode {
+  enum class Kind { null, scalar, sequence, map };
+  Kind kind = Kind::null;
+  int line = 1, column = 1;        // 1-based; a value that is nothing stands where its key stands
+  std::string text;                // scalar, after unquoting
+  bool plain = true;               // scalar without quotes: may be a number or a boolean
+  std::vector<YamlNode> items;     // sequence
+  std::vector<YamlEntry> entries;  // map, in file order
+
+  // The value of the first entry with this key, or nullptr.
+  const YamlNode* find(const std::string& key) const;
+  bool is_map() const { return kind == Kind::map; }
+  bool is_list() const { return kind == Kind::sequence; }
+  bool is_text() const { return kind == Kind::scalar; }
+};
+struct YamlEntry {
+  std::string key;
+  int line = 1, column = 1;
+  YamlNode value;
+};
+
+struct ParsedYaml {
+  YamlNode root;
+  std::vector<SpecError> errors;   // syntax; the root is then worth nothing
+};
+ParsedYaml parse_yaml(const std::string& text);
+
+// A value as JSON: plain numbers and booleans keep their type, the rest is text.
+Json to_json(const YamlNode& node);
+// How plain scalars are read.
+bool yaml_is_integer(const YamlNode& node);
+bool yaml_is_number(const YamlNode& node);
+bool yaml_is_boolean(const YamlNode& node);
+bool yaml_boolean(const YamlNode& node);
+
+// By line and column; equal ones once.
+void sort_errors(std::vector<SpecError>& errors);
+
+}  // namespace muster

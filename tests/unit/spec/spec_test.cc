@@ -1,0 +1,219 @@
+#include "controller/spec/spec.h"
+
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "controller/spec/schema.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+const std::string kKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9rzTDZGMk3ztdsEUCsjTLYnl ops@desk";
+
+// Every bad spec is this one with one piece replaced, so each expected line and column can be counted here.
+std::string good() {
+  return R"(cluster: gaggle
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc:          { cidr: 10.20.1.0/24 }
+users: { ops: { keys: [ ")" + kKey + R"(" ], sudo: true } }
+images:
+  gpu: { recipe: debian-12, bake: [ base, ssh ] }
+nodes:
+  - name: gpu[01-03]
+    role: gpu
+    power: { driver: redfish, address: "10.20.1.{n+10}", secret: bmc }
+    mac: "52:54:00:aa:00:{n}"
+    image: gpu
+    hardware: { gpus: 8, gpu_model: "H100*", memory: ">= 2 TiB", nics: { any: 2 } }
+    disks:
+      os:   { match: { model: "Micron 7450*", count: 1 } }
+      fast: { match: { model: "PM9A3*", size: "3.8 TB", count: 2 }, policy: format-if-blank }
+      bulk: { match: { model: "PM9A3*", size: "7.6 TB", count: 2 }, policy: format }
+  - name: login
+    role: login
+    power: { driver: redfish, address: 10.20.1.99, secret: bmc }
+    mac: [ "52:54:00:bb:00:01" ]
+    address: 10.20.0.12
+    disks: { os: { match: { serial: S1 } } }
+storage:
+  scratch: { engine: local, disks: fast, level: raid0, fs: xfs, mount: /scratch }
+  shared:  { engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2, mount: /shared }
+roles:
+  gpu: { playbooks: [ base, ssh ] }
+  login: { playbooks: [ base ] }
+acceptance: { profile: h100 }
+)";
+}
+
+const SpecNames kNames{{"base", "ssh", "firewall"}, {"h100", "lab"}, {"debian-12", "debian-13"}};
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = good();
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string errors_of(const std::string& text) {
+  std::string out;
+  for (const SpecError& error : parse_spec(text, kNames).errors) out += to_string(error, "f") + "\n";
+  return out;
+}
+
+struct Bad {
+  const char* from;
+  const char* to;
+  const char* expected;   // all lines
+};
+const Bad kBad[] = {
+#include "tests/golden/bad_specs.inc"
+};
+
+}  // namespace
+
+TEST_CASE("a good spec is read whole", "[spec]") {
+  const ParsedSpec parsed = parse_spec(good(), kNames);
+  CHECK(errors_of(good()) == "");
+  const Spec& s = parsed.spec;
+  CHECK(s.cluster == "gaggle");
+  CHECK(s.network.controller == "10.20.0.1");
+  CHECK(s.network.dhcp == "managed");
+  REQUIRE(s.nodes.size() == 4);
+  CHECK(s.nodes[0].name == "gpu01");
+  CHECK(s.nodes[0].address == "10.20.0.11");
+  CHECK(s.nodes[0].power.address == "10.20.1.11");
+  CHECK(s.nodes[0].mac == "52:54:00:aa:00:01");
+  CHECK(s.nodes[0].hardware.gpus == 8);
+  CHECK(s.nodes[0].hardware.memory_bytes_min == int64_t{2} << 40);
+  CHECK(s.nodes[0].hardware.nics.at("any") == 2);
+  CHECK_FALSE(s.nodes[0].hardware.cpus.has_value());
+  CHECK(s.nodes[1].address == "10.20.0.13");   // .12 is login's own
+  CHECK(s.nodes[2].address == "10.20.0.14");
+  CHECK(s.nodes[3].name == "login");
+  CHECK(s.nodes[3].image == "gpu");            // the only one
+  CHECK(s.nodes[0].disks.at("os").policy == DiskPolicy::format);
+  CHECK(s.nodes[0].disks.at("fast").policy == DiskPolicy::format_if_blank);
+  CHECK(s.nodes[0].disks.at("fast").match.size_bytes == 3'800'000'000'000);
+  CHECK(s.nodes[0].disks.at("fast").match.count == 2);
+  REQUIRE(s.storage.size() == 2);
+  CHECK(s.storage[0].fs == "xfs");
+  CHECK(s.storage[1].role == "gpu");
+  CHECK(s.storage[1].copies == 2);
+  CHECK(s.users.at("ops").sudo);
+  CHECK(s.users.at("ops").keys == std::vector<std::string>{kKey});
+  CHECK(s.images.at("gpu").bake == std::vector<std::string>{"base", "ssh"});
+  CHECK(s.images.at("gpu").kernel == "full");
+  CHECK(s.roles.at("gpu") == std::vector<std::string>{"base", "ssh"});
+  CHECK(s.acceptance_profile == "h100");
+  CHECK(s.limits.parallel_imaging == 16);
+  CHECK_FALSE(s.lab);
+  CHECK(s.node("gpu02") == &s.nodes[1]);
+  CHECK(s.node("gpu09") == nullptr);
+}
+
+TEST_CASE("limits, variables and a lab section are read", "[spec]") {
+  const ParsedSpec parsed = parse_spec(good() +
+                                           "limits: { parallel_imaging: 4, power_stagger: 500 ms, failure_budget: 1 }\n"
+                                           "lab: { memory_mib: 1024, drives: [ { name: os } ] }\n"
+                                           "vars: { ntp: 10.0.0.1, port: 5 }\n",
+                                       kNames);
+  CHECK(parsed.errors.empty());
+  CHECK(parsed.spec.limits.parallel_imaging == 4);
+  CHECK(parsed.spec.limits.power_stagger == 500);
+  CHECK(parsed.spec.limits.failure_budget == 1);
+  CHECK(parsed.spec.lab);
+  CHECK(parsed.spec.vars.at("port") == "5");
+}
+
+TEST_CASE("every mistake is named with its place, its rule and the nearest spelling", "[spec]") {
+  for (const Bad& bad : kBad) {
+    INFO("replaced: " << bad.from << "\nwith: " << bad.to);
+    CHECK(errors_of(with(bad.from, bad.to)) == bad.expected);
+  }
+}
+
+TEST_CASE("all errors come at once, in the order of the file", "[spec]") {
+  std::string text = with("role: gpu\n", "rol: gpu\n");
+  text.replace(text.find("cidr: 10.20.1.0/24"), 18, "cidr: 10.20.1.7/24");
+  text.replace(text.find("profile: h100"), 13, "profile: h1000");
+  CHECK(errors_of(text) ==
+        "f:4:25: network.bmc.cidr: '10.20.1.7/24' is an address, not a network; did you mean '10.20.1.0/24'?\n"
+        "f:9:5: nodes[0]: missing key 'role'\n"
+        "f:10:5: nodes[0].rol: unknown key, did you mean 'role'?\n"
+        "f:27:59: storage.shared.nodes.role: unknown role 'gpu'; known: login\n"
+        "f:31:24: acceptance.profile: unknown profile 'h1000', did you mean 'h100'?\n");
+}
+
+TEST_CASE("names outside the file are checked only against what is given", "[spec]") {
+  CHECK(parse_spec(with("[ base, ssh ] }\nnodes", "[ nonsense ] }\nnodes")).errors.empty());
+}
+
+TEST_CASE("hostile YAML ends in an error, not in a crash", "[spec]") {
+  std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
+  for (char c = 'b'; c < 'k'; ++c)
+    bomb += fmt::format("{}: &{} [*{},*{},*{},*{},*{},*{},*{},*{},*{}]\n", c, c, char(c - 1), char(c - 1), char(c - 1), char(c - 1),
+                        char(c - 1), char(c - 1), char(c - 1), char(c - 1), char(c - 1));
+  CHECK_FALSE(parse_spec(bomb).errors.empty());
+  CHECK_FALSE(parse_spec("a: &a [*a]\n").errors.empty());
+  CHECK_FALSE(parse_spec(std::string(5000, '[')).errors.empty());
+  CHECK_FALSE(parse_spec("cluster: " + std::string(1 << 20, 'a')).errors.empty());
+  CHECK_FALSE(parse_spec(std::string("\0\1\2", 3)).errors.empty());
+  CHECK_FALSE(parse_spec("").errors.empty());
+  CHECK_FALSE(parse_spec("cluster: x\n---\ncluster: y\n").errors.empty());
+}
+
+TEST_CASE("merge keys and anchors work", "[spec]") {
+  std::string text = with("    disks: { os: { match: { serial: S1 } } }\n", "    disks: { os: { match: { <<: *m, count: 1 } } }\n");
+  text.insert(text.find("{ model: \"Micron"), "&m ");
+  const ParsedSpec parsed = parse_spec(text, kNames);
+  CHECK(errors_of(text) == "");
+  CHECK(parsed.spec.node("login")->disks.at("os").match.model == "Micron 7450*");
+}
+
+TEST_CASE("the schema is JSON and names every section", "[spec]") {
+  const Json schema = Json::parse(embedded::spec_schema);
+  CHECK(schema["properties"].contains("nodes"));
+  CHECK(schema["properties"]["schedule"]["x-not-implemented"] == true);
+}
+
+TEST_CASE("node ranges expand", "[spec]") {
+  CHECK(*expand_range("gpu[01-03]") == std::vector<std::string>{"gpu01", "gpu02", "gpu03"});
+  CHECK(*expand_range("r1-n[8-10]x") == std::vector<std::string>{"r1-n8x", "r1-n9x", "r1-n10x"});
+  CHECK(*expand_range("gpu[01-02,07]") == std::vector<std::string>{"gpu01", "gpu02", "gpu07"});
+  CHECK(*expand_range("login") == std::vector<std::string>{"login"});
+  CHECK(expand_range("n[0001-4096]")->size() == 4096);
+  for (const char* bad : {"", "gpu[03-01]", "gpu[01-1]", "gpu[]", "gpu[a-b]", "gpu[1-2", "gpu1-2]", "[1-2][3-4]", "g[1-]", "g[-1]",
+                          "g[0001-4097]", "g[01-003]", "g[1,,2]", "g]1-2[", "g[1-9999999999]"})
+    CHECK(expand_range(bad).error().code == Code::invalid);
+}
+
+TEST_CASE("sizes are read in decimal and binary units", "[spec]") {
+  CHECK(*parse_size("3.8 TB") == 3'800'000'000'000);
+  CHECK(*parse_size("512 GiB") == int64_t{512} << 30);
+  CHECK(*parse_size("2TiB") == int64_t{2} << 40);
+  CHECK(*parse_size("900 MiB") == int64_t{900} << 20);
+  CHECK(*parse_size("4096") == 4096);
+  for (const char* bad : {"", "TB", "3.8 TBs", "1.2.3 GB", "-1 GB", "9000000 PB", "8 gib", ". GB", "1e3 GB"})
+    CHECK(parse_size(bad).error().code == Code::invalid);
+}
+
+TEST_CASE("globs", "[spec]") {
+  CHECK(glob_match("Micron 7450*", "Micron 7450 MTFDKBA"));
+  CHECK(glob_match("*", ""));
+  CHECK(glob_match("S?1*Z", "SA1fooZ"));
+  CHECK(glob_match("a*b*c", "aXbYbZc"));
+  CHECK_FALSE(glob_match("Micron", "Micron 7450"));
+  CHECK_FALSE(glob_match("a*c", "ab"));
+  CHECK_FALSE(glob_match("", "a"));
+}
+
+TEST_CASE("the nearest spelling", "[spec]") {
+  CHECK(nearest_spelling("rol", {"role", "name"}) == "role");
+  CHECK(nearest_spelling("acceptnace", {"acceptance", "images"}) == "acceptance");
+  CHECK(nearest_spelling("playbokos", {"playbooks"}) == "playbooks");
+  CHECK(nearest_spelling("x", {"os", "fast"}) == "");
+  CHECK(nearest_spelling("zebra", {"os", "fast", "role"}) == "");
+}
