@@ -9,10 +9,12 @@ namespace {
 
 // Reads every element of the array `key` with `read`; absent is empty.
 template <typename T, typename Read>
-Status read_list(JsonReader& reader, const char* key, const std::string& path, std::vector<T>& out, Read read) {
+Status read_list(JsonReader& reader, const char* key, const std::string& path, std::vector<T>& out,
+                 Read read) {
   const Json& list = reader.raw(key);
   if (list.is_null()) return Ok{};
-  if (!list.is_array()) return fail(Code::invalid, path + "." + key + ": wrong type (" + list.type_name() + ")");
+  if (!list.is_array())
+    return fail(Code::invalid, path + "." + key + ": wrong type (" + list.type_name() + ")");
   for (size_t i = 0; i < list.size(); ++i) {
     TRY(T item, read(list[i], fmt::format("{}.{}[{}]", path, key, i)));
     out.push_back(std::move(item));
@@ -90,35 +92,67 @@ Result<PartitionFacts> read_partition(const Json& json, const std::string& path)
 Json list_json(const std::vector<PartitionFacts>& partitions) {
   Json out = Json::array();
   for (const auto& p : partitions)
-    out.push_back({{"name", p.name}, {"label", p.label}, {"fs_type", p.fs_type}, {"fs_label", p.fs_label},
-                   {"start_bytes", p.start_bytes}, {"size_bytes", p.size_bytes}});
+    out.push_back({{"name", p.name},
+                   {"label", p.label},
+                   {"fs_type", p.fs_type},
+                   {"fs_label", p.fs_label},
+                   {"start_bytes", p.start_bytes},
+                   {"size_bytes", p.size_bytes}});
   return out;
 }
 
 }  // namespace
 
 Json to_json(const DiskFacts& d) {
-  return {{"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes},
-          {"transport", d.transport}, {"name", d.name}, {"pcie_address", d.pcie_address}, {"bus_speed", d.bus_speed},
-          {"logical_block", d.logical_block}, {"content", d.content}, {"content_hash", d.content_hash},
-          {"blank", d.blank}, {"partitions", list_json(d.partitions)}, {"signatures", d.signatures},
-          {"mounted", d.mounted}, {"is_os_ancestor", d.is_os_ancestor}};
+  return {{"serial", d.serial},
+          {"wwid", d.wwid},
+          {"model", d.model},
+          {"size_bytes", d.size_bytes},
+          {"transport", d.transport},
+          {"name", d.name},
+          {"pcie_address", d.pcie_address},
+          {"bus_speed", d.bus_speed},
+          {"logical_block", d.logical_block},
+          {"content", d.content},
+          {"content_hash", d.content_hash},
+          {"blank", d.blank},
+          {"partitions", list_json(d.partitions)},
+          {"signatures", d.signatures},
+          {"mounted", d.mounted},
+          {"is_os_ancestor", d.is_os_ancestor}};
 }
 
 Json to_json(const HardwareFacts& f) {
   Json gpus = Json::array(), nics = Json::array(), disks = Json::array();
   for (const auto& g : f.gpus)
-    gpus.push_back({{"model", g.model}, {"uuid", g.uuid}, {"serial", g.serial}, {"pci", g.pci},
-                    {"memory_bytes", g.memory_bytes}, {"bus_speed", g.bus_speed}});
+    gpus.push_back({{"model", g.model},
+                    {"uuid", g.uuid},
+                    {"serial", g.serial},
+                    {"pci", g.pci},
+                    {"memory_bytes", g.memory_bytes},
+                    {"bus_speed", g.bus_speed}});
   for (const auto& n : f.nics)
-    nics.push_back({{"name", n.name}, {"mac", n.mac}, {"speed_mbps", n.speed_mbps}, {"driver", n.driver},
-                    {"pci", n.pci}, {"link_up", n.link_up}});
+    nics.push_back({{"name", n.name},
+                    {"mac", n.mac},
+                    {"speed_mbps", n.speed_mbps},
+                    {"driver", n.driver},
+                    {"pci", n.pci},
+                    {"link_up", n.link_up}});
   for (const auto& d : f.disks) disks.push_back(to_json(d));
-  return {{"system", {{"vendor", f.system.vendor}, {"product", f.system.product}, {"serial", f.system.serial},
-                      {"uuid", f.system.uuid}}},
+  return {{"system",
+           {{"vendor", f.system.vendor},
+            {"product", f.system.product},
+            {"serial", f.system.serial},
+            {"uuid", f.system.uuid}}},
           {"cpus", {{"count", f.cpus.count}, {"sockets", f.cpus.sockets}, {"model", f.cpus.model}}},
-          {"memory_bytes", f.memory_bytes}, {"gpus", gpus}, {"nics", nics}, {"disks", disks},
-          {"firmware", f.firmware}, {"uefi", f.uefi}, {"kernel", f.kernel}, {"os", f.os}};
+          {"memory_bytes", f.memory_bytes},
+          {"gpus", gpus},
+          {"nics", nics},
+          {"disks", disks},
+          {"firmware", f.firmware},
+          {"uefi", f.uefi},
+          {"kernel", f.kernel},
+          {"os", f.os}};
 }
 
 Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path) {

@@ -27,7 +27,7 @@ struct SystemFacts {  // SMBIOS
 };
 
 struct CpuFacts {
-  int count = 0;    // logical processors online
+  int count = 0;  // logical processors online
   int sockets = 0;
   std::string model = {};
 };
@@ -42,18 +42,19 @@ struct GpuFacts {
 };
 
 struct NicFacts {
-  std::string name = {};    // kernel name
-  std::string mac = {};     // lower case, colons
-  int64_t speed_mbps = 0;   // negotiated; 0 = no link or unknown
+  std::string name = {};   // kernel name
+  std::string mac = {};    // lower case, colons
+  int64_t speed_mbps = 0;  // negotiated; 0 = no link or unknown
   std::string driver = {};
   std::string pci = {};
   bool link_up = false;
 };
 
 struct PartitionFacts {
-  std::string name = {};     // kernel name
-  std::string label = {};    // GPT partition name, else empty
-  std::string fs_type = {};  // what a probe of its content says: "ext4", "linux_raid_member", "" = nothing known
+  std::string name = {};   // kernel name
+  std::string label = {};  // GPT partition name, else empty
+  std::string fs_type =
+      {};  // what a probe of its content says: "ext4", "linux_raid_member", "" = nothing known
   std::string fs_label = {};
   uint64_t start_bytes = 0;
   uint64_t size_bytes = 0;
@@ -62,10 +63,11 @@ struct PartitionFacts {
 struct DiskFacts {
   // Identity: the only things a disk is selected by.
   std::string serial = {};
-  std::string wwid = {};   // "eui.…", "naa.…", "nvme.…"; trimmed
+  std::string wwid = {};  // "eui.…", "naa.…", "nvme.…"; trimmed
   std::string model = {};
   uint64_t size_bytes = 0;
-  std::string transport = {};  // nvme | sata | sas | virtio | usb | nvme-tcp | … ; remote transports are never data disks
+  std::string transport =
+      {};  // nvme | sata | sas | virtio | usb | nvme-tcp | … ; remote transports are never data disks
   // For people.
   std::string name = {};          // kernel name
   std::string pcie_address = {};  // "0000:41:00.0"
@@ -77,8 +79,9 @@ struct DiskFacts {
   bool blank = false;             // the probe read the disk and found no signature of any kind
   std::vector<PartitionFacts> partitions = {};
   std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
-  bool mounted = false;          // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
-  bool is_os_ancestor = false;   // holds /, /boot, the ESP or swap of the running system
+  bool mounted =
+      false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
+  bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
 };
 
 struct HardwareFacts {
@@ -88,10 +91,10 @@ struct HardwareFacts {
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name
-  std::string firmware = {};  // "EDK II 2022.11"
+  std::string firmware = {};          // "EDK II 2022.11"
   bool uefi = false;
-  std::string kernel = {};    // uname -r
-  std::string os = {};        // PRETTY_NAME; the RAM system says so
+  std::string kernel = {};  // uname -r
+  std::string os = {};      // PRETTY_NAME; the RAM system says so
 };
 
 Json to_json(const DiskFacts& disk);

@@ -33,10 +33,14 @@ struct Options {
 bool parse(int argc, char** argv, Options& out) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i];
-    if (key == "--seconds") out.seconds = std::atof(argv[i + 1]);
-    else if (key == "--max-bytes") out.max_bytes = static_cast<size_t>(std::atoll(argv[i + 1]));
-    else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
-    else return false;
+    if (key == "--seconds")
+      out.seconds = std::atof(argv[i + 1]);
+    else if (key == "--max-bytes")
+      out.max_bytes = static_cast<size_t>(std::atoll(argv[i + 1]));
+    else if (key == "--inject-flip")
+      out.flip_rank = std::atoi(argv[i + 1]);
+    else
+      return false;
   }
   return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double);
 }
@@ -50,13 +54,14 @@ double expected_sum(size_t i, int ranks) {
 struct SizeResult {
   size_t bytes = 0;
   int iterations = 0;
-  double seconds = 0;         // per operation, slowest rank
-  int64_t first_wrong = -1;   // on this rank, over all iterations
+  double seconds = 0;        // per operation, slowest rank
+  int64_t first_wrong = -1;  // on this rank, over all iterations
   long long wrong = 0;
 };
 
 // One all-reduce into `out`, verified. Returns this rank's time.
-double reduce_once(const std::vector<double>& in, std::vector<double>& out, int ranks, bool flip, SizeResult& result) {
+double reduce_once(const std::vector<double>& in, std::vector<double>& out, int ranks, bool flip,
+                   SizeResult& result) {
   std::fill(out.begin(), out.end(), -1.0);
   const double start = MPI_Wtime();
   MPI_Allreduce(in.data(), out.data(), static_cast<int>(in.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -128,10 +133,12 @@ Json report(const std::vector<SizeResult>& results, const std::vector<std::strin
   Json sizes = Json::array(), blame = Json::array();
   double best = 0, latency = 0;
   for (const auto& r : results) {
-    const double bus = r.seconds > 0 ? 2.0 * (ranks - 1) / ranks * static_cast<double>(r.bytes) / r.seconds / 1e6 : 0;
+    const double bus =
+        r.seconds > 0 ? 2.0 * (ranks - 1) / ranks * static_cast<double>(r.bytes) / r.seconds / 1e6 : 0;
     best = std::max(best, bus);
     if (r.bytes == results.front().bytes) latency = r.seconds * 1000;
-    sizes.push_back({{"bytes", r.bytes}, {"iterations", r.iterations}, {"ms", r.seconds * 1000}, {"busbw_mbps", bus}});
+    sizes.push_back(
+        {{"bytes", r.bytes}, {"iterations", r.iterations}, {"ms", r.seconds * 1000}, {"busbw_mbps", bus}});
   }
   std::string error;
   for (int r = 0; r < ranks; ++r) {
@@ -141,11 +148,19 @@ Json report(const std::vector<SizeResult>& results, const std::vector<std::strin
     blame.push_back(who);
     if (error.empty()) error = who + " received " + std::to_string(count) + " wrong elements";
   }
-  return {{"check", "allreduce"}, {"version", 1}, {"outcome", blame.empty() ? "measured" : "corrupt"}, {"error", error},
+  return {{"check", "allreduce"},
+          {"version", 1},
+          {"outcome", blame.empty() ? "measured" : "corrupt"},
+          {"error", error},
           {"blame", blame},
-          {"metrics", {{"busbw_mbps", {{"value", best}, {"unit", "MB/s"}}}, {"latency_ms", {{"value", latency}, {"unit", "ms"}}},
-                       {"ranks", {{"value", ranks}, {"unit", "ranks"}}}}},
-          {"detail", {{"hosts", hosts}, {"sizes", sizes}, {"verified", "every element of every result on every rank, bit by bit"}}}};
+          {"metrics",
+           {{"busbw_mbps", {{"value", best}, {"unit", "MB/s"}}},
+            {"latency_ms", {{"value", latency}, {"unit", "ms"}}},
+            {"ranks", {{"value", ranks}, {"unit", "ranks"}}}}},
+          {"detail",
+           {{"hosts", hosts},
+            {"sizes", sizes},
+            {"verified", "every element of every result on every rank, bit by bit"}}}};
 }
 
 }  // namespace
@@ -157,14 +172,16 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   Options options;
   if (!parse(argc, argv, options)) {
-    if (rank == 0) std::fprintf(stderr, "usage: muster-mpi-check [--seconds S] [--max-bytes N] [--inject-flip RANK]\n");
+    if (rank == 0)
+      std::fprintf(stderr, "usage: muster-mpi-check [--seconds S] [--max-bytes N] [--inject-flip RANK]\n");
     MPI_Finalize();
     return 2;
   }
   const auto sizes = sizes_up_to(options.max_bytes);
   std::vector<SizeResult> results;
   for (const size_t bytes : sizes)
-    results.push_back(run_size(bytes, options.seconds / static_cast<double>(sizes.size()), rank, ranks, rank == options.flip_rank));
+    results.push_back(run_size(bytes, options.seconds / static_cast<double>(sizes.size()), rank, ranks,
+                               rank == options.flip_rank));
   const auto hosts = gather_hosts(ranks);
   const auto wrong = gather_wrong(results, ranks);
   int status = 0;

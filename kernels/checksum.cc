@@ -87,8 +87,11 @@ Result<std::string> read_content(const std::string& path, uint64_t& bytes) {
 Measurement begin(const char* mode, const ChecksumOptions& options) {
   Measurement out;
   out.check = "checksum";
-  out.detail = {{"mode", mode}, {"path", options.mount.path}, {"fstype", options.mount.fstype},
-                {"source", options.mount.source}, {"name", options.name}};
+  out.detail = {{"mode", mode},
+                {"path", options.mount.path},
+                {"fstype", options.mount.fstype},
+                {"source", options.mount.source},
+                {"name", options.name}};
   return out;
 }
 
@@ -120,7 +123,8 @@ Measurement run_checksum_write(const Files& files, const ChecksumOptions& option
 
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options) {
   Measurement out = begin("read", options);
-  if (options.expect.empty()) return failed(out, fail(Code::invalid, "no digest to compare with"), options.mount.path);
+  if (options.expect.empty())
+    return failed(out, fail(Code::invalid, "no digest to compare with"), options.mount.path);
   auto path = file_of(files, options);
   if (!path) return failed(out, path.error(), options.mount.path);
   const double start = seconds_now();
@@ -133,7 +137,9 @@ Measurement run_checksum_read(const Files& files, const ChecksumOptions& options
   out.detail["size_bytes"] = bytes;
   out.detail["expected"] = options.expect;
   if (*digest != options.expect)
-    return failed(out, fail(Code::corrupt, fmt::format("{} has digest {}, its writer gave {}", options.name, *digest, options.expect)),
+    return failed(out,
+                  fail(Code::corrupt, fmt::format("{} has digest {}, its writer gave {}", options.name,
+                                                  *digest, options.expect)),
                   options.mount.path);
   if (options.remove_after)
     if (auto removed = files.remove(options.mount.path + "/" + options.name); !removed)

@@ -24,8 +24,8 @@
 namespace muster::kernels {
 namespace {
 
-constexpr size_t kDepth = 256;   // packed panel depth: MR and NR panels of it stay in the first level cache
-constexpr size_t kRows = 96;     // rows of A packed at a time
+constexpr size_t kDepth = 256;  // packed panel depth: MR and NR panels of it stay in the first level cache
+constexpr size_t kRows = 96;    // rows of A packed at a time
 constexpr size_t kMaxEdge = 1024;
 constexpr int kMaxInput = 7;
 
@@ -49,7 +49,8 @@ struct Scratch {  // per thread
 
 // Panels of `width` columns (rows) side by side, zero padded: panel p holds [k][width].
 template <size_t Width>
-MUSTER_INLINE void pack(const double* from, size_t stride_k, size_t stride_w, size_t depth, size_t count, double* out) {
+MUSTER_INLINE void pack(const double* from, size_t stride_k, size_t stride_w, size_t depth, size_t count,
+                        double* out) {
   for (size_t base = 0; base < count; base += Width)
     for (size_t k = 0; k < depth; ++k)
       for (size_t w = 0; w < Width; ++w)
@@ -58,7 +59,8 @@ MUSTER_INLINE void pack(const double* from, size_t stride_k, size_t stride_w, si
 
 // C tile (MR x NV*V) += packed A panel x packed B panel, all accumulators in registers.
 template <size_t V, size_t MR, size_t NV>
-MUSTER_INLINE void micro(size_t depth, const double* a, const double* b, double* c, size_t n, size_t rows, size_t cols) {
+MUSTER_INLINE void micro(size_t depth, const double* a, const double* b, double* c, size_t n, size_t rows,
+                         size_t cols) {
   typedef double Vec __attribute__((vector_size(V * sizeof(double))));
   Vec sum[MR][NV] = {};
   for (size_t k = 0; k < depth; ++k, a += MR, b += NV * V) {
@@ -88,19 +90,23 @@ MUSTER_INLINE void gemm(size_t n, const double* a, const double* b, double* c, S
       pack<MR>(a + i * n + k, 1, n, depth, rows, scratch.a.get());
       for (size_t j = 0; j < n; j += NR)
         for (size_t r = 0; r < rows; r += MR)
-          micro<V, MR, NV>(depth, scratch.a.get() + r * depth, scratch.b.get() + j * depth, c + (i + r) * n + j, n,
-                           std::min(MR, rows - r), std::min(NR, n - j));
+          micro<V, MR, NV>(depth, scratch.a.get() + r * depth, scratch.b.get() + j * depth,
+                           c + (i + r) * n + j, n, std::min(MR, rows - r), std::min(NR, n - j));
     }
   }
 }
 
 using GemmFunction = void (*)(size_t, const double*, const double*, double*, Scratch&);
-void gemm_baseline(size_t n, const double* a, const double* b, double* c, Scratch& s) { gemm<2, 4, 2>(n, a, b, c, s); }
+void gemm_baseline(size_t n, const double* a, const double* b, double* c, Scratch& s) {
+  gemm<2, 4, 2>(n, a, b, c, s);
+}
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void gemm_avx2(size_t n, const double* a, const double* b, double* c, Scratch& s) {
+__attribute__((target("avx2,fma"))) void gemm_avx2(size_t n, const double* a, const double* b, double* c,
+                                                   Scratch& s) {
   gemm<4, 4, 3>(n, a, b, c, s);
 }
-__attribute__((target("avx512f,fma"))) void gemm_avx512(size_t n, const double* a, const double* b, double* c, Scratch& s) {
+__attribute__((target("avx512f,fma"))) void gemm_avx512(size_t n, const double* a, const double* b, double* c,
+                                                        Scratch& s) {
   gemm<8, 8, 3>(n, a, b, c, s);
 }
 #endif
@@ -170,8 +176,8 @@ struct Sample {
 struct Core {
   int cpu = 0;
   std::vector<Sample> samples = {};
-  size_t wrong = 0;          // products with at least one wrong element
-  std::string first = {};    // first mismatch, for people
+  size_t wrong = 0;        // products with at least one wrong element
+  std::string first = {};  // first mismatch, for people
 };
 
 uint64_t bits_of(double v) {
@@ -186,8 +192,8 @@ void verify(const Problem& problem, const double* c, Core& core) {
   size_t i = 0;
   while (bits_of(c[i]) == bits_of(problem.expected[i])) ++i;
   if (core.wrong++ > 0) return;
-  core.first = fmt::format("cpu {} product {} element ({},{}): expected {} (0x{:016x}), got {} (0x{:016x})", core.cpu,
-                           core.samples.size(), i / problem.n, i % problem.n, problem.expected[i],
+  core.first = fmt::format("cpu {} product {} element ({},{}): expected {} (0x{:016x}), got {} (0x{:016x})",
+                           core.cpu, core.samples.size(), i / problem.n, i % problem.n, problem.expected[i],
                            bits_of(problem.expected[i]), c[i], bits_of(c[i]));
 }
 
@@ -243,7 +249,10 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
     total += rates.back();
     products += core.samples.size();
     wrong += core.wrong;
-    per_core.push_back({{"cpu", core.cpu}, {"gflops", rounded(rates.back())}, {"products", core.samples.size()}, {"wrong", core.wrong}});
+    per_core.push_back({{"cpu", core.cpu},
+                        {"gflops", rounded(rates.back())},
+                        {"products", core.samples.size()},
+                        {"wrong", core.wrong}});
     if (core.wrong == 0) continue;
     if (out.error.empty()) out.error = core.first;
     out.outcome = Outcome::corrupt;
@@ -251,10 +260,16 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
   }
   out.metrics["gflops"] = {total, "GFLOP/s"};
   const double middle = median(rates);
-  out.metrics["slowest_core_ratio"] = {middle > 0 ? *std::min_element(rates.begin(), rates.end()) / middle : 0, "ratio"};
-  out.detail = {{"n", n}, {"variant", variant.name}, {"threads", cores.size()}, {"products", products}, {"wrong", wrong},
+  out.metrics["slowest_core_ratio"] = {
+      middle > 0 ? *std::min_element(rates.begin(), rates.end()) / middle : 0, "ratio"};
+  out.detail = {{"n", n},
+                {"variant", variant.name},
+                {"threads", cores.size()},
+                {"products", products},
+                {"wrong", wrong},
                 {"verified", "every element of every product, bit by bit, against an integer reference"},
-                {"cores", per_core}, {"series_gflops", time_series(cores, flop, 16)}};
+                {"cores", per_core},
+                {"series_gflops", time_series(cores, flop, 16)}};
 }
 
 }  // namespace
@@ -271,7 +286,8 @@ Measurement run_dgemm(const DgemmOptions& options) {
   const auto possible = variants();
   auto chosen = possible.begin();
   if (!options.variant.empty())
-    chosen = std::find_if(chosen, possible.end(), [&](const Variant& v) { return v.name == options.variant; });
+    chosen =
+        std::find_if(chosen, possible.end(), [&](const Variant& v) { return v.name == options.variant; });
   if (chosen == possible.end()) {
     out.outcome = Outcome::unavailable;
     out.error = fmt::format("this processor cannot run variant '{}'", options.variant);

@@ -21,15 +21,27 @@ namespace {
 
 Command fio_command(const FioOptions& options, const std::string& file, bool direct) {
   Command command;
-  command.argv = {"fio", "--output-format=json", "--name=sequential", "--filename=" + file,
-                  fmt::format("--size={}", options.size_bytes), "--rw=write", "--bs=1M", "--ioengine=psync",
-                  fmt::format("--direct={}", direct ? 1 : 0), "--end_fsync=1", "--fallocate=none", "--invalidate=1",
-                  "--verify=xxhash", "--do_verify=1", "--verify_fatal=1"};
+  command.argv = {"fio",
+                  "--output-format=json",
+                  "--name=sequential",
+                  "--filename=" + file,
+                  fmt::format("--size={}", options.size_bytes),
+                  "--rw=write",
+                  "--bs=1M",
+                  "--ioengine=psync",
+                  fmt::format("--direct={}", direct ? 1 : 0),
+                  "--end_fsync=1",
+                  "--fallocate=none",
+                  "--invalidate=1",
+                  "--verify=xxhash",
+                  "--do_verify=1",
+                  "--verify_fatal=1"};
   if (options.random_seconds > 0)
-    for (const auto& argument : {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
-                                 std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
-                                 std::string("--ioengine=psync"), fmt::format("--direct={}", direct ? 1 : 0),
-                                 fmt::format("--runtime={}", options.random_seconds), std::string("--time_based")})
+    for (const auto& argument :
+         {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
+          std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
+          std::string("--ioengine=psync"), fmt::format("--direct={}", direct ? 1 : 0),
+          fmt::format("--runtime={}", options.random_seconds), std::string("--time_based")})
       command.argv.push_back(argument);
   command.deadline = static_cast<DurationMs>(options.timeout * 1000);
   return command;
@@ -52,8 +64,9 @@ void read_jobs(const Json& report, const FioOptions& options, Measurement& out) 
     const int error = job.value("error", 0);
     if (error != 0) {
       out.outcome = error == EILSEQ ? Outcome::corrupt : Outcome::failed;
-      out.error = fmt::format("fio job {} ended with error {} ({})", job.value("jobname", "?"), error,
-                              error == EILSEQ ? "data read back differs from what was written" : "input/output error");
+      out.error = fmt::format(
+          "fio job {} ended with error {} ({})", job.value("jobname", "?"), error,
+          error == EILSEQ ? "data read back differs from what was written" : "input/output error");
     }
     if (job.value("jobname", "") == "sequential") {
       out.metrics["write_mbps"] = {number(job, "write", "bw_bytes") / 1e6, "MB/s"};
@@ -69,17 +82,20 @@ void read_jobs(const Json& report, const FioOptions& options, Measurement& out) 
   const bool complete = out.detail.value("verified_bytes", 0.0) >= static_cast<double>(options.size_bytes);
   if (out.outcome == Outcome::measured && !complete) {
     out.outcome = Outcome::failed;
-    out.error = fmt::format("fio read back {} of {} bytes", out.detail.value("verified_bytes", 0.0), options.size_bytes);
+    out.error = fmt::format("fio read back {} of {} bytes", out.detail.value("verified_bytes", 0.0),
+                            options.size_bytes);
   }
 }
 
 Status check_room(const Files& files, const FioOptions& options) {
   struct statvfs fs = {};
-  if (::statvfs(files.real(options.mount.path).c_str(), &fs) != 0) return fail(Code::failed, "cannot read free space");
+  if (::statvfs(files.real(options.mount.path).c_str(), &fs) != 0)
+    return fail(Code::failed, "cannot read free space");
   const uint64_t free_bytes = static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
   if (free_bytes < 2 * options.size_bytes)
-    return fail(Code::denied, fmt::format("{} has {} bytes free, the test wants twice {}; nothing was written",
-                                          options.mount.path, free_bytes, options.size_bytes));
+    return fail(Code::denied,
+                fmt::format("{} has {} bytes free, the test wants twice {}; nothing was written",
+                            options.mount.path, free_bytes, options.size_bytes));
   return Ok{};
 }
 
@@ -94,10 +110,15 @@ Measurement& give_up(Measurement& out, Outcome outcome, std::string why) {
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options) {
   Measurement out;
   out.check = "fio";
-  out.detail = {{"path", options.mount.path}, {"fstype", options.mount.fstype}, {"source", options.mount.source},
-                {"size_bytes", options.size_bytes}, {"verified", "xxhash of every 1 MiB block, read back by fio"}};
-  if (auto mount = check_mount(files, options.mount); !mount) return give_up(out, Outcome::refused, mount.error().message);
-  if (auto room = check_room(files, options); !room) return give_up(out, Outcome::refused, room.error().message);
+  out.detail = {{"path", options.mount.path},
+                {"fstype", options.mount.fstype},
+                {"source", options.mount.source},
+                {"size_bytes", options.size_bytes},
+                {"verified", "xxhash of every 1 MiB block, read back by fio"}};
+  if (auto mount = check_mount(files, options.mount); !mount)
+    return give_up(out, Outcome::refused, mount.error().message);
+  if (auto room = check_room(files, options); !room)
+    return give_up(out, Outcome::refused, room.error().message);
 
   const std::string name = fmt::format("{}/.muster-fio.{}", options.mount.path, ::getpid());
   Result<Output> ran = fail(Code::failed, "not run");
@@ -107,21 +128,30 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     out.detail["direct"] = direct;
     ran = process.run(fio_command(options, files.real(name), direct));
     report = ran ? parse_output(ran->out) : Result<Json>(ran.error());
-    const bool refused_direct = ran && !ran->ok() && (ran->out + ran->err).find("O_DIRECT") != std::string::npos;
-    const bool invalid_argument = ran && !ran->ok() && (ran->out + ran->err).find("Invalid argument") != std::string::npos;
+    const bool refused_direct =
+        ran && !ran->ok() && (ran->out + ran->err).find("O_DIRECT") != std::string::npos;
+    const bool invalid_argument =
+        ran && !ran->ok() && (ran->out + ran->err).find("Invalid argument") != std::string::npos;
     if (!refused_direct && !invalid_argument) break;
   }
   const Status removed = files.remove(name);
   const Status still = check_mount(files, options.mount);
 
-  if (!ran) return give_up(out, ran.error().code == Code::not_found ? Outcome::unavailable : Outcome::failed, ran.error().message);
-  if (!report) return give_up(out, Outcome::failed, fmt::format("{} (exit {}): {}", report.error().message, ran->exit_code, ran->err));
+  if (!ran)
+    return give_up(out, ran.error().code == Code::not_found ? Outcome::unavailable : Outcome::failed,
+                   ran.error().message);
+  if (!report)
+    return give_up(out, Outcome::failed,
+                   fmt::format("{} (exit {}): {}", report.error().message, ran->exit_code, ran->err));
   read_jobs(*report, options, out);
   if (out.outcome == Outcome::measured && !ran->ok())
     give_up(out, Outcome::failed, fmt::format("fio exited {}: {}", ran->exit_code, ran->err));
-  if (out.outcome == Outcome::measured && !still) give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
-  if (out.outcome == Outcome::measured && !removed) give_up(out, Outcome::failed, "the test file stays: " + removed.error().message);
-  if (out.outcome != Outcome::measured) out.blame.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
+  if (out.outcome == Outcome::measured && !still)
+    give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
+  if (out.outcome == Outcome::measured && !removed)
+    give_up(out, Outcome::failed, "the test file stays: " + removed.error().message);
+  if (out.outcome != Outcome::measured)
+    out.blame.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
   return out;
 }
 

@@ -35,12 +35,12 @@ struct Metric {
 };
 
 struct Measurement {
-  std::string check = {};                       // "dgemm", "stream", "link", "fio", "checksum"
+  std::string check = {};  // "dgemm", "stream", "link", "fio", "checksum"
   Outcome outcome = Outcome::measured;
-  std::string error = {};                       // for people; empty when measured
-  std::vector<std::string> blame = {};          // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
-  std::map<std::string, Metric> metrics = {};   // what profiles refer to, by name
-  Json detail = Json::object();                 // parameters, time series, per-part figures: evidence for the report
+  std::string error = {};                      // for people; empty when measured
+  std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
+  std::map<std::string, Metric> metrics = {};  // what profiles refer to, by name
+  Json detail = Json::object();  // parameters, time series, per-part figures: evidence for the report
 };
 // {"check","version","outcome","error","blame","metrics":{name:{"value","unit"}},"detail"}
 Json to_json(const Measurement& measurement);
@@ -57,8 +57,8 @@ struct Flip {
 // --- dgemm.cc -------------------------------------------------------------------------------------------------------
 struct DgemmOptions {
   double seconds = 1.0;
-  size_t n = 0;         // matrix edge, up to 1024; 0 = sized by a probe
-  size_t threads = 0;   // 0 = one per processor this process may use
+  size_t n = 0;              // matrix edge, up to 1024; 0 = sized by a probe
+  size_t threads = 0;        // 0 = one per processor this process may use
   std::string variant = {};  // one of dgemm_variants(); empty = the best
   std::optional<Flip> flip = {};
 };
@@ -78,11 +78,11 @@ Measurement run_stream(const StreamOptions& options);
 
 // --- link.cc --------------------------------------------------------------------------------------------------------
 struct LinkServerOptions {
-  std::string bind = {};       // numeric address
-  uint16_t port = 0;           // 0: any free one (tests)
-  double seconds = 60;         // exits by itself at this deadline, whatever happens
-  int sessions = 0;            // exits after this many connections; 0 = only at the deadline
-  std::string from = {};       // when set: connections from any other address are closed unanswered
+  std::string bind = {};  // numeric address
+  uint16_t port = 0;      // 0: any free one (tests)
+  double seconds = 60;    // exits by itself at this deadline, whatever happens
+  int sessions = 0;       // exits after this many connections; 0 = only at the deadline
+  std::string from = {};  // when set: connections from any other address are closed unanswered
   std::optional<Flip> flip = {};
 };
 // Binds at construction, so that a client started after it never races with it.
@@ -137,11 +137,11 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
 // --- checksum.cc ----------------------------------------------------------------------------------------------------
 struct ChecksumOptions {
   MountRule mount = {};
-  std::string name = {};       // file name inside the mount, no slash
+  std::string name = {};  // file name inside the mount, no slash
   uint64_t size_bytes = 4 << 20;
   uint64_t seed = 1;
-  std::string expect = {};     // reader: "sha256:<hex>" the writer returned
-  bool remove_after = false;   // reader
+  std::string expect = {};    // reader: "sha256:<hex>" the writer returned
+  bool remove_after = false;  // reader
 };
 // Writes seeded content and syncs it; detail.sha256 is its digest. Metric: write_mbps.
 Measurement run_checksum_write(const Files& files, const ChecksumOptions& options);
@@ -149,13 +149,13 @@ Measurement run_checksum_write(const Files& files, const ChecksumOptions& option
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options);
 
 // --- tools.cc: shared by the kernels --------------------------------------------------------------------------------
-double seconds_now();                             // monotonic
-std::vector<int> usable_cpus();                   // this process's affinity mask
-void pin_to_cpu(int cpu);                         // best effort
-double median(std::vector<double> values);        // 0 for none
-double rounded(double value);                      // four significant digits: more would be noise
+double seconds_now();                       // monotonic
+std::vector<int> usable_cpus();             // this process's affinity mask
+void pin_to_cpu(int cpu);                   // best effort
+double median(std::vector<double> values);  // 0 for none
+double rounded(double value);               // four significant digits: more would be noise
 double percentile(std::vector<double> values, double p);
-uint64_t available_memory();                      // bytes; /proc/meminfo MemAvailable
+uint64_t available_memory();  // bytes; /proc/meminfo MemAvailable
 // Cheap, good enough generator for content: the same sequence for the same seed on every machine.
 class SplitMix {
  public:

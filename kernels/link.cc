@@ -32,7 +32,7 @@ namespace {
 constexpr size_t kPeriod = 1048573;  // prime
 constexpr size_t kChunk = 256 << 10;
 constexpr uint32_t kMagic = 0x4d55534c;
-constexpr double kGrace = 3;         // a session may run on for so long after the server's deadline
+constexpr double kGrace = 3;  // a session may run on for so long after the server's deadline
 
 enum Type : uint32_t { ping = 1, pong, data, end, result, go, bye };
 
@@ -79,14 +79,16 @@ class Connection {
   Result<Header> receive() {
     Header header = {};
     TRY_(read_all(reinterpret_cast<char*>(&header), sizeof header));
-    if (header.magic != kMagic || header.length > kChunk) return fail(Code::invalid, "the peer does not speak this protocol");
+    if (header.magic != kMagic || header.length > kChunk)
+      return fail(Code::invalid, "the peer does not speak this protocol");
     body_.resize(std::max<size_t>(body_.size(), header.length));
     TRY_(read_all(body_.data(), header.length));
     return header;
   }
   Result<Header> receive(Type wanted) {
     TRY(const Header header, receive());
-    if (header.type != wanted) return fail(Code::invalid, fmt::format("expected frame {}, got {}", int(wanted), header.type));
+    if (header.type != wanted)
+      return fail(Code::invalid, fmt::format("expected frame {}, got {}", int(wanted), header.type));
     return header;
   }
   char* body() { return body_.data(); }
@@ -149,7 +151,8 @@ Result<uint64_t> send_stream(Connection& link, double seconds, const Flip* flip)
     const char* bytes = pattern().data() + offset % kPeriod;
     if (flip && flip->index >= offset && flip->index < offset + kChunk) {
       damaged.assign(bytes, bytes + kChunk);
-      damaged[flip->index - offset] = static_cast<char>(damaged[flip->index - offset] ^ (1 << (flip->bit % 8)));
+      damaged[flip->index - offset] =
+          static_cast<char>(damaged[flip->index - offset] ^ (1 << (flip->bit % 8)));
       bytes = damaged.data();
     }
     TRY_(link.send(data, offset, bytes, kChunk));
@@ -166,7 +169,10 @@ struct Received {
   double mbps() const { return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e6 : 0; }
 };
 Json to_json(const Received& r) {
-  return {{"bytes", r.bytes}, {"wrong_chunks", r.wrong_chunks}, {"first_wrong", r.first_wrong}, {"seconds", r.seconds}};
+  return {{"bytes", r.bytes},
+          {"wrong_chunks", r.wrong_chunks},
+          {"first_wrong", r.first_wrong},
+          {"seconds", r.seconds}};
 }
 Result<Received> received_from_json(const Json& json) {
   Received out;
@@ -183,7 +189,8 @@ void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
   const char* expected = pattern().data() + offset % kPeriod;
   if (std::memcmp(bytes, expected, length) == 0) return;
   if (out.wrong_chunks++ == 0)
-    out.first_wrong = static_cast<int64_t>(offset) + (std::mismatch(bytes, bytes + length, expected).first - bytes);
+    out.first_wrong =
+        static_cast<int64_t>(offset) + (std::mismatch(bytes, bytes + length, expected).first - bytes);
 }
 
 // Takes data frames, starting with `header`, until the end mark.
@@ -191,9 +198,11 @@ Result<Received> receive_stream(Connection& link, Header header, const Flip* fli
   Received out;
   const double start = seconds_now();
   while (header.type == data) {
-    if (header.value != out.bytes) return fail(Code::corrupt, fmt::format("offset {} where {} was due", header.value, out.bytes));
+    if (header.value != out.bytes)
+      return fail(Code::corrupt, fmt::format("offset {} where {} was due", header.value, out.bytes));
     if (flip && flip->index >= out.bytes && flip->index < out.bytes + header.length)
-      link.body()[flip->index - out.bytes] = static_cast<char>(link.body()[flip->index - out.bytes] ^ (1 << (flip->bit % 8)));
+      link.body()[flip->index - out.bytes] =
+          static_cast<char>(link.body()[flip->index - out.bytes] ^ (1 << (flip->bit % 8)));
     verify(link.body(), header.length, out.bytes, out);
     out.bytes += header.length;
     TRY(header, link.receive());
@@ -252,7 +261,9 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
   while (true) {
     TRY(const Header header, link.receive());
     switch (header.type) {
-      case ping: TRY_(link.send(pong, header.value)); break;
+      case ping:
+        TRY_(link.send(pong, header.value));
+        break;
       case data:
       case end: {
         TRY(const Received received, receive_stream(link, header, nullptr));
@@ -261,9 +272,13 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
         TRY_(link.send(result, 0, text.data(), text.size()));
         break;
       }
-      case go: TRY_(send_stream(link, std::min(static_cast<double>(header.value) / 1000, 3600.0), flip)); break;
-      case bye: return wrong;
-      default: return fail(Code::invalid, "unknown frame");
+      case go:
+        TRY_(send_stream(link, std::min(static_cast<double>(header.value) / 1000, 3600.0), flip));
+        break;
+      case bye:
+        return wrong;
+      default:
+        return fail(Code::invalid, "unknown frame");
     }
   }
 }
@@ -286,13 +301,16 @@ Result<int> connect_until(const LinkOptions& options) {
       pollfd p{fd, POLLOUT, 0};
       const int ready = ::poll(&p, 1, std::max(1, static_cast<int>((until - seconds_now()) * 1000)));
       socklen_t length = sizeof error;
-      if (ready == 1) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-      else error = ETIMEDOUT;
+      if (ready == 1)
+        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+      else
+        error = ETIMEDOUT;
     }
     if (error == 0) return fd;
     ::close(fd);
     if (error != ECONNREFUSED || seconds_now() >= until)
-      return fail(Code::unavailable, fmt::format("connecting to {} port {}: {}", options.to, options.port, std::strerror(error)));
+      return fail(Code::unavailable, fmt::format("connecting to {} port {}: {}", options.to, options.port,
+                                                 std::strerror(error)));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its server may still be starting
   }
 }
@@ -325,8 +343,8 @@ void judge_direction(const char* what, const Received& received, const std::stri
   if (received.wrong_chunks == 0) return;
   out.outcome = Outcome::corrupt;
   if (out.error.empty())
-    out.error = fmt::format("{}: {} of {} chunks arrived damaged, first wrong byte {}", what, received.wrong_chunks,
-                            received.bytes / kChunk, received.first_wrong);
+    out.error = fmt::format("{}: {} of {} chunks arrived damaged, first wrong byte {}", what,
+                            received.wrong_chunks, received.bytes / kChunk, received.first_wrong);
   out.blame.push_back("direction " + path);
 }
 
@@ -336,12 +354,16 @@ Measurement run_link(const LinkOptions& options) {
   Measurement out;
   out.check = "link";
   const std::string self = options.bind.empty() ? "here" : options.bind;
-  out.detail = {{"to", options.to}, {"port", options.port}, {"from", options.bind},
+  out.detail = {{"to", options.to},
+                {"port", options.port},
+                {"from", options.bind},
                 {"verified", "every byte at its receiver, against a pattern both ends make"}};
   auto measured = measure(options);
   if (!measured) {
     const Code code = measured.error().code;
-    out.outcome = code == Code::corrupt ? Outcome::corrupt : code == Code::timeout ? Outcome::failed : Outcome::unavailable;
+    out.outcome = code == Code::corrupt   ? Outcome::corrupt
+                  : code == Code::timeout ? Outcome::failed
+                                          : Outcome::unavailable;
     out.error = measured.error().message;
     out.blame.push_back(fmt::format("link {} - {}", self, options.to));
     return out;
@@ -367,7 +389,8 @@ Result<LinkServer> LinkServer::open(LinkServerOptions options) {
   const int on = 1;
   ::setsockopt(out.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(out.fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(out.fd_, 64) != 0)
-    return fail(Code::unavailable, fmt::format("listening on {} port {}: {}", options.bind, options.port, std::strerror(errno)));
+    return fail(Code::unavailable,
+                fmt::format("listening on {} port {}: {}", options.bind, options.port, std::strerror(errno)));
   ::getsockname(out.fd_, reinterpret_cast<sockaddr*>(&address), &size);
   out.port_ = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                                   : reinterpret_cast<sockaddr_in&>(address).sin_port);
@@ -375,7 +398,8 @@ Result<LinkServer> LinkServer::open(LinkServerOptions options) {
   return out;
 }
 
-LinkServer::LinkServer(LinkServer&& other) noexcept : options_(std::move(other.options_)), fd_(other.fd_), port_(other.port_) {
+LinkServer::LinkServer(LinkServer&& other) noexcept
+    : options_(std::move(other.options_)), fd_(other.fd_), port_(other.port_) {
   other.fd_ = -1;
 }
 
@@ -410,7 +434,9 @@ Measurement LinkServer::run() {
       Connection link(fd, until + kGrace);
       const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
       const std::lock_guard lock(mutex);
-      sessions.push_back({{"from", from}, {"error", served ? "" : served.error().message}, {"wrong_chunks", served.value_or(0)}});
+      sessions.push_back({{"from", from},
+                          {"error", served ? "" : served.error().message},
+                          {"wrong_chunks", served.value_or(0)}});
       if (served && *served > 0) {
         out.outcome = Outcome::corrupt;
         out.error = fmt::format("{} damaged chunks from {}", *served, from);

@@ -16,7 +16,8 @@ constexpr uint64_t kMiB = 1 << 20;
 // "PART:INDEX:BIT"
 std::optional<Flip> parse_flip(const std::string& text) {
   Flip flip;
-  if (text.empty() || std::sscanf(text.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3) return {};
+  if (text.empty() || std::sscanf(text.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3)
+    return {};
   return flip;
 }
 
@@ -34,19 +35,23 @@ struct Arguments {
 };
 
 void add_flip(CLI::App& app, Arguments& a) {
-  app.add_option("--inject-flip", a.flip, "PART:INDEX:BIT flips one bit before verification, to prove that this test can fail");
+  app.add_option("--inject-flip", a.flip,
+                 "PART:INDEX:BIT flips one bit before verification, to prove that this test can fail");
 }
 void add_mount(CLI::App& app, MountRule& mount) {
   app.add_option("--path", mount.path, "mount point to test")->required();
-  app.add_option("--fstype", mount.fstype, "file system type it must have, as in /proc/self/mountinfo")->required();
+  app.add_option("--fstype", mount.fstype, "file system type it must have, as in /proc/self/mountinfo")
+      ->required();
   app.add_option("--source", mount.source, "source it must have")->required();
 }
 
 void declare_compute(CLI::App& app, Arguments& a) {
-  auto* dgemm = app.add_subcommand("dgemm", "double precision matrix products on every core, verified bit by bit");
+  auto* dgemm =
+      app.add_subcommand("dgemm", "double precision matrix products on every core, verified bit by bit");
   dgemm->add_option("--seconds", a.dgemm.seconds, "time budget");
   dgemm->add_option("--n", a.dgemm.n, "matrix edge (at most 1024); 0: chosen by a probe");
-  dgemm->add_option("--variant", a.dgemm.variant, "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
+  dgemm->add_option("--variant", a.dgemm.variant,
+                    "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
   dgemm->add_option("--threads", a.dgemm.threads, "0: one per processor");
   add_flip(*dgemm, a);
   auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
@@ -61,10 +66,12 @@ void declare_link(CLI::App& app, Arguments& a) {
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port")->required();
   serve->add_option("--seconds", a.serve.seconds, "exits after so long, whatever happens");
-  serve->add_option("--sessions", a.serve.sessions, "exits after so many connections; 0: only at the deadline");
+  serve->add_option("--sessions", a.serve.sessions,
+                    "exits after so many connections; 0: only at the deadline");
   serve->add_option("--from", a.serve.from, "the only address that is answered");
   add_flip(*serve, a);
-  auto* link = app.add_subcommand("link", "TCP bandwidth both ways and round trip time to a link-serve, verified");
+  auto* link =
+      app.add_subcommand("link", "TCP bandwidth both ways and round trip time to a link-serve, verified");
   link->add_option("--to", a.link.to, "numeric address")->required();
   link->add_option("--port", a.link.port, "TCP port")->required();
   link->add_option("--seconds", a.link.seconds, "time budget for both directions together");
@@ -74,7 +81,8 @@ void declare_link(CLI::App& app, Arguments& a) {
 }
 
 void declare_storage(CLI::App& app, Arguments& a) {
-  auto* fio = app.add_subcommand("fio", "storage speed through fio, verified; refuses what is not mounted as declared");
+  auto* fio = app.add_subcommand(
+      "fio", "storage speed through fio, verified; refuses what is not mounted as declared");
   add_mount(*fio, a.fio.mount);
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
@@ -84,7 +92,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
   write->add_option("--name", a.checksum.name, "file name")->required();
   write->add_option("--size", a.checksum_mib, "file size in MiB");
   write->add_option("--seed", a.checksum.seed, "content");
-  auto* read = app.add_subcommand("checksum-read", "reads such a file, on another node, and compares its digest");
+  auto* read =
+      app.add_subcommand("checksum-read", "reads such a file, on another node, and compares its digest");
   add_mount(*read, a.checksum.mount);
   read->add_option("--name", a.checksum.name, "file name")->required();
   read->add_option("--expect", a.checksum.expect, "digest the writer printed")->required();

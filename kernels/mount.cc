@@ -18,8 +18,9 @@ struct MountEntry {
 std::string unescape(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool octal = text[i] == '\\' && i + 3 < text.size() &&
-                       std::all_of(text.begin() + i + 1, text.begin() + i + 4, [](char c) { return c >= '0' && c <= '7'; });
+    const bool octal =
+        text[i] == '\\' && i + 3 < text.size() &&
+        std::all_of(text.begin() + i + 1, text.begin() + i + 4, [](char c) { return c >= '0' && c <= '7'; });
     if (!octal) {
       out += text[i];
       continue;
@@ -72,12 +73,14 @@ Status check_mount(const Files& files, const MountRule& rule) {
   MountEntry found, entry;
   bool any = false;
   while (std::getline(lines, line))
-    if (parse_line(line, entry) && entry.point == wanted) found = entry, any = true;  // the last one is on top
+    if (parse_line(line, entry) && entry.point == wanted)
+      found = entry, any = true;  // the last one is on top
   if (!any) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
-  const bool same_source = found.source == rule.source || resolved(files, found.source) == resolved(files, rule.source);
+  const bool same_source =
+      found.source == rule.source || resolved(files, found.source) == resolved(files, rule.source);
   if (found.fstype != rule.fstype || !same_source)
-    return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written", wanted,
-                                          found.fstype, found.source, rule.fstype, rule.source));
+    return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written",
+                                          wanted, found.fstype, found.source, rule.fstype, rule.source));
   return Ok{};
 }
 

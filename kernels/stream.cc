@@ -27,9 +27,9 @@
 namespace muster::kernels {
 namespace {
 
-constexpr size_t kRow = 1021;          // prime: array element i holds i % 1021 + 1, times 1, 2 or 3
-constexpr size_t kStep = 256 * kRow;   // elements touched between two looks at the clock
-constexpr size_t kProbe = 16 * kRow;   // elements
+constexpr size_t kRow = 1021;         // prime: array element i holds i % 1021 + 1, times 1, 2 or 3
+constexpr size_t kStep = 256 * kRow;  // elements touched between two looks at the clock
+constexpr size_t kProbe = 16 * kRow;  // elements
 constexpr size_t kSeriesLength = 24;
 constexpr size_t kHugePage = 2 << 20;
 
@@ -70,9 +70,7 @@ struct Arrays {  // `count` is a multiple of kRow
   }
 };
 
-void op_copy(Arrays& m) {
-  std::memcpy(m.c.get(), m.a.get(), m.count * sizeof(double));
-}
+void op_copy(Arrays& m) { std::memcpy(m.c.get(), m.a.get(), m.count * sizeof(double)); }
 void op_scale(Arrays& m, double by) {
   double* __restrict b = m.b.get();
   const double* __restrict c = m.c.get();
@@ -80,12 +78,12 @@ void op_scale(Arrays& m, double by) {
 }
 void op_add(Arrays& m) {
   double* __restrict c = m.c.get();
-  const double *__restrict a = m.a.get(), *__restrict b = m.b.get();
+  const double* __restrict a = m.a.get(), * __restrict b = m.b.get();
   for (size_t i = 0; i < m.count; ++i) c[i] = a[i] + b[i];
 }
 void op_triad(Arrays& m, double by) {
   double* __restrict a = m.a.get();
-  const double *__restrict b = m.b.get(), *__restrict c = m.c.get();
+  const double* __restrict b = m.b.get(), * __restrict c = m.c.get();
   for (size_t i = 0; i < m.count; ++i) a[i] = c[i] + by * b[i];
 }
 
@@ -93,10 +91,14 @@ void run_operation(size_t which, Arrays& m) {
   // Read at run time, so that the compiler cannot fold the round into a no-op.
   static volatile double two = 2, minus_one = -1;
   switch (which) {
-    case 0: return op_copy(m);
-    case 1: return op_scale(m, two);
-    case 2: return op_add(m);
-    default: return op_triad(m, minus_one);
+    case 0:
+      return op_copy(m);
+    case 1:
+      return op_scale(m, two);
+    case 2:
+      return op_add(m);
+    default:
+      return op_triad(m, minus_one);
   }
 }
 
@@ -114,7 +116,8 @@ Wrong verify(const Arrays& m, int cpu) {
       if (std::memcmp(got, row.data(), sizeof row) == 0) continue;
       for (size_t i = 0; i < kRow; ++i)
         if (std::memcmp(&got[i], &row[i], sizeof(double)) != 0 && out.count++ == 0)
-          out.first = fmt::format("cpu {} array {} element {}: expected {}, got {}", cpu, "abc"[which], base + i, row[i], got[i]);
+          out.first = fmt::format("cpu {} array {} element {}: expected {}, got {}", cpu, "abc"[which],
+                                  base + i, row[i], got[i]);
     }
   }
   return out;
@@ -226,9 +229,14 @@ Measurement run_stream(const StreamOptions& options) {
     out.blame.push_back(fmt::format("memory of cpu {}", cpus[i]));
   }
   const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(double);
-  out.detail = {{"array_bytes", bytes}, {"last_level_cache_bytes", last_level_cache()}, {"threads", threads},
-                {"cache_resident", bytes < 4 * last_level_cache()}, {"rounds", rounds.size()}, {"wrong", errors},
-                {"verified", "every element of all three arrays, bit by bit"}, {"series_mbps", series}};
+  out.detail = {{"array_bytes", bytes},
+                {"last_level_cache_bytes", last_level_cache()},
+                {"threads", threads},
+                {"cache_resident", bytes < 4 * last_level_cache()},
+                {"rounds", rounds.size()},
+                {"wrong", errors},
+                {"verified", "every element of all three arrays, bit by bit"},
+                {"series_mbps", series}};
   return out;
 }
 

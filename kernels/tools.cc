@@ -13,20 +13,27 @@ namespace muster::kernels {
 
 std::string_view to_string(Outcome outcome) {
   switch (outcome) {
-    case Outcome::measured: return "measured";
-    case Outcome::corrupt: return "corrupt";
-    case Outcome::failed: return "failed";
-    case Outcome::refused: return "refused";
-    case Outcome::unavailable: return "unavailable";
+    case Outcome::measured:
+      return "measured";
+    case Outcome::corrupt:
+      return "corrupt";
+    case Outcome::failed:
+      return "failed";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::unavailable:
+      return "unavailable";
   }
   return "unavailable";
 }
 
 Json to_json(const Measurement& m) {
   Json metrics = Json::object();
-  for (const auto& [name, metric] : m.metrics) metrics[name] = {{"value", rounded(metric.value)}, {"unit", metric.unit}};
-  return {{"check", m.check}, {"version", 1}, {"outcome", to_string(m.outcome)}, {"error", m.error},
-          {"blame", m.blame}, {"metrics", metrics}, {"detail", m.detail}};
+  for (const auto& [name, metric] : m.metrics)
+    metrics[name] = {{"value", rounded(metric.value)}, {"unit", metric.unit}};
+  return {{"check", m.check},  {"version", 1},     {"outcome", to_string(m.outcome)},
+          {"error", m.error},  {"blame", m.blame}, {"metrics", metrics},
+          {"detail", m.detail}};
 }
 
 int exit_status(Outcome outcome) {

@@ -85,7 +85,8 @@ std::string badge(std::string_view word) {
   std::string text(word);
   std::replace(text.begin(), text.end(), '_', ' ');
   if (text == "skipped") text = "not run";
-  return fmt::format("<span class=\"badge b-{}\">{}{}</span>", anchor(word) == word ? std::string(word) : escape(word), mark, escape(text));
+  return fmt::format("<span class=\"badge b-{}\">{}{}</span>",
+                     anchor(word) == word ? std::string(word) : escape(word), mark, escape(text));
 }
 
 std::string simulated_tag(const Report& report) {
@@ -96,28 +97,34 @@ void fact(std::string& out, const char* name, const std::string& value) {
   if (!value.empty()) out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escape(value));
 }
 void digest_fact(std::string& out, const std::string& name, const std::string& digest) {
-  if (!digest.empty()) out += fmt::format("<dt>{}</dt><dd><code>{}</code></dd>", escape(name), escape(digest));
+  if (!digest.empty())
+    out += fmt::format("<dt>{}</dt><dd><code>{}</code></dd>", escape(name), escape(digest));
 }
 
 std::string tile(size_t value, const char* label, const char* when_positive) {
-  return fmt::format("<div class=\"tile {}\"><b>{}</b><span>{}</span></div>", value > 0 ? when_positive : "", value, label);
+  return fmt::format("<div class=\"tile {}\"><b>{}</b><span>{}</span></div>", value > 0 ? when_positive : "",
+                     value, label);
 }
 
 std::string head(const Report& report) {
   const Totals t = totals(report);
   std::string out;
   if (report.simulated)
-    out += "<div class=\"sim\">SIMULATED HARDWARE<small>This cluster is a virtual lab. What was done is real; speeds say nothing about metal.</small></div>";
-  out += fmt::format("<h1>{}</h1><p class=\"muted\">{} run {}{}{}</p><div class=\"tiles\">", escape(title(report)), escape(report.kind), report.run,
-                     report.started > 0 ? ", " + to_iso8601(report.started) : "",
-                     report.ended > report.started ? ", took " + duration(report.ended - report.started) : "");
-  out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>", t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad",
-                     t.accepted, t.nodes);
+    out +=
+        "<div class=\"sim\">SIMULATED HARDWARE<small>This cluster is a virtual lab. What was done is real; "
+        "speeds say nothing about metal.</small></div>";
+  out += fmt::format(
+      "<h1>{}</h1><p class=\"muted\">{} run {}{}{}</p><div class=\"tiles\">", escape(title(report)),
+      escape(report.kind), report.run, report.started > 0 ? ", " + to_iso8601(report.started) : "",
+      report.ended > report.started ? ", took " + duration(report.ended - report.started) : "");
+  out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
+                     t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
   if (t.quarantined > 0) out += tile(t.quarantined, "quarantined", "warn");
   if (t.failed > 0) out += tile(t.failed, "failed", "bad");
   out += tile(t.count(Verdict::pass), "checks passed", "ok") + tile(t.count(Verdict::fail), "failed", "bad");
   if (t.count(Verdict::degraded) > 0) out += tile(t.count(Verdict::degraded), "degraded", "warn");
-  out += tile(t.count(Verdict::skipped), "not run", "bad") + tile(t.count(Verdict::not_applicable), "not applicable", "");
+  out += tile(t.count(Verdict::skipped), "not run", "bad") +
+         tile(t.count(Verdict::not_applicable), "not applicable", "");
   out += "</div><dl class=\"facts\">";
   fact(out, "Spec", fmt::format("revision {}", report.spec_revision));
   digest_fact(out, "Spec digest", report.spec_digest);
@@ -145,15 +152,23 @@ std::string check_counts(const NodeReport& node) {
 }
 
 std::string node_table(const Report& report) {
-  std::string out = "<div class=\"card\"><h2>Nodes</h2><table class=\"stack\"><thead><tr><th>Node</th><th>Verdict</th><th>Role</th><th>Serial</th>"
-                    "<th>Checks</th><th>Time</th></tr></thead><tbody>";
+  std::string out =
+      "<div class=\"card\"><h2>Nodes</h2><table "
+      "class=\"stack\"><thead><tr><th>Node</th><th>Verdict</th><th>Role</th><th>Serial</th>"
+      "<th>Checks</th><th>Time</th></tr></thead><tbody>";
   for (const auto& node : report.nodes) {
     const std::string link = "#node-" + anchor(node.name);
-    out += fmt::format("<tr><td><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a href=\"{0}\">{2}</a>{3}{4}</td><td data-l=\"Role\">{5}</td>"
-                       "<td data-l=\"Serial\">{6}</td><td data-l=\"Checks\"><a href=\"{0}-checks\">{7}</a></td><td data-l=\"Time\" class=\"num\">{8}</td></tr>",
-                       link, escape(node.name), badge(to_string(node.verdict)), simulated_tag(report),
-                       node.reason.empty() ? "" : fmt::format("<div class=\"why\" style=\"white-space:normal\">{}</div>", escape(node.reason)),
-                       escape(node.role), escape(node.serial), check_counts(node), node.phases.empty() ? "" : duration(worked(node)));
+    out += fmt::format(
+        "<tr><td><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a href=\"{0}\">{2}</a>{3}{4}</td><td "
+        "data-l=\"Role\">{5}</td>"
+        "<td data-l=\"Serial\">{6}</td><td data-l=\"Checks\"><a href=\"{0}-checks\">{7}</a></td><td "
+        "data-l=\"Time\" class=\"num\">{8}</td></tr>",
+        link, escape(node.name), badge(to_string(node.verdict)), simulated_tag(report),
+        node.reason.empty()
+            ? ""
+            : fmt::format("<div class=\"why\" style=\"white-space:normal\">{}</div>", escape(node.reason)),
+        escape(node.role), escape(node.serial), check_counts(node),
+        node.phases.empty() ? "" : duration(worked(node)));
   }
   return out + "</tbody></table></div>";
 }
@@ -168,19 +183,28 @@ std::string check_row(const Report& report, const Check& check) {
   std::string blame;
   for (const auto& part : check.blame) blame += (blame.empty() ? "at fault: " : ", ") + part;
   const std::string metric = markup::metric_label(check.name);
-  return fmt::format("<tr><td><b>{}</b>{}{}</td><td class=\"v\">{}{}{}</td><td data-l=\"Measured\">{}</td><td data-l=\"Expected\">{}</td>"
-                     "<td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
-                     escape(check.title), metric.empty() ? "" : " " + escape(metric), check.subject.empty() ? "" : " · " + escape(check.subject),
-                     badge(to_string(check.verdict)), check.mandatory || check.verdict == Verdict::not_applicable ? "" : " <span class=\"muted\">optional</span>",
-                     simulated_tag(report), escape(check.measured_text), escape(check.expected_text),
-                     check.reason.empty() ? "" : fmt::format("<span class=\"why\">{}</span><br>", escape(check.reason)), escape(check.derivation),
-                     blame.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(blame)), evidence(check));
+  return fmt::format(
+      "<tr><td><b>{}</b>{}{}</td><td class=\"v\">{}{}{}</td><td data-l=\"Measured\">{}</td><td "
+      "data-l=\"Expected\">{}</td>"
+      "<td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
+      escape(check.title), metric.empty() ? "" : " " + escape(metric),
+      check.subject.empty() ? "" : " · " + escape(check.subject), badge(to_string(check.verdict)),
+      check.mandatory || check.verdict == Verdict::not_applicable ? ""
+                                                                  : " <span class=\"muted\">optional</span>",
+      simulated_tag(report), escape(check.measured_text), escape(check.expected_text),
+      check.reason.empty() ? "" : fmt::format("<span class=\"why\">{}</span><br>", escape(check.reason)),
+      escape(check.derivation),
+      blame.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(blame)), evidence(check));
 }
 
 std::string checks_table(const Report& report, const NodeReport& node) {
-  std::string out = fmt::format("<h3 id=\"node-{}-checks\">Checks: {}</h3>", anchor(node.name), check_counts(node));
+  std::string out =
+      fmt::format("<h3 id=\"node-{}-checks\">Checks: {}</h3>", anchor(node.name), check_counts(node));
   if (node.checks.empty()) return out + "<p class=\"why\">No acceptance check ran.</p>";
-  out += "<table class=\"stack\"><thead><tr><th>Check</th><th>Verdict</th><th>Measured</th><th>Expected</th><th>Why</th></tr></thead><tbody>";
+  out +=
+      "<table "
+      "class=\"stack\"><thead><tr><th>Check</th><th>Verdict</th><th>Measured</th><th>Expected</th><th>Why</"
+      "th></tr></thead><tbody>";
   for (const auto& check : node.checks) out += check_row(report, check);
   return out + "</tbody></table>";
 }
@@ -195,21 +219,32 @@ std::string steps_table(const NodeReport& node) {
     std::replace(word.begin(), word.end(), '_', ' ');
     summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, escape(word));
   }
-  std::string out = fmt::format("<details{}><summary>{} steps: {}</summary><table class=\"stack\"><thead><tr><th>Step</th><th>Phase</th><th>Status</th><th>Time</th><th></th></tr></thead><tbody>",
-                                counts.count("failed") ? " open" : "", node.steps.size(), summary);
+  std::string out = fmt::format(
+      "<details{}><summary>{} steps: {}</summary><table "
+      "class=\"stack\"><thead><tr><th>Step</th><th>Phase</th><th>Status</th><th>Time</th><th></th></tr></"
+      "thead><tbody>",
+      counts.count("failed") ? " open" : "", node.steps.size(), summary);
   for (const auto& step : node.steps)
-    out += fmt::format("<tr><td>{}</td><td data-l=\"Phase\">{}</td><td>{}</td><td data-l=\"Time\" class=\"num\">{}</td><td>{}</td></tr>", escape(step.name),
-                       escape(step.phase), badge(step.status), duration(step.duration), escape(step.message));
+    out += fmt::format(
+        "<tr><td>{}</td><td data-l=\"Phase\">{}</td><td>{}</td><td data-l=\"Time\" "
+        "class=\"num\">{}</td><td>{}</td></tr>",
+        escape(step.name), escape(step.phase), badge(step.status), duration(step.duration),
+        escape(step.message));
   return out + "</tbody></table></details>";
 }
 
 std::string disks_table(const NodeReport& node) {
   if (node.disks.empty()) return "";
-  std::string out = "<h3>Disks</h3><table class=\"stack\"><thead><tr><th>Group</th><th>Model</th><th>Serial</th><th>Size</th><th>WWID</th></tr></thead><tbody>";
+  std::string out =
+      "<h3>Disks</h3><table "
+      "class=\"stack\"><thead><tr><th>Group</th><th>Model</th><th>Serial</th><th>Size</th><th>WWID</th></"
+      "tr></thead><tbody>";
   for (const auto& disk : node.disks)
-    out += fmt::format("<tr><td>{}</td><td data-l=\"Model\">{}</td><td data-l=\"Serial\">{}</td><td data-l=\"Size\" class=\"num\">{}</td><td data-l=\"WWID\">{}</td></tr>",
-                       disk.group.empty() ? "<span class=\"muted\">not named</span>" : "<b>" + escape(disk.group) + "</b>", escape(disk.model),
-                       escape(disk.serial), markup::size(disk.size_bytes), escape(disk.wwid));
+    out += fmt::format(
+        "<tr><td>{}</td><td data-l=\"Model\">{}</td><td data-l=\"Serial\">{}</td><td data-l=\"Size\" "
+        "class=\"num\">{}</td><td data-l=\"WWID\">{}</td></tr>",
+        disk.group.empty() ? "<span class=\"muted\">not named</span>" : "<b>" + escape(disk.group) + "</b>",
+        escape(disk.model), escape(disk.serial), markup::size(disk.size_bytes), escape(disk.wwid));
   return out + "</tbody></table>";
 }
 
@@ -225,8 +260,9 @@ std::string phases_line(const NodeReport& node) {
 }
 
 std::string node_section(const Report& report, const NodeReport& node) {
-  std::string out = fmt::format("<section class=\"card node\" id=\"node-{}\"><h2>{} {}{}</h2>", anchor(node.name), escape(node.name),
-                                badge(to_string(node.verdict)), simulated_tag(report));
+  std::string out =
+      fmt::format("<section class=\"card node\" id=\"node-{}\"><h2>{} {}{}</h2>", anchor(node.name),
+                  escape(node.name), badge(to_string(node.verdict)), simulated_tag(report));
   if (!node.reason.empty()) out += fmt::format("<p class=\"why\">{}</p>", escape(node.reason));
   out += "<dl class=\"facts\">";
   fact(out, "Machine", node.vendor + (node.product.empty() ? "" : " ") + node.product);
@@ -236,7 +272,8 @@ std::string node_section(const Report& report, const NodeReport& node) {
   fact(out, "Firmware", node.firmware);
   fact(out, "Kernel", node.kernel);
   if (!node.image_digest.empty())
-    out += fmt::format("<dt>Image</dt><dd>{} <code>{}</code></dd>", escape(node.image), escape(node.image_digest));
+    out += fmt::format("<dt>Image</dt><dd>{} <code>{}</code></dd>", escape(node.image),
+                       escape(node.image_digest));
   digest_fact(out, "Configuration", node.config_digest);
   out += "</dl>" + phases_line(node) + checks_table(report, node) + disks_table(node) + steps_table(node);
   if (!node.facts.is_null())
@@ -246,14 +283,22 @@ std::string node_section(const Report& report, const NodeReport& node) {
 }
 
 std::string destroyed_card(const Report& report) {
-  if (report.destroyed.empty()) return "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">None: no disk was named for writing in the approved plan.</p></div>";
-  std::string out = "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">Every disk the approved plan named, and what was on it before. No other disk was written.</p>"
-                    "<table class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Was on it</th><th>For</th></tr></thead><tbody>";
+  if (report.destroyed.empty())
+    return "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">None: no disk was named for "
+           "writing in the approved plan.</p></div>";
+  std::string out =
+      "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">Every disk the approved plan named, and "
+      "what was on it before. No other disk was written.</p>"
+      "<table class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Was on "
+      "it</th><th>For</th></tr></thead><tbody>";
   for (const auto& d : report.destroyed)
-    out += fmt::format("<tr><td><b>{}</b> {}</td><td data-l=\"Disk\">{}<br><code>{}</code></td><td data-l=\"Size\" class=\"num\">{}</td><td data-l=\"Was on it\">{}</td>"
-                       "<td data-l=\"For\">{}</td></tr>",
-                       escape(d.node), escape(d.group), escape(d.model), escape(d.serial.empty() ? d.wwid : d.serial),
-                       markup::size(static_cast<uint64_t>(std::max<int64_t>(d.size_bytes, 0))), escape(d.content), escape(d.why));
+    out += fmt::format(
+        "<tr><td><b>{}</b> {}</td><td data-l=\"Disk\">{}<br><code>{}</code></td><td data-l=\"Size\" "
+        "class=\"num\">{}</td><td data-l=\"Was on it\">{}</td>"
+        "<td data-l=\"For\">{}</td></tr>",
+        escape(d.node), escape(d.group), escape(d.model), escape(d.serial.empty() ? d.wwid : d.serial),
+        markup::size(static_cast<uint64_t>(std::max<int64_t>(d.size_bytes, 0))), escape(d.content),
+        escape(d.why));
   return out + "</tbody></table></div>";
 }
 
@@ -266,21 +311,30 @@ std::string plot_card(const char* heading, const std::string& plot) {
 std::string render_html(const Report& given) {
   Report report = given;
   settle(report);
-  std::string out = fmt::format("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-                                "<meta name=\"color-scheme\" content=\"light dark\"><title>{}</title><style>{}</style></head><body><main>\n",
-                                escape(title(report)), kStyle);
+  std::string out = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\">"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\">"
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\"><title>{}</title><style>{}</style></head><body><main>\n",
+      escape(title(report)), kStyle);
   out += head(report) + "\n" + node_table(report) + "\n";
   for (const auto& note : report.notes) out += fmt::format("<p class=\"muted\">Note: {}</p>\n", escape(note));
   out += plot_card("Timeline", markup::timeline(report)) + "\n";
   const std::string bars = markup::bars(report);
-  if (!bars.empty()) out += plot_card("Measured against expected", "<p class=\"muted\">The upright mark is the expected value.</p>" + bars) + "\n";
+  if (!bars.empty())
+    out += plot_card("Measured against expected",
+                     "<p class=\"muted\">The upright mark is the expected value.</p>" + bars) +
+           "\n";
   out += plot_card("Links", markup::heat_map(report)) + "\n";
   for (const auto& node : report.nodes) out += node_section(report, node) + "\n";
   out += destroyed_card(report) + "\n";
-  out += fmt::format("<p class=\"muted\">A check that was not run is not a passed one: a node with a failed or missing mandatory check is not accepted. "
-                     "Made by muster {}.{}</p></main></body></html>\n",
-                     escape(report.version), simulated_tag(report));
+  out += fmt::format(
+      "<p class=\"muted\">A check that was not run is not a passed one: a node with a failed or missing "
+      "mandatory check is not accepted. "
+      "Made by muster {}.{}</p></main></body></html>\n",
+      escape(report.version), simulated_tag(report));
   return out;
 }
 

@@ -11,27 +11,49 @@ constexpr int kVersion = 1;
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json write(const Check& c) {
-  return {{"name", c.name}, {"title", c.title}, {"subject", c.subject}, {"verdict", to_string(c.verdict)},
-          {"mandatory", c.mandatory}, {"measured", number(c.measured)}, {"expected", number(c.expected)},
-          {"lower_is_better", c.lower_is_better}, {"unit", c.unit}, {"measured_text", c.measured_text},
-          {"expected_text", c.expected_text}, {"derivation", c.derivation}, {"reason", c.reason}, {"blame", c.blame},
+  return {{"name", c.name},
+          {"title", c.title},
+          {"subject", c.subject},
+          {"verdict", to_string(c.verdict)},
+          {"mandatory", c.mandatory},
+          {"measured", number(c.measured)},
+          {"expected", number(c.expected)},
+          {"lower_is_better", c.lower_is_better},
+          {"unit", c.unit},
+          {"measured_text", c.measured_text},
+          {"expected_text", c.expected_text},
+          {"derivation", c.derivation},
+          {"reason", c.reason},
+          {"blame", c.blame},
           {"evidence", c.evidence}};
 }
 Json write(const StepRecord& s) {
-  return {{"name", s.name}, {"phase", s.phase}, {"status", s.status}, {"message", s.message}, {"duration_ms", s.duration}};
+  return {{"name", s.name},
+          {"phase", s.phase},
+          {"status", s.status},
+          {"message", s.message},
+          {"duration_ms", s.duration}};
 }
 Json write(const PhaseRecord& p) {
   return {{"name", p.name}, {"start_ms", p.start}, {"duration_ms", p.duration}, {"outcome", p.outcome}};
 }
 Json write(const DiskRecord& d) {
-  return {{"group", d.group}, {"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes}};
+  return {{"group", d.group},
+          {"serial", d.serial},
+          {"wwid", d.wwid},
+          {"model", d.model},
+          {"size_bytes", d.size_bytes}};
 }
 Json write(const LinkRecord& l) {
-  return {{"from", l.from}, {"to", l.to}, {"mbps", number(l.mbps)}, {"rtt_ms", number(l.rtt_ms)}, {"verdict", to_string(l.verdict)}};
+  return {{"from", l.from},
+          {"to", l.to},
+          {"mbps", number(l.mbps)},
+          {"rtt_ms", number(l.rtt_ms)},
+          {"verdict", to_string(l.verdict)}};
 }
 Json write(const DestroyedRecord& d) {
-  return {{"node", d.node}, {"group", d.group}, {"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model},
-          {"size_bytes", d.size_bytes}, {"content", d.content}, {"why", d.why}};
+  return {{"node", d.node},   {"group", d.group},           {"serial", d.serial},   {"wwid", d.wwid},
+          {"model", d.model}, {"size_bytes", d.size_bytes}, {"content", d.content}, {"why", d.why}};
 }
 Json write(const NodeReport& n);
 
@@ -42,15 +64,30 @@ Json write_list(const std::vector<T>& items) {
   return out;
 }
 Json write(const NodeReport& n) {
-  return {{"name", n.name}, {"role", n.role}, {"address", n.address}, {"verdict", to_string(n.verdict)}, {"reason", n.reason},
-          {"vendor", n.vendor}, {"product", n.product}, {"serial", n.serial}, {"uuid", n.uuid}, {"image", n.image},
-          {"image_digest", n.image_digest}, {"config_digest", n.config_digest}, {"kernel", n.kernel},
-          {"firmware", n.firmware}, {"disks", write_list(n.disks)}, {"phases", write_list(n.phases)},
-          {"steps", write_list(n.steps)}, {"checks", write_list(n.checks)}, {"facts", n.facts}};
+  return {{"name", n.name},
+          {"role", n.role},
+          {"address", n.address},
+          {"verdict", to_string(n.verdict)},
+          {"reason", n.reason},
+          {"vendor", n.vendor},
+          {"product", n.product},
+          {"serial", n.serial},
+          {"uuid", n.uuid},
+          {"image", n.image},
+          {"image_digest", n.image_digest},
+          {"config_digest", n.config_digest},
+          {"kernel", n.kernel},
+          {"firmware", n.firmware},
+          {"disks", write_list(n.disks)},
+          {"phases", write_list(n.phases)},
+          {"steps", write_list(n.steps)},
+          {"checks", write_list(n.checks)},
+          {"facts", n.facts}};
 }
 
 Result<Verdict> read_verdict(const std::string& word, const std::string& path) {
-  for (const Verdict v : {Verdict::pass, Verdict::degraded, Verdict::fail, Verdict::not_applicable, Verdict::skipped})
+  for (const Verdict v :
+       {Verdict::pass, Verdict::degraded, Verdict::fail, Verdict::not_applicable, Verdict::skipped})
     if (word == to_string(v)) return v;
   return fail(Code::invalid, fmt::format("{}.verdict: unknown verdict '{}'", path, word));
 }
@@ -58,7 +95,8 @@ Result<Verdict> read_verdict(const std::string& word, const std::string& path) {
 Result<std::optional<double>> read_number(JsonReader& r, const char* key, const std::string& path) {
   const Json& raw = r.raw(key);
   if (raw.is_null()) return std::optional<double>{};
-  if (!raw.is_number()) return fail(Code::invalid, fmt::format("{}.{}: expected a number or null", path, key));
+  if (!raw.is_number())
+    return fail(Code::invalid, fmt::format("{}.{}: expected a number or null", path, key));
   return std::optional<double>(raw.get<double>());
 }
 
@@ -191,11 +229,25 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
 }  // namespace
 
 Json to_json(const Report& r) {
-  return {{"version", kVersion}, {"cluster", r.cluster}, {"simulated", r.simulated}, {"title", title(r)}, {"kind", r.kind},
-          {"run", r.run}, {"spec_revision", r.spec_revision}, {"spec_digest", r.spec_digest},
-          {"plan_digests", r.plan_digests}, {"images", r.images}, {"approved_by", r.approved_by}, {"profile", r.profile},
-          {"muster_version", r.version}, {"started_ms", r.started}, {"ended_ms", r.ended}, {"nodes", write_list(r.nodes)},
-          {"links", write_list(r.links)}, {"destroyed", write_list(r.destroyed)}, {"notes", r.notes}};
+  return {{"version", kVersion},
+          {"cluster", r.cluster},
+          {"simulated", r.simulated},
+          {"title", title(r)},
+          {"kind", r.kind},
+          {"run", r.run},
+          {"spec_revision", r.spec_revision},
+          {"spec_digest", r.spec_digest},
+          {"plan_digests", r.plan_digests},
+          {"images", r.images},
+          {"approved_by", r.approved_by},
+          {"profile", r.profile},
+          {"muster_version", r.version},
+          {"started_ms", r.started},
+          {"ended_ms", r.ended},
+          {"nodes", write_list(r.nodes)},
+          {"links", write_list(r.links)},
+          {"destroyed", write_list(r.destroyed)},
+          {"notes", r.notes}};
 }
 
 std::string to_json_text(const Report& given) {
@@ -229,7 +281,9 @@ Result<Report> report_from_json(const Json& json) {
   TRY_(read_list(r, "links", "report", out.links, read_link));
   TRY_(read_list(r, "destroyed", "report", out.destroyed, read_destroyed));
   TRY_(r.finish());
-  if (version != kVersion) return fail(Code::invalid, fmt::format("report.version: {} is not supported (this is {})", version, kVersion));
+  if (version != kVersion)
+    return fail(Code::invalid,
+                fmt::format("report.version: {} is not supported (this is {})", version, kVersion));
   settle(out);
   return out;
 }

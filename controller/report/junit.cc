@@ -15,8 +15,9 @@ struct Counts {
 };
 
 std::string case_body(const Check& check, Counts& counts) {
-  const std::string text = escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n", check.measured_text,
-                                              check.expected_text, check.derivation));
+  const std::string text =
+      escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n",
+                         check.measured_text, check.expected_text, check.derivation));
   switch (check.verdict) {
     case Verdict::fail:
       ++counts.failures;
@@ -33,7 +34,8 @@ std::string case_body(const Check& check, Counts& counts) {
       return fmt::format("<skipped message=\"not applicable: {}\"/>", escape(check.derivation));
     case Verdict::degraded:
     case Verdict::pass:
-      return fmt::format("<system-out>{}{}</system-out>", check.verdict == Verdict::degraded ? "degraded\n" : "", text);
+      return fmt::format("<system-out>{}{}</system-out>",
+                         check.verdict == Verdict::degraded ? "degraded\n" : "", text);
   }
   return "";
 }
@@ -45,11 +47,12 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
   for (const auto& check : node.checks) {
     ++counts.tests;
     const std::string name = prefix + check.name + (check.subject.empty() ? "" : " " + check.subject);
-    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\">{}</testcase>\n", escape(report.cluster + "." + node.name), escape(name),
-                         case_body(check, counts));
+    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\">{}</testcase>\n",
+                         escape(report.cluster + "." + node.name), escape(name), case_body(check, counts));
   }
   ++counts.tests;
-  cases += fmt::format("  <testcase classname=\"{}\" name=\"{}accepted\">", escape(report.cluster + "." + node.name), prefix);
+  cases += fmt::format("  <testcase classname=\"{}\" name=\"{}accepted\">",
+                       escape(report.cluster + "." + node.name), prefix);
   if (node.verdict != NodeVerdict::accepted) {
     ++counts.failures;
     cases += fmt::format("<failure message=\"{}: {}\"/>", to_string(node.verdict), escape(node.reason));
@@ -57,9 +60,13 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
   cases += "</testcase>\n";
   DurationMs time = 0;
   for (const auto& phase : node.phases) time += phase.duration;
-  total.tests += counts.tests, total.failures += counts.failures, total.errors += counts.errors, total.skipped += counts.skipped;
-  return fmt::format(" <testsuite name=\"{}{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{} </testsuite>\n", prefix,
-                     escape(node.name), counts.tests, counts.failures, counts.errors, counts.skipped, static_cast<double>(time) / 1000, cases);
+  total.tests += counts.tests, total.failures += counts.failures, total.errors += counts.errors,
+      total.skipped += counts.skipped;
+  return fmt::format(
+      " <testsuite name=\"{}{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
+      "time=\"{:.3f}\">\n{} </testsuite>\n",
+      prefix, escape(node.name), counts.tests, counts.failures, counts.errors, counts.skipped,
+      static_cast<double>(time) / 1000, cases);
 }
 
 }  // namespace
@@ -70,8 +77,10 @@ std::string render_junit(const Report& given) {
   Counts total;
   std::string suites;
   for (const auto& node : report.nodes) suites += suite(report, node, total);
-  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}</testsuites>\n",
-                     escape(title(report)), total.tests, total.failures, total.errors, total.skipped, suites);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" "
+      "errors=\"{}\" skipped=\"{}\">\n{}</testsuites>\n",
+      escape(title(report)), total.tests, total.failures, total.errors, total.skipped, suites);
 }
 
 }  // namespace muster

@@ -12,12 +12,17 @@ namespace {
 size_t sequence_length(std::string_view s, size_t i) {
   const auto byte = [&](size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
   const unsigned lead = byte(i);
-  const size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  const size_t length = lead < 0x80                   ? 1
+                        : lead >= 0xc2 && lead < 0xe0 ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
   for (size_t k = 1; k < length; ++k)
     if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  if (lead == 0xe0 && byte(i + 1) < 0xa0) return 0;                                              // overlong
-  if (lead == 0xed && byte(i + 1) >= 0xa0) return 0;                                             // surrogates
-  if (lead == 0xef && byte(i + 1) == 0xbf && (byte(i + 2) == 0xbe || byte(i + 2) == 0xbf)) return 0;  // not in XML
+  if (lead == 0xe0 && byte(i + 1) < 0xa0) return 0;   // overlong
+  if (lead == 0xed && byte(i + 1) >= 0xa0) return 0;  // surrogates
+  if (lead == 0xef && byte(i + 1) == 0xbf && (byte(i + 2) == 0xbe || byte(i + 2) == 0xbf))
+    return 0;  // not in XML
   if ((lead == 0xf0 && byte(i + 1) < 0x90) || (lead == 0xf4 && byte(i + 1) >= 0x90)) return 0;
   return length;
 }
@@ -37,12 +42,23 @@ std::string escape(std::string_view text) {
       continue;
     }
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += text.substr(i, length);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += text.substr(i, length);
     }
     i += length;
   }
@@ -57,9 +73,12 @@ std::string plain(std::string_view text) {
     const auto lead = static_cast<unsigned char>(piece[0]);
     const bool control = length == 1 && (lead < 0x20 || lead >= 0x7f);
     const bool c1 = length == 2 && lead == 0xc2 && static_cast<unsigned char>(piece[1]) < 0xa0;
-    const bool direction = length == 3 && ((piece >= "\xe2\x80\xaa" && piece <= "\xe2\x80\xae") || (piece >= "\xe2\x81\xa6" && piece <= "\xe2\x81\xa9"));
-    if (control || c1 || direction) out += '?';
-    else out += piece;
+    const bool direction = length == 3 && ((piece >= "\xe2\x80\xaa" && piece <= "\xe2\x80\xae") ||
+                                           (piece >= "\xe2\x81\xa6" && piece <= "\xe2\x81\xa9"));
+    if (control || c1 || direction)
+      out += '?';
+    else
+      out += piece;
     i += length;
   }
   return out;

@@ -20,14 +20,14 @@ std::string plain(std::string_view text);
 std::string anchor(std::string_view text);
 // "12.3 s", "3 min 10 s"
 std::string duration(DurationMs ms);
-std::string size(uint64_t bytes);   // "3.84 TB"
+std::string size(uint64_t bytes);  // "3.84 TB"
 std::string short_digest(const std::string& digest);
 
 // What a check's name adds to its title: "triad" of "stream/triad_mbps", "" of "dgemm/gflops" and "hardware/gpus".
 std::string metric_label(const std::string& check_name);
 
-std::string timeline(const Report& report);   // Gantt: phases per node
-std::string heat_map(const Report& report);   // link bandwidth by pair
-std::string bars(const Report& report);       // measured against expected, one block per check
+std::string timeline(const Report& report);  // Gantt: phases per node
+std::string heat_map(const Report& report);  // link bandwidth by pair
+std::string bars(const Report& report);      // measured against expected, one block per check
 
 }  // namespace muster::markup

@@ -6,20 +6,28 @@ namespace muster {
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::pass: return "pass";
-    case Verdict::degraded: return "degraded";
-    case Verdict::fail: return "fail";
-    case Verdict::not_applicable: return "not_applicable";
-    case Verdict::skipped: return "skipped";
+    case Verdict::pass:
+      return "pass";
+    case Verdict::degraded:
+      return "degraded";
+    case Verdict::fail:
+      return "fail";
+    case Verdict::not_applicable:
+      return "not_applicable";
+    case Verdict::skipped:
+      return "skipped";
   }
   return "skipped";
 }
 
 std::string_view to_string(NodeVerdict verdict) {
   switch (verdict) {
-    case NodeVerdict::accepted: return "accepted";
-    case NodeVerdict::quarantined: return "quarantined";
-    case NodeVerdict::failed: return "failed";
+    case NodeVerdict::accepted:
+      return "accepted";
+    case NodeVerdict::quarantined:
+      return "quarantined";
+    case NodeVerdict::failed:
+      return "failed";
   }
   return "failed";
 }
@@ -61,9 +69,12 @@ Totals totals(const Report& report) {
   for (const auto& node : report.nodes) {
     ++out.nodes;
     const bool accepted = node.verdict == NodeVerdict::accepted && obstacle(node).empty();
-    if (accepted) ++out.accepted;
-    else if (node.verdict == NodeVerdict::quarantined) ++out.quarantined;
-    else ++out.failed;
+    if (accepted)
+      ++out.accepted;
+    else if (node.verdict == NodeVerdict::quarantined)
+      ++out.quarantined;
+    else
+      ++out.failed;
     for (const auto& check : node.checks) ++out.checks[check.verdict];
   }
   return out;
@@ -71,8 +82,8 @@ Totals totals(const Report& report) {
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
-  return fmt::format("{}{}: {} of {} node{} accepted", report.simulated ? "SIMULATED HARDWARE: " : "", report.cluster, t.accepted,
-                     t.nodes, t.nodes == 1 ? "" : "s");
+  return fmt::format("{}{}: {} of {} node{} accepted", report.simulated ? "SIMULATED HARDWARE: " : "",
+                     report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s");
 }
 
 }  // namespace muster

@@ -25,37 +25,37 @@ std::string_view to_string(Verdict verdict);
 
 // One acceptance check of one node.
 struct Check {
-  std::string name = {};        // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
-  std::string title = {};       // for people
-  std::string subject = {};     // the other end or the part: "node02", "/scratch"; may be empty
+  std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
+  std::string title = {};    // for people
+  std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
-  std::optional<double> measured = {}, expected = {};   // numbers, for plots
-  bool lower_is_better = false;                         // expected is a ceiling, not a floor
+  std::optional<double> measured = {}, expected = {};  // numbers, for plots
+  bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
-  std::string measured_text = {}, expected_text = {};   // for people, with unit
-  std::string derivation = {};  // where the expected value comes from, printed next to the verdict
-  std::string reason = {};      // why it did not pass
-  std::vector<std::string> blame = {};                  // parts at fault
-  Json evidence = nullptr;      // raw measurement
+  std::string measured_text = {}, expected_text = {};  // for people, with unit
+  std::string derivation = {};          // where the expected value comes from, printed next to the verdict
+  std::string reason = {};              // why it did not pass
+  std::vector<std::string> blame = {};  // parts at fault
+  Json evidence = nullptr;              // raw measurement
 };
 
 struct StepRecord {
-  std::string name = {}, phase = {};   // "ssh/harden"; image | node | cluster
-  std::string status = {};             // baked | already | applied | failed | not_applicable | incomplete
+  std::string name = {}, phase = {};  // "ssh/harden"; image | node | cluster
+  std::string status = {};            // baked | already | applied | failed | not_applicable | incomplete
   std::string message = {};
   DurationMs duration = 0;
 };
 
 struct PhaseRecord {
-  std::string name = {};     // discover, power, image, boot, configure, storage, cluster, accept
+  std::string name = {};  // discover, power, image, boot, configure, storage, cluster, accept
   TimeMs start = 0;
   DurationMs duration = 0;
-  std::string outcome = "done";   // done | failed | running
+  std::string outcome = "done";  // done | failed | running
 };
 
 struct DiskRecord {
-  std::string group = {};    // in the spec; "" for a disk no group names
+  std::string group = {};  // in the spec; "" for a disk no group names
   std::string serial = {}, wwid = {}, model = {};
   uint64_t size_bytes = 0;
 };
@@ -66,7 +66,7 @@ std::string_view to_string(NodeVerdict verdict);
 struct NodeReport {
   std::string name = {}, role = {}, address = {};
   NodeVerdict verdict = NodeVerdict::failed;
-  std::string reason = {};               // why it is not accepted
+  std::string reason = {};  // why it is not accepted
   std::string vendor = {}, product = {}, serial = {}, uuid = {};
   std::string image = {}, image_digest = {}, config_digest = {};
   std::string kernel = {}, firmware = {};
@@ -74,17 +74,17 @@ struct NodeReport {
   std::vector<PhaseRecord> phases = {};
   std::vector<StepRecord> steps = {};
   std::vector<Check> checks = {};
-  Json facts = nullptr;                  // base/facts.h, as found
+  Json facts = nullptr;  // base/facts.h, as found
 };
 
-struct LinkRecord {          // one direction of one pair
+struct LinkRecord {                 // one direction of one pair
   std::string from = {}, to = {};   // node names
   std::optional<double> mbps = {};  // 1 MB = 10^6 bytes; absent: not measured
   std::optional<double> rtt_ms = {};
   Verdict verdict = Verdict::skipped;
 };
 
-struct DestroyedRecord {     // what the approved plan named, and what was on it
+struct DestroyedRecord {  // what the approved plan named, and what was on it
   std::string node = {}, group = {}, serial = {}, wwid = {}, model = {};
   int64_t size_bytes = 0;
   std::string content = {}, why = {};
@@ -93,15 +93,15 @@ struct DestroyedRecord {     // what the approved plan named, and what was on it
 struct Report {
   std::string cluster = {};
   bool simulated = false;
-  std::string kind = {};                 // install, reimage, accept, ...
+  std::string kind = {};  // install, reimage, accept, ...
   int64_t run = 0;
   int64_t spec_revision = 0;
   std::string spec_digest = {};
   std::vector<std::string> plan_digests = {};
-  std::map<std::string, std::string> images = {};   // name -> digest
-  std::string approved_by = {}, profile = {}, version = {};   // acceptance profile; muster's version
+  std::map<std::string, std::string> images = {};            // name -> digest
+  std::string approved_by = {}, profile = {}, version = {};  // acceptance profile; muster's version
   TimeMs started = 0, ended = 0;
-  std::vector<NodeReport> nodes = {};    // by name
+  std::vector<NodeReport> nodes = {};  // by name
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
@@ -117,7 +117,7 @@ struct Totals {
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
-Totals totals(const Report& report);   // of the settled report
+Totals totals(const Report& report);  // of the settled report
 // "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted"
 std::string title(const Report& report);
 
@@ -126,8 +126,8 @@ Json to_json(const Report& report);
 std::string to_json_text(const Report& report);
 Result<Report> report_from_json(const Json& json);
 
-std::string render_html(const Report& report);    // one self-contained page
-std::string render_junit(const Report& report);   // one suite per node
-std::string render_text(const Report& report, bool verbose = false);   // no colours; verbose lists every check
+std::string render_html(const Report& report);                        // one self-contained page
+std::string render_junit(const Report& report);                       // one suite per node
+std::string render_text(const Report& report, bool verbose = false);  // no colours; verbose lists every check
 
 }  // namespace muster

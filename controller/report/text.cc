@@ -11,11 +11,16 @@ using markup::plain;
 
 std::string word(Verdict verdict) {
   switch (verdict) {
-    case Verdict::pass: return "PASS";
-    case Verdict::degraded: return "DEGRADED";
-    case Verdict::fail: return "FAIL";
-    case Verdict::not_applicable: return "n/a";
-    case Verdict::skipped: return "NOT RUN";
+    case Verdict::pass:
+      return "PASS";
+    case Verdict::degraded:
+      return "DEGRADED";
+    case Verdict::fail:
+      return "FAIL";
+    case Verdict::not_applicable:
+      return "n/a";
+    case Verdict::skipped:
+      return "NOT RUN";
   }
   return "NOT RUN";
 }
@@ -40,9 +45,12 @@ std::string render_text(const Report& given, bool verbose) {
   const std::string mark = report.simulated ? "  [SIMULATED HARDWARE]" : "";
   std::string out = plain(title(report)) + "\n";
   out += fmt::format("  spec revision {}", report.spec_revision);
-  for (const auto& digest : report.plan_digests) out += fmt::format(", plan {}", plain(markup::short_digest(digest)));
-  for (const auto& [name, digest] : report.images) out += fmt::format(", image {} {}", plain(name), plain(markup::short_digest(digest)));
-  if (report.ended > report.started) out += fmt::format(", took {}", markup::duration(report.ended - report.started));
+  for (const auto& digest : report.plan_digests)
+    out += fmt::format(", plan {}", plain(markup::short_digest(digest)));
+  for (const auto& [name, digest] : report.images)
+    out += fmt::format(", image {} {}", plain(name), plain(markup::short_digest(digest)));
+  if (report.ended > report.started)
+    out += fmt::format(", took {}", markup::duration(report.ended - report.started));
   out += "\n\n";
   size_t width = 4;
   for (const auto& node : report.nodes) width = std::max(width, node.name.size());
@@ -50,18 +58,22 @@ std::string render_text(const Report& given, bool verbose) {
     DurationMs time = 0;
     size_t passed = 0, wanted = 0;
     for (const auto& phase : node.phases) time += phase.duration;
-    for (const auto& check : node.checks) wanted += check.verdict != Verdict::not_applicable, passed += check.verdict == Verdict::pass;
-    out += fmt::format("  {:<{}}  {:<11}  {:>2} of {:<2} checks  {:>12}{}\n", plain(node.name), width, to_string(node.verdict), passed, wanted,
-                       time > 0 ? markup::duration(time) : "", mark);
+    for (const auto& check : node.checks)
+      wanted += check.verdict != Verdict::not_applicable, passed += check.verdict == Verdict::pass;
+    out += fmt::format("  {:<{}}  {:<11}  {:>2} of {:<2} checks  {:>12}{}\n", plain(node.name), width,
+                       to_string(node.verdict), passed, wanted, time > 0 ? markup::duration(time) : "", mark);
     if (!node.reason.empty()) out += fmt::format("    {}\n", plain(node.reason));
     for (const auto& check : node.checks)
-      if (verbose || check.verdict == Verdict::fail || check.verdict == Verdict::skipped || check.verdict == Verdict::degraded)
+      if (verbose || check.verdict == Verdict::fail || check.verdict == Verdict::skipped ||
+          check.verdict == Verdict::degraded)
         out += check_line(check, mark);
   }
   const Totals t = totals(report);
-  out += fmt::format("\n  {} of {} nodes accepted, {} quarantined, {} failed; checks: {} passed, {} degraded, {} failed, {} not run, {} not applicable{}\n",
-                     t.accepted, t.nodes, t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail),
-                     t.count(Verdict::skipped), t.count(Verdict::not_applicable), mark);
+  out += fmt::format(
+      "\n  {} of {} nodes accepted, {} quarantined, {} failed; checks: {} passed, {} degraded, {} failed, {} "
+      "not run, {} not applicable{}\n",
+      t.accepted, t.nodes, t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded),
+      t.count(Verdict::fail), t.count(Verdict::skipped), t.count(Verdict::not_applicable), mark);
   for (const auto& note : report.notes) out += "  note: " + plain(note) + "\n";
   return out;
 }

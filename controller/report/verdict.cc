@@ -20,12 +20,16 @@ constexpr size_t kFleetMinimum = 3;  // values; a median of two cannot tell whic
 constexpr double kMemoryShare = 0.015;
 constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
 
-bool glob(const std::string& pattern, const std::string& text) { return ::fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0; }
+bool glob(const std::string& pattern, const std::string& text) {
+  return ::fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+}
 
 std::string amount(double value, const std::string& unit) {
   // Four significant digits, without exponents for everyday sizes.
-  std::string text = std::fabs(value) >= 1000 && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
-  if (text == "1" && (unit == "disks" || unit == "ports" || unit == "processors" || unit == "GPUs")) return text + " " + unit.substr(0, unit.size() - 1);
+  std::string text = std::fabs(value) >= 1000 && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
+                                                                         : fmt::format("{:.4g}", value);
+  if (text == "1" && (unit == "disks" || unit == "ports" || unit == "processors" || unit == "GPUs"))
+    return text + " " + unit.substr(0, unit.size() - 1);
   return unit.empty() ? text : text + " " + unit;
 }
 
@@ -61,7 +65,8 @@ Check not_declared(const char* part, std::string what, std::string found) {
 }
 
 // All of `found` must match the glob; what does not is blamed.
-Check judge_model(const char* part, std::string what, const std::string& pattern, const std::vector<std::pair<std::string, std::string>>& found) {
+Check judge_model(const char* part, std::string what, const std::string& pattern,
+                  const std::vector<std::pair<std::string, std::string>>& found) {
   Check check = hardware_check(part, std::move(what));
   check.expected_text = pattern;
   check.derivation = "model pattern declared in the spec";
@@ -71,16 +76,18 @@ Check judge_model(const char* part, std::string what, const std::string& pattern
     if (!glob(pattern, model)) check.blame.push_back(fmt::format("{} is {}", id, model));
   }
   check.measured_text = fmt::format("{}", fmt::join(models, ", "));
-  if (found.empty()) check.reason = "declared and absent";
-  else if (!check.blame.empty()) check.reason = fmt::format("{} of {} do not match", check.blame.size(), found.size());
+  if (found.empty())
+    check.reason = "declared and absent";
+  else if (!check.blame.empty())
+    check.reason = fmt::format("{} of {} do not match", check.blame.size(), found.size());
   if (!check.reason.empty()) check.verdict = Verdict::fail;
   return check;
 }
 
 // "5.0 x16" -> the link sysfs reports, "32.0 GT/s x16"; "" for anything else.
 std::string trained_link(const std::string& declared) {
-  static const std::map<std::string, std::string> kRates = {{"1.0", "2.5"}, {"2.0", "5.0"}, {"3.0", "8.0"},
-                                                            {"4.0", "16.0"}, {"5.0", "32.0"}, {"6.0", "64.0"}};
+  static const std::map<std::string, std::string> kRates = {
+      {"1.0", "2.5"}, {"2.0", "5.0"}, {"3.0", "8.0"}, {"4.0", "16.0"}, {"5.0", "32.0"}, {"6.0", "64.0"}};
   const size_t space = declared.find(' ');
   if (space == std::string::npos) return "";
   std::string generation = declared.substr(0, space);
@@ -93,24 +100,29 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
   Check check = hardware_check("pcie", "PCIe links of the GPUs");
   const std::string wanted = trained_link(declared);
   check.expected_text = declared;
-  check.derivation = fmt::format("declared {}, that is {} as trained, not as capable", declared, wanted.empty() ? "?" : wanted);
+  check.derivation = fmt::format("declared {}, that is {} as trained, not as capable", declared,
+                                 wanted.empty() ? "?" : wanted);
   std::set<std::string> seen;
   bool unknown = false;
   for (const auto& gpu : facts.gpus) {
     seen.insert(gpu.bus_speed.empty() ? "unknown" : gpu.bus_speed);
-    if (gpu.bus_speed.empty()) unknown = true;
-    else if (gpu.bus_speed != wanted) check.blame.push_back(fmt::format("{} at {}", gpu.pci, gpu.bus_speed));
+    if (gpu.bus_speed.empty())
+      unknown = true;
+    else if (gpu.bus_speed != wanted)
+      check.blame.push_back(fmt::format("{} at {}", gpu.pci, gpu.bus_speed));
   }
   check.measured_text = fmt::format("{}", fmt::join(seen, ", "));
   if (!check.blame.empty()) {
     check.verdict = Verdict::fail;
-    check.reason = fmt::format("{} of {} links trained at another speed or width", check.blame.size(), facts.gpus.size());
+    check.reason = fmt::format("{} of {} links trained at another speed or width", check.blame.size(),
+                               facts.gpus.size());
   } else if (facts.gpus.empty()) {
     check.verdict = Verdict::fail;
     check.reason = "declared and no GPU found";
   } else if (unknown || wanted.empty()) {
     check.verdict = Verdict::skipped;
-    check.reason = wanted.empty() ? fmt::format("'{}' is not a PCIe link", declared) : "the agent could not read the link";
+    check.reason = wanted.empty() ? fmt::format("'{}' is not a PCIe link", declared)
+                                  : "the agent could not read the link";
   }
   return check;
 }
@@ -148,7 +160,9 @@ Check judge_memory(int64_t declared, uint64_t found_bytes) {
   check.unit = "GiB";
   check.measured_text = fmt::format("{:.2f} GiB", found / kGiB);
   check.expected_text = fmt::format("at least {:.2f} GiB", floor / kGiB);
-  check.derivation = fmt::format("at least the declared {:.2f} GiB, less 1.5 % and 128 MiB that firmware and kernel may keep", wanted / kGiB);
+  check.derivation = fmt::format(
+      "at least the declared {:.2f} GiB, less 1.5 % and 128 MiB that firmware and kernel may keep",
+      wanted / kGiB);
   if (found < floor) {
     check.verdict = Verdict::fail;
     check.reason = fmt::format("{:.2f} GiB found, {:.2f} GiB declared", found / kGiB, wanted / kGiB);
@@ -162,8 +176,10 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   for (const auto& [kind, count] : declared) wanted += count;
   int up = 0;
   for (const auto& nic : facts.nics) {
-    if (nic.link_up) ++up;
-    else check.blame.push_back(fmt::format("{} ({}) has no link", nic.name, nic.mac));
+    if (nic.link_up)
+      ++up;
+    else
+      check.blame.push_back(fmt::format("{} ({}) has no link", nic.name, nic.mac));
   }
   check.measured = up;
   check.expected = wanted;
@@ -185,14 +201,17 @@ bool matches(const DiskMatch& match, const DiskFacts& disk) {
   if (!match.model.empty() && !glob(match.model, disk.model)) return false;
   if (!match.wwid.empty() && match.wwid != disk.wwid) return false;
   if (!match.transport.empty() && match.transport != disk.transport) return false;
-  if (!match.serials.empty() && std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end()) return false;
+  if (!match.serials.empty() &&
+      std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end())
+    return false;
   const double size = static_cast<double>(disk.size_bytes), wanted = static_cast<double>(match.size_bytes);
   return match.size_bytes == 0 || std::fabs(size - wanted) <= 0.02 * wanted;
 }
 
 Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
   Check check = hardware_check(("disks/" + group.name).c_str(), "Disks of group " + group.name);
-  const auto found = std::count_if(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& d) { return matches(group.match, d); });
+  const auto found = std::count_if(facts.disks.begin(), facts.disks.end(),
+                                   [&](const DiskFacts& d) { return matches(group.match, d); });
   judge_count(check, static_cast<double>(found), group.match.count, "disks");
   check.derivation = "exactly as many disks match the group's selector as it declares";
   return check;
@@ -230,7 +249,8 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-using Fleet = std::map<std::pair<std::string, std::string>, std::vector<double>>;  // (group, metric) -> values
+using Fleet =
+    std::map<std::pair<std::string, std::string>, std::vector<double>>;  // (group, metric) -> values
 
 Fleet collect_fleet(const std::vector<MeasuredStep>& steps) {
   Fleet out;
@@ -304,27 +324,32 @@ Floor derive_floor(const Json& expectation, const std::vector<double>* fleet, co
     return out;
   }
   const double median = median_of(*fleet), floor = ratio.get<double>() * median;
-  out.derivation += fmt::format("{:.3g} x fleet median {} of {} values = {}", ratio.get<double>(), amount(median, unit), fleet->size(),
-                                amount(floor, unit));
+  out.derivation += fmt::format("{:.3g} x fleet median {} of {} values = {}", ratio.get<double>(),
+                                amount(median, unit), fleet->size(), amount(floor, unit));
   if (!out.value || floor > *out.value) out.value = floor;
   return out;
 }
 
-Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation, const Fleet& fleet) {
+Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation,
+                   const Fleet& fleet) {
   Check check = begin_check(step, metric);
   const auto value = metric_value(step.result, metric);
   check.unit = text_of(field(expectation, "unit"));
-  if (check.unit.empty()) check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
+  if (check.unit.empty())
+    check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
   const auto values = fleet.find({step.group, metric});
-  const Floor floor = derive_floor(expectation, values == fleet.end() ? nullptr : &values->second, check.unit);
+  const Floor floor =
+      derive_floor(expectation, values == fleet.end() ? nullptr : &values->second, check.unit);
   const Json& max = field(expectation, "max");
   check.expected = floor.value;
   check.derivation = floor.derivation;
   if (floor.value) check.expected_text = "at least " + amount(*floor.value, check.unit);
   if (max.is_number()) {
     if (!floor.value) check.expected = max.get<double>(), check.lower_is_better = true;
-    check.expected_text += fmt::format("{}at most {}", check.expected_text.empty() ? "" : ", ", amount(max.get<double>(), check.unit));
-    check.derivation += fmt::format("{}profile ceiling {}", check.derivation.empty() ? "" : "; ", amount(max.get<double>(), check.unit));
+    check.expected_text += fmt::format("{}at most {}", check.expected_text.empty() ? "" : ", ",
+                                       amount(max.get<double>(), check.unit));
+    check.derivation += fmt::format("{}profile ceiling {}", check.derivation.empty() ? "" : "; ",
+                                    amount(max.get<double>(), check.unit));
   }
   if (!value || text_of(field(step.result, "outcome")) != "measured") {
     check.verdict = Verdict::skipped;
@@ -337,7 +362,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   if (floor.value && *value < *floor.value)
     set_failed(check, fmt::format("{} is below {}", check.measured_text, amount(*floor.value, check.unit)));
   else if (max.is_number() && *value > max.get<double>())
-    set_failed(check, fmt::format("{} is above {}", check.measured_text, amount(max.get<double>(), check.unit)));
+    set_failed(check,
+               fmt::format("{} is above {}", check.measured_text, amount(max.get<double>(), check.unit)));
   return check;
 }
 
@@ -359,12 +385,17 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
     if (!facts->cpus.model.empty()) models.emplace_back("cpu", facts->cpus.model);
     out.push_back(judge_model("cpu_model", "Processor model", spec.cpu_model, models));
   }
-  if (spec.memory_bytes_min > 0) out.push_back(judge_memory(spec.memory_bytes_min, facts->memory_bytes));
-  else out.push_back(not_declared("memory", "Memory", fmt::format("{:.2f} GiB", static_cast<double>(facts->memory_bytes) / kGiB)));
+  if (spec.memory_bytes_min > 0)
+    out.push_back(judge_memory(spec.memory_bytes_min, facts->memory_bytes));
+  else
+    out.push_back(not_declared("memory", "Memory",
+                               fmt::format("{:.2f} GiB", static_cast<double>(facts->memory_bytes) / kGiB)));
   judge_gpus(spec, *facts, out);
   if (!spec.pcie.empty()) out.push_back(judge_pcie(spec.pcie, *facts));
-  if (!spec.nics.empty()) out.push_back(judge_nics(spec.nics, *facts));
-  else out.push_back(not_declared("nics", "Network ports", fmt::format("{} ports", facts->nics.size())));
+  if (!spec.nics.empty())
+    out.push_back(judge_nics(spec.nics, *facts));
+  else
+    out.push_back(not_declared("nics", "Network ports", fmt::format("{} ports", facts->nics.size())));
   for (const auto& [name, group] : node.disks) out.push_back(judge_disks(group, *facts));
   return out;
 }
@@ -384,12 +415,14 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
     }
     checks.push_back(judge_data(step));
     if (!step.expect.is_object()) continue;
-    for (const auto& [metric, expectation] : step.expect.items()) checks.push_back(judge_metric(step, metric, expectation, fleet));
+    for (const auto& [metric, expectation] : step.expect.items())
+      checks.push_back(judge_metric(step, metric, expectation, fleet));
   }
   return out;
 }
 
-std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps, const std::vector<std::string>& nodes,
+std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
+                                    const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address) {
   std::map<std::pair<std::string, std::string>, LinkRecord> found;
   for (const auto& a : nodes)
@@ -402,7 +435,8 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps, cons
     if (to == node_by_address.end()) continue;
     Verdict verdict = Verdict::pass;
     for (const auto& check : checks.at(step.node))
-      if (check.name.rfind(step.group + "/", 0) == 0 && check.subject == step.subject && check.verdict != Verdict::pass)
+      if (check.name.rfind(step.group + "/", 0) == 0 && check.subject == step.subject &&
+          check.verdict != Verdict::pass)
         verdict = verdict == Verdict::fail ? verdict : check.verdict;
     const auto rtt = metric_value(step.result, "rtt_ms");
     const auto add = [&](const std::string& from, const std::string& target, const char* metric) {
@@ -437,8 +471,11 @@ Status check_expectations(const Json& expect) {
     r.get_or("fleet_min_ratio", ratio, 1.0);
     r.get_or("unit", unit, {});
     TRY_(r.finish());
-    if (min > max) return fail(Code::invalid, fmt::format("expect.{}: min {} is above max {}", metric, min, max));
-    if (!(ratio > 0 && ratio <= 1)) return fail(Code::invalid, fmt::format("expect.{}.fleet_min_ratio: {} is not in (0, 1]", metric, ratio));
+    if (min > max)
+      return fail(Code::invalid, fmt::format("expect.{}: min {} is above max {}", metric, min, max));
+    if (!(ratio > 0 && ratio <= 1))
+      return fail(Code::invalid,
+                  fmt::format("expect.{}.fleet_min_ratio: {} is not in (0, 1]", metric, ratio));
   }
   return Ok{};
 }

@@ -23,14 +23,15 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
 // One acceptance step of one node, as the journal has it.
 struct MeasuredStep {
   std::string node = {};
-  std::string group = {};     // the playbook step's name before for_each: what nodes are compared by ("dgemm")
-  std::string title = {};     // for people
-  std::string subject = {};   // for_each element: peer, mount; may be empty
-  std::string status = {};    // of the step event: applied | already | failed | not_applicable | incomplete
+  std::string group = {};    // the playbook step's name before for_each: what nodes are compared by ("dgemm")
+  std::string title = {};    // for people
+  std::string subject = {};  // for_each element: peer, mount; may be empty
+  std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
-  Json expect = nullptr;      // {metric: {min?, max?, fleet_min_ratio?, unit?}}, from the acceptance profile
-  Json result = nullptr;      // the kernel's measurement (kernels/kernels.h, "outcome", "metrics", "blame", "detail")
+  Json expect = nullptr;  // {metric: {min?, max?, fleet_min_ratio?, unit?}}, from the acceptance profile
+  Json result =
+      nullptr;  // the kernel's measurement (kernels/kernels.h, "outcome", "metrics", "blame", "detail")
 };
 
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected metric.
@@ -42,7 +43,8 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
 
 // Directions between nodes, from the results of link steps. `node_by_address` translates what the kernel saw. Every pair
 // of `nodes` has two records; one that was not measured is skipped.
-std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps, const std::vector<std::string>& nodes,
+std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
+                                    const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address);
 
 // `expect` of a profile step is well formed: known keys, numbers, min <= max, 0 < ratio <= 1. For the playbook checker.

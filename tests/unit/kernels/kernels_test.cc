@@ -116,14 +116,16 @@ TEST_CASE("stream verifies its arrays and reports four rates") {
   const auto m = run_stream({.seconds = 0.02, .max_bytes = 3 << 20, .threads = 2});
   CHECK(m.error == "");
   CHECK(m.outcome == Outcome::measured);
-  for (const char* name : {"copy_mbps", "scale_mbps", "add_mbps", "triad_mbps"}) CHECK(m.metrics.at(name).value > 0);
+  for (const char* name : {"copy_mbps", "scale_mbps", "add_mbps", "triad_mbps"})
+    CHECK(m.metrics.at(name).value > 0);
   CHECK(m.detail["array_bytes"].get<size_t>() <= (3u << 20));
   CHECK(m.detail["rounds"] >= 2);
 }
 
 TEST_CASE("stream detects one corrupted element and says where; too little memory is not a pass") {
   for (const unsigned bit : {0u, 63u}) {
-    const auto m = run_stream({.seconds = 0.5, .max_bytes = 1 << 20, .threads = 1, .flip = Flip{0, 4242, bit}});
+    const auto m =
+        run_stream({.seconds = 0.5, .max_bytes = 1 << 20, .threads = 1, .flip = Flip{0, 4242, bit}});
     CHECK(m.outcome == Outcome::corrupt);
     CHECK(m.error.find("array a element 4242") != std::string::npos);
     CHECK(m.blame.size() == 1);
@@ -167,7 +169,8 @@ TEST_CASE("a link server answers only the declared peer and ends at its deadline
   REQUIRE(server.ok());
   Measurement served;
   std::thread serving([&] { served = server->run(); });
-  const auto m = run_link({.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
+  const auto m =
+      run_link({.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
   serving.join();
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.blame == Blame{"link here - 127.0.0.1"});
@@ -250,13 +253,15 @@ TEST_CASE("fio's bad news is never a pass") {
   CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
   fio.report = fio_report(0, 1 << 20);
   CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
-  CHECK(run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = uint64_t{1} << 60}).outcome == Outcome::refused);
+  CHECK(run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = uint64_t{1} << 60}).outcome ==
+        Outcome::refused);
   CHECK(root.files().list("/scratch").empty());
 }
 
 TEST_CASE("a file written through one mount is proven by its digest through another") {
   TestRoot root;
-  ChecksumOptions options = {.mount = root.scratch(), .name = "probe", .size_bytes = (2 << 20) + 13, .seed = 7};
+  ChecksumOptions options = {
+      .mount = root.scratch(), .name = "probe", .size_bytes = (2 << 20) + 13, .seed = 7};
   const auto written = run_checksum_write(root.files(), options);
   REQUIRE(written.outcome == Outcome::measured);
   options.expect = written.detail["sha256"];
@@ -306,6 +311,7 @@ TEST_CASE("a measurement's JSON is the envelope the controller reads") {
   m.outcome = Outcome::corrupt;
   m.error = "bad";
   m.blame = {"cpu 3"};
-  CHECK(to_json(m).dump() ==
-        R"({"blame":["cpu 3"],"check":"dgemm","detail":{},"error":"bad","metrics":{"gflops":{"unit":"GFLOP/s","value":1235.0}},"outcome":"corrupt","version":1})");
+  CHECK(
+      to_json(m).dump() ==
+      R"({"blame":["cpu 3"],"check":"dgemm","detail":{},"error":"bad","metrics":{"gflops":{"unit":"GFLOP/s","value":1235.0}},"outcome":"corrupt","version":1})");
 }

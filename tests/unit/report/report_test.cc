@@ -36,7 +36,9 @@ std::string xml_problem(const std::string& text) {
       if (byte < 0x20 && byte != '\n' && byte != '\t') return false;
       if (piece[k] != '&') continue;
       const std::string entity = piece.substr(k, piece.find(';', k) - k + 1);
-      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;") return false;
+      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" &&
+          entity != "&#39;")
+        return false;
     }
     return true;
   };
@@ -84,28 +86,36 @@ size_t occurrences(const std::string& text, const std::string& what) {
 
 // The part of JSON Schema that schema/report.schema.json uses. "" when `value` is valid.
 std::string schema_problem(const Json& root, const Json& schema, const Json& value, const std::string& path) {
-  if (schema.contains("$ref")) return schema_problem(root, root["$defs"][schema["$ref"].get<std::string>().substr(8)], value, path);
+  if (schema.contains("$ref"))
+    return schema_problem(root, root["$defs"][schema["$ref"].get<std::string>().substr(8)], value, path);
   if (schema.contains("const") && value != schema["const"]) return path + ": not the constant";
-  if (schema.contains("enum") && std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) return path + ": not in enum";
+  if (schema.contains("enum") &&
+      std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end())
+    return path + ": not in enum";
   if (schema.contains("type")) {
     const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
     const std::string type = value.is_number_integer() ? "integer" : value.type_name();
-    const bool fits = std::any_of(types.begin(), types.end(), [&](const Json& t) { return t == type || (t == "number" && value.is_number()); });
+    const bool fits = std::any_of(types.begin(), types.end(), [&](const Json& t) {
+      return t == type || (t == "number" && value.is_number());
+    });
     if (!fits) return path + ": is " + type;
   }
   if (schema.contains("required"))
     for (const auto& key : schema["required"])
-      if (!value.contains(key.get<std::string>())) return path + ": " + key.get<std::string>() + " is missing";
+      if (!value.contains(key.get<std::string>()))
+        return path + ": " + key.get<std::string>() + " is missing";
   if (value.is_object() && schema.value("type", Json()) == "object")
     for (const auto& [key, item] : value.items()) {
       const bool known = schema.contains("properties") && schema["properties"].contains(key);
       if (!known && schema["additionalProperties"] == false) return path + "." + key + ": unknown";
-      const auto problem = schema_problem(root, known ? schema["properties"][key] : schema["additionalProperties"], item, path + "." + key);
+      const auto problem = schema_problem(
+          root, known ? schema["properties"][key] : schema["additionalProperties"], item, path + "." + key);
       if (!problem.empty()) return problem;
     }
   if (value.is_array() && schema.contains("items"))
     for (const auto& item : value)
-      if (const auto problem = schema_problem(root, schema["items"], item, path + "[]"); !problem.empty()) return problem;
+      if (const auto problem = schema_problem(root, schema["items"], item, path + "[]"); !problem.empty())
+        return problem;
   return "";
 }
 
@@ -125,7 +135,8 @@ Check check(Verdict verdict, bool mandatory = true) {
   return out;
 }
 
-const char* const kHostile = "<script>alert(1)</script>\" onload='x' & \x1b[2J\xff\xc2\x9b]0;\x01\xe2\x80\xae";
+const char* const kHostile =
+    "<script>alert(1)</script>\" onload='x' & \x1b[2J\xff\xc2\x9b]0;\x01\xe2\x80\xae";
 
 Report hostile_report() {
   Report r = report_sample::full();
@@ -134,7 +145,8 @@ Report hostile_report() {
   r.plan_digests = r.notes = {h};
   r.images = {{h, h}};
   NodeReport& n = r.nodes[0];
-  n.name = n.role = n.reason = n.vendor = n.product = n.serial = n.uuid = n.image = n.image_digest = n.kernel = n.firmware = n.address = n.config_digest = h;
+  n.name = n.role = n.reason = n.vendor = n.product = n.serial = n.uuid = n.image = n.image_digest =
+      n.kernel = n.firmware = n.address = n.config_digest = h;
   n.facts = {{h, h}};
   for (auto& d : n.disks) d.group = d.serial = d.wwid = d.model = h;
   for (auto& p : n.phases) p.name = p.outcome = h;
@@ -186,7 +198,8 @@ TEST_CASE("the report follows its published schema") {
   const Json schema = Json::parse(in);
   const Json report = to_json(report_sample::full());
   CHECK(schema_problem(schema, schema, report, "report") == "");
-  for (const char* pointer : {"/cluster", "/nodes/0/checks/0/verdict", "/links/0/mbps", "/destroyed/0/size_bytes"}) {
+  for (const char* pointer :
+       {"/cluster", "/nodes/0/checks/0/verdict", "/links/0/mbps", "/destroyed/0/size_bytes"}) {
     CAPTURE(pointer);
     Json broken = report;
     broken[Json::json_pointer(pointer)] = Json::array();
@@ -209,7 +222,7 @@ TEST_CASE("a node with a failed or missing mandatory check is never shown as acc
       {{check(Verdict::pass), check(Verdict::fail, false)}, true},
       {{check(Verdict::pass), check(Verdict::skipped, false)}, true},
       {{check(Verdict::pass), check(Verdict::degraded, false)}, true},
-      {{check(Verdict::not_applicable)}, false},          // nothing was proven
+      {{check(Verdict::not_applicable)}, false},  // nothing was proven
       {{check(Verdict::skipped, false)}, false},
       {{}, false},
   };
@@ -224,7 +237,8 @@ TEST_CASE("a node with a failed or missing mandatory check is never shown as acc
     REQUIRE(read.ok());
     CHECK((read->nodes[0].verdict == NodeVerdict::accepted) == rows[i].accepted);
     CHECK((render_html(r).find("✓ accepted") != std::string::npos) == rows[i].accepted);
-    CHECK((occurrences(render_junit(r), "<failure") + occurrences(render_junit(r), "<error") == 0) == rows[i].accepted);
+    CHECK((occurrences(render_junit(r), "<failure") + occurrences(render_junit(r), "<error") == 0) ==
+          rows[i].accepted);
     CHECK((render_text(r).find("\n  n1    accepted") != std::string::npos) == rows[i].accepted);
     settle(r);
     CHECK(r.nodes[0].reason.empty() == rows[i].accepted);
@@ -249,10 +263,12 @@ TEST_CASE("a lab's report says SIMULATED HARDWARE in its title and on every verd
   CHECK(occurrences(render_html(r), "class=\"simtag\">SIMULATED HARDWARE") >= checks + 2 * r.nodes.size());
   std::istringstream lines(render_text(r, true));
   for (std::string line; std::getline(lines, line);)
-    if (line.find("PASS") != std::string::npos || line.find("FAIL") != std::string::npos || line.find(" accepted ") != std::string::npos ||
-        line.find("n/a ") != std::string::npos || line.find("NOT RUN") != std::string::npos || line.find("DEGRADED") != std::string::npos)
+    if (line.find("PASS") != std::string::npos || line.find("FAIL") != std::string::npos ||
+        line.find(" accepted ") != std::string::npos || line.find("n/a ") != std::string::npos ||
+        line.find("NOT RUN") != std::string::npos || line.find("DEGRADED") != std::string::npos)
       CHECK(line.find("[SIMULATED HARDWARE]") != std::string::npos);
-  CHECK(occurrences(render_junit(r), "<testcase") == occurrences(render_junit(r), "name=\"SIMULATED HARDWARE ") - r.nodes.size());
+  CHECK(occurrences(render_junit(r), "<testcase") ==
+        occurrences(render_junit(r), "name=\"SIMULATED HARDWARE ") - r.nodes.size());
 
   r.simulated = false;
   for (const auto& text : {render_html(r), render_junit(r), render_text(r, true), to_json_text(r)})
@@ -293,7 +309,8 @@ TEST_CASE("JUnit is well formed and its counts are those of its cases") {
   CHECK(xml_problem(xml + "<a>") != "");
   Report r;
   r.cluster = "c";
-  r.nodes = {accepted_node({check(Verdict::pass), check(Verdict::fail), check(Verdict::skipped), check(Verdict::skipped, false), check(Verdict::not_applicable)})};
+  r.nodes = {accepted_node({check(Verdict::pass), check(Verdict::fail), check(Verdict::skipped),
+                            check(Verdict::skipped, false), check(Verdict::not_applicable)})};
   const std::string small = render_junit(r);
   CHECK(small.find("tests=\"6\" failures=\"2\" errors=\"1\" skipped=\"2\"") != std::string::npos);
   CHECK(occurrences(small, "<testcase") == 6);

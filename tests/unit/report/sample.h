@@ -6,10 +6,12 @@
 
 namespace muster::report_sample {
 
-inline Json measured(const std::string& check, std::map<std::string, std::pair<double, std::string>> metrics, Json detail = Json::object()) {
+inline Json measured(const std::string& check, std::map<std::string, std::pair<double, std::string>> metrics,
+                     Json detail = Json::object()) {
   Json values = Json::object();
   for (const auto& [name, value] : metrics) values[name] = {{"value", value.first}, {"unit", value.second}};
-  return {{"check", check}, {"version", 1}, {"outcome", "measured"}, {"error", ""}, {"blame", Json::array()}, {"metrics", values}, {"detail", std::move(detail)}};
+  return {{"check", check},         {"version", 1},      {"outcome", "measured"},      {"error", ""},
+          {"blame", Json::array()}, {"metrics", values}, {"detail", std::move(detail)}};
 }
 
 inline NodeSpec node_spec(const std::string& name) {
@@ -33,10 +35,12 @@ inline NodeSpec node_spec(const std::string& name) {
 
 inline HardwareFacts facts(const std::string& name) {
   HardwareFacts out;
-  out.system = {"QEMU", "Standard PC (Q35 + ICH9, 2009)", "LAB-" + name, "6b1c0000-0000-4000-8000-0000000000" + name.substr(name.size() - 2)};
+  out.system = {"QEMU", "Standard PC (Q35 + ICH9, 2009)", "LAB-" + name,
+                "6b1c0000-0000-4000-8000-0000000000" + name.substr(name.size() - 2)};
   out.cpus = {1, 1, "QEMU Virtual CPU version 2.5+"};
   out.memory_bytes = 1013903360;
-  out.nics = {{"eth0", "52:54:00:20:00:" + name.substr(name.size() - 2), 0, "virtio_net", "0000:00:02.0", true}};
+  out.nics = {
+      {"eth0", "52:54:00:20:00:" + name.substr(name.size() - 2), 0, "virtio_net", "0000:00:02.0", true}};
   const auto add_disk = [&](const std::string& serial, const char* model, uint64_t size) {
     DiskFacts d;
     d.serial = name + "-" + serial;
@@ -56,7 +60,8 @@ inline HardwareFacts facts(const std::string& name) {
   return out;
 }
 
-inline MeasuredStep step(const std::string& node, const std::string& group, const std::string& title, const std::string& subject, Json expect, Json result) {
+inline MeasuredStep step(const std::string& node, const std::string& group, const std::string& title,
+                         const std::string& subject, Json expect, Json result) {
   MeasuredStep out;
   out.node = node;
   out.group = group;
@@ -74,17 +79,34 @@ inline std::vector<MeasuredStep> measurements() {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const double f = 1 + 0.05 * static_cast<double>(i);
     const std::string& peer = nodes[(i + 1) % nodes.size()];
-    out.push_back(step(nodes[i], "dgemm", "Matrix products", "", Json::parse(R"({"gflops":{"min":0.005,"fleet_min_ratio":0.5,"unit":"GFLOP/s"}})"),
-                       measured("dgemm", {{"gflops", {0.2811 * f, "GFLOP/s"}}}, {{"n", 192}, {"verified", "every element of every product, bit by bit, against an integer reference"}})));
-    out.push_back(step(nodes[i], "stream", "Memory bandwidth", "", Json::parse(R"({"triad_mbps":{"min":100,"fleet_min_ratio":0.5,"unit":"MB/s"}})"),
-                       measured("stream", {{"triad_mbps", {2741 * f, "MB/s"}}, {"copy_mbps", {7096 * f, "MB/s"}}}, {{"cache_resident", false}})));
-    out.push_back(step(nodes[i], "storage-local", "Local storage", "/scratch", Json::parse(R"({"write_mbps":{"min":5,"unit":"MB/s"},"read_mbps":{"min":5,"unit":"MB/s"}})"),
-                       measured("fio", {{"write_mbps", {61 * f, "MB/s"}}, {"read_mbps", {88 * f, "MB/s"}}})));
-    out.push_back(step(nodes[i], "storage-shared", "Shared storage", "/shared", Json::parse(R"({"write_mbps":{"min":1,"unit":"MB/s"},"read_mbps":{"min":1,"unit":"MB/s"}})"),
-                       measured("fio", {{"write_mbps", {4.2 * f, "MB/s"}}, {"read_mbps", {9.1 * f, "MB/s"}}})));
-    out.push_back(step(nodes[i], "link", "Link", peer, Json::parse(R"({"send_mbps":{"min":1,"fleet_min_ratio":0.3,"unit":"MB/s"},"rtt_ms":{"max":50,"unit":"ms"}})"),
-                       measured("link", {{"send_mbps", {8.9 * f, "MB/s"}}, {"receive_mbps", {8.4 * f, "MB/s"}}, {"rtt_ms", {1.31, "ms"}}},
-                                {{"to", "10.20.0.1" + peer.substr(5)}, {"verified", "every byte at its receiver"}})));
+    out.push_back(step(
+        nodes[i], "dgemm", "Matrix products", "",
+        Json::parse(R"({"gflops":{"min":0.005,"fleet_min_ratio":0.5,"unit":"GFLOP/s"}})"),
+        measured(
+            "dgemm", {{"gflops", {0.2811 * f, "GFLOP/s"}}},
+            {{"n", 192},
+             {"verified", "every element of every product, bit by bit, against an integer reference"}})));
+    out.push_back(
+        step(nodes[i], "stream", "Memory bandwidth", "",
+             Json::parse(R"({"triad_mbps":{"min":100,"fleet_min_ratio":0.5,"unit":"MB/s"}})"),
+             measured("stream", {{"triad_mbps", {2741 * f, "MB/s"}}, {"copy_mbps", {7096 * f, "MB/s"}}},
+                      {{"cache_resident", false}})));
+    out.push_back(
+        step(nodes[i], "storage-local", "Local storage", "/scratch",
+             Json::parse(R"({"write_mbps":{"min":5,"unit":"MB/s"},"read_mbps":{"min":5,"unit":"MB/s"}})"),
+             measured("fio", {{"write_mbps", {61 * f, "MB/s"}}, {"read_mbps", {88 * f, "MB/s"}}})));
+    out.push_back(
+        step(nodes[i], "storage-shared", "Shared storage", "/shared",
+             Json::parse(R"({"write_mbps":{"min":1,"unit":"MB/s"},"read_mbps":{"min":1,"unit":"MB/s"}})"),
+             measured("fio", {{"write_mbps", {4.2 * f, "MB/s"}}, {"read_mbps", {9.1 * f, "MB/s"}}})));
+    out.push_back(step(
+        nodes[i], "link", "Link", peer,
+        Json::parse(
+            R"({"send_mbps":{"min":1,"fleet_min_ratio":0.3,"unit":"MB/s"},"rtt_ms":{"max":50,"unit":"ms"}})"),
+        measured(
+            "link",
+            {{"send_mbps", {8.9 * f, "MB/s"}}, {"receive_mbps", {8.4 * f, "MB/s"}}, {"rtt_ms", {1.31, "ms"}}},
+            {{"to", "10.20.0.1" + peer.substr(5)}, {"verified", "every byte at its receiver"}})));
   }
   return out;
 }
@@ -128,19 +150,26 @@ inline Report full() {
     for (const auto& check : judged.at(n.name)) n.checks.push_back(check);
     const char* const groups[] = {"bulk", "fast", "fast", "os"};
     for (size_t d = 0; d < f.disks.size(); ++d)
-      n.disks.push_back({groups[d], f.disks[d].serial, f.disks[d].wwid, f.disks[d].model, f.disks[d].size_bytes});
+      n.disks.push_back(
+          {groups[d], f.disks[d].serial, f.disks[d].wwid, f.disks[d].model, f.disks[d].size_bytes});
     TimeMs at = r.started + 4000 * i;
-    const std::vector<std::pair<const char*, DurationMs>> phases = {{"power", 2100}, {"discover", 38400}, {"image", 61300}, {"boot", 44800},
-                                                                    {"configure", 52600}, {"storage", 21900}, {"cluster", 40100}, {"accept", 31700}};
+    const std::vector<std::pair<const char*, DurationMs>> phases = {
+        {"power", 2100},      {"discover", 38400}, {"image", 61300},   {"boot", 44800},
+        {"configure", 52600}, {"storage", 21900},  {"cluster", 40100}, {"accept", 31700}};
     for (const auto& [name, duration] : phases) {
       n.phases.push_back({name, at, duration, "done"});
       at += duration;
     }
-    n.steps = {{"base/packages", "image", "baked", "", 12}, {"base/hostname", "node", "already", "", 3}, {"ssh/harden", "node", "applied", "PasswordAuthentication no", 840},
-               {"gpu/driver", "node", "not_applicable", "no GPU declared", 0}, {"storage/raid", "node", "applied", "/dev/md/scratch, 2 disks", 5210}};
+    n.steps = {{"base/packages", "image", "baked", "", 12},
+               {"base/hostname", "node", "already", "", 3},
+               {"ssh/harden", "node", "applied", "PasswordAuthentication no", 840},
+               {"gpu/driver", "node", "not_applicable", "no GPU declared", 0},
+               {"storage/raid", "node", "applied", "/dev/md/scratch, 2 disks", 5210}};
     r.nodes.push_back(n);
-    r.destroyed.push_back({n.name, "os", n.name + "-os", "nvme.1b36-os", "MUSTER LAB OS", 8589934592, "blank", "operating system image debian-12"});
-    r.destroyed.push_back({n.name, "fast", n.name + "-fast0", "nvme.1b36-fast0", "MUSTER LAB FAST", 2147483648, "GPT, 1 partition: ext4 \"old-data\"", "RAID0 for /scratch"});
+    r.destroyed.push_back({n.name, "os", n.name + "-os", "nvme.1b36-os", "MUSTER LAB OS", 8589934592, "blank",
+                           "operating system image debian-12"});
+    r.destroyed.push_back({n.name, "fast", n.name + "-fast0", "nvme.1b36-fast0", "MUSTER LAB FAST",
+                           2147483648, "GPT, 1 partition: ext4 \"old-data\"", "RAID0 for /scratch"});
   }
   r.nodes[1].checks.push_back([] {
     Check c;
@@ -166,7 +195,8 @@ inline Report full() {
   bad.phases.back().outcome = "failed";
   bad.steps.back().status = "failed";
   bad.steps.back().message = bad.reason;
-  r.links = link_matrix(steps, {"node01", "node02", "node03"}, {{"10.20.0.11", "node01"}, {"10.20.0.12", "node02"}, {"10.20.0.13", "node03"}});
+  r.links = link_matrix(steps, {"node01", "node02", "node03"},
+                        {{"10.20.0.11", "node01"}, {"10.20.0.12", "node02"}, {"10.20.0.13", "node03"}});
   r.notes = {"plain HTTP and TFTP of the first boot stage are not authenticated"};
   return r;
 }

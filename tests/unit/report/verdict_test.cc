@@ -9,7 +9,8 @@ using report_sample::step;
 
 namespace {
 
-const Check* find(const std::vector<Check>& checks, const std::string& name, const std::string& subject = "") {
+const Check* find(const std::vector<Check>& checks, const std::string& name,
+                  const std::string& subject = "") {
   for (const auto& check : checks)
     if (check.name == name && (subject.empty() || check.subject == subject)) return &check;
   return nullptr;
@@ -77,13 +78,15 @@ TEST_CASE("GPU count, model and PCIe link are those declared, and the odd one is
   HardwareFacts facts;
   facts.gpus = {gpu("NVIDIA H100 80GB HBM3", "0000:17:00.0"), gpu("NVIDIA H100 80GB HBM3", "0000:65:00.0")};
   for (const auto& check : judge_hardware(node, &facts))
-    if (check.name.find("gpu") != std::string::npos || check.name == "hardware/pcie") CHECK(check.verdict == Verdict::pass);
+    if (check.name.find("gpu") != std::string::npos || check.name == "hardware/pcie")
+      CHECK(check.verdict == Verdict::pass);
 
   facts.gpus[1] = gpu("NVIDIA A100-SXM4-80GB", "0000:65:00.0", "16.0 GT/s x16");
   auto checks = judge_hardware(node, &facts);
   CHECK(verdict(checks, "hardware/gpus") == Verdict::pass);
   CHECK(verdict(checks, "hardware/gpu_model") == Verdict::fail);
-  CHECK(find(checks, "hardware/gpu_model")->blame == std::vector<std::string>{"0000:65:00.0 is NVIDIA A100-SXM4-80GB"});
+  CHECK(find(checks, "hardware/gpu_model")->blame ==
+        std::vector<std::string>{"0000:65:00.0 is NVIDIA A100-SXM4-80GB"});
   CHECK(verdict(checks, "hardware/pcie") == Verdict::fail);
   CHECK(find(checks, "hardware/pcie")->blame == std::vector<std::string>{"0000:65:00.0 at 16.0 GT/s x16"});
 
@@ -114,7 +117,7 @@ TEST_CASE("memory is what is declared less what firmware and kernel keep, not le
   const uint64_t gib = uint64_t{1} << 30;
   const std::vector<Row> rows = {
       {int64_t(gib), gib, Verdict::pass},
-      {int64_t(gib), 960ull << 20, Verdict::pass},        // what a 1 GiB guest's kernel manages
+      {int64_t(gib), 960ull << 20, Verdict::pass},  // what a 1 GiB guest's kernel manages
       {int64_t(gib), 512ull << 20, Verdict::fail},
       {int64_t(2048 * gib), 2015 * gib + gib / 2, Verdict::fail},  // one of 32 modules of 64 GiB is missing
       {int64_t(2048 * gib), 1984 * gib, Verdict::fail},
@@ -184,7 +187,8 @@ TEST_CASE("hardware that was never seen is not accepted") {
 
 TEST_CASE("measured against floors and ceilings, with the derivation printed") {
   const Json expect = Json::parse(R"({"gflops":{"min":10,"unit":"GFLOP/s"}})");
-  auto checks = judge_one(step("", "dgemm", "DGEMM", "", expect, measured("dgemm", {{"gflops", {10, "GFLOP/s"}}})));
+  auto checks =
+      judge_one(step("", "dgemm", "DGEMM", "", expect, measured("dgemm", {{"gflops", {10, "GFLOP/s"}}})));
   REQUIRE(checks.size() == 2);
   CHECK(checks[0].name == "dgemm/data");
   CHECK(checks[0].evidence["check"] == "dgemm");
@@ -192,13 +196,16 @@ TEST_CASE("measured against floors and ceilings, with the derivation printed") {
   CHECK(checks[1].derivation == "profile floor 10 GFLOP/s");
   CHECK(checks[1].expected_text == "at least 10 GFLOP/s");
 
-  checks = judge_one(step("", "dgemm", "DGEMM", "", expect, measured("dgemm", {{"gflops", {9.99, "GFLOP/s"}}})));
+  checks =
+      judge_one(step("", "dgemm", "DGEMM", "", expect, measured("dgemm", {{"gflops", {9.99, "GFLOP/s"}}})));
   CHECK(checks[1].verdict == Verdict::fail);
   CHECK(checks[1].reason == "9.99 GFLOP/s is below 10 GFLOP/s");
   CHECK(checks[0].verdict == Verdict::pass);
 
   const Json ceiling = Json::parse(R"({"rtt_ms":{"max":1,"unit":"ms"}})");
-  CHECK(judge_one(step("", "link", "", "", ceiling, measured("link", {{"rtt_ms", {0.5, "ms"}}})))[1].verdict == Verdict::pass);
+  CHECK(
+      judge_one(step("", "link", "", "", ceiling, measured("link", {{"rtt_ms", {0.5, "ms"}}})))[1].verdict ==
+      Verdict::pass);
   checks = judge_one(step("", "link", "", "", ceiling, measured("link", {{"rtt_ms", {1.5, "ms"}}})));
   CHECK(checks[1].verdict == Verdict::fail);
   CHECK(checks[1].lower_is_better);
@@ -222,11 +229,12 @@ TEST_CASE("what did not run is skipped, what ran wrong fails, and neither passes
   MeasuredStep missing = step("", "dgemm", "", "", expect, nullptr);
   missing.status = "incomplete";
   MeasuredStep other = step("", "dgemm", "", "", expect, measured("dgemm", {{"mflops", {50, ""}}}));
-  MeasuredStep nan = step("", "dgemm", "", "", expect, Json::parse(R"({"outcome":"measured","metrics":{"gflops":{"value":null}}})"));
+  MeasuredStep nan = step("", "dgemm", "", "", expect,
+                          Json::parse(R"({"outcome":"measured","metrics":{"gflops":{"value":null}}})"));
   MeasuredStep odd = step("", "dgemm", "", "", expect, Json::parse(R"(["measured"])"));
   const std::vector<Row> rows = {
       {with_outcome("measured"), Verdict::pass, Verdict::pass},
-      {with_outcome("corrupt"), Verdict::fail, Verdict::skipped},   // fast and wrong is wrong
+      {with_outcome("corrupt"), Verdict::fail, Verdict::skipped},  // fast and wrong is wrong
       {with_outcome("failed"), Verdict::fail, Verdict::skipped},
       {with_outcome("refused"), Verdict::fail, Verdict::skipped},
       {with_outcome("unavailable"), Verdict::skipped, Verdict::skipped},
@@ -250,7 +258,8 @@ TEST_CASE("what did not run is skipped, what ran wrong fails, and neither passes
 }
 
 TEST_CASE("an optional check degrades, and one that does not apply says why") {
-  MeasuredStep s = step("", "fio", "", "/scratch", Json::parse(R"({"read_mbps":{"min":100}})"), measured("fio", {{"read_mbps", {3, "MB/s"}}}));
+  MeasuredStep s = step("", "fio", "", "/scratch", Json::parse(R"({"read_mbps":{"min":100}})"),
+                        measured("fio", {{"read_mbps", {3, "MB/s"}}}));
   s.mandatory = false;
   const auto checks = judge_one(s);
   CHECK(checks[1].verdict == Verdict::degraded);
@@ -269,16 +278,19 @@ TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   const auto fleet = [&](std::vector<double> values) {
     std::vector<MeasuredStep> steps;
     for (size_t i = 0; i < values.size(); ++i)
-      steps.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect, measured("dgemm", {{"gflops", {values[i], "GFLOP/s"}}})));
+      steps.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect,
+                           measured("dgemm", {{"gflops", {values[i], "GFLOP/s"}}})));
     return judge_measurements(steps);
   };
   auto judged = fleet({100, 98, 70, 101});
   CHECK(verdict(judged["n0"], "dgemm/gflops") == Verdict::pass);
   CHECK(verdict(judged["n2"], "dgemm/gflops") == Verdict::fail);
-  CHECK(find(judged["n2"], "dgemm/gflops")->derivation == "profile floor 1 GFLOP/s; 0.8 x fleet median 99 GFLOP/s of 4 values = 79.2 GFLOP/s");
+  CHECK(find(judged["n2"], "dgemm/gflops")->derivation ==
+        "profile floor 1 GFLOP/s; 0.8 x fleet median 99 GFLOP/s of 4 values = 79.2 GFLOP/s");
   judged = fleet({100, 10});
   CHECK(verdict(judged["n1"], "dgemm/gflops") == Verdict::pass);
-  CHECK(find(judged["n1"], "dgemm/gflops")->derivation == "profile floor 1 GFLOP/s; fleet rule not applied: 2 values, needs 3");
+  CHECK(find(judged["n1"], "dgemm/gflops")->derivation ==
+        "profile floor 1 GFLOP/s; fleet rule not applied: 2 values, needs 3");
   // All slow together: the absolute floor still holds.
   judged = fleet({0.5, 0.5, 0.5});
   for (const char* node : {"n0", "n1", "n2"}) CHECK(verdict(judged[node], "dgemm/gflops") == Verdict::fail);
@@ -287,25 +299,34 @@ TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
 TEST_CASE("wrong results do not move the fleet median") {
   const Json expect = Json::parse(R"({"gflops":{"fleet_min_ratio":0.9}})");
   std::vector<MeasuredStep> steps;
-  for (int i = 0; i < 4; ++i) steps.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect, measured("dgemm", {{"gflops", {i == 3 ? 9000.0 : 100, ""}}})));
+  for (int i = 0; i < 4; ++i)
+    steps.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect,
+                         measured("dgemm", {{"gflops", {i == 3 ? 9000.0 : 100, ""}}})));
   steps[3].result["outcome"] = "corrupt";
   CHECK(find(judge_measurements(steps)["n0"], "dgemm/gflops")->expected == 90.0);
 }
 
 TEST_CASE("the link matrix has every direction of every pair") {
-  const std::map<std::string, std::string> addresses = {{"10.0.0.1", "a"}, {"10.0.0.2", "b"}, {"10.0.0.3", "c"}};
+  const std::map<std::string, std::string> addresses = {
+      {"10.0.0.1", "a"}, {"10.0.0.2", "b"}, {"10.0.0.3", "c"}};
   const auto link = [&](const std::string& node, const std::string& to, double send, double receive) {
-    return step(node, "link", "", to, Json::parse(R"({"send_mbps":{"min":50}})"),
-                measured("link", {{"send_mbps", {send, "MB/s"}}, {"receive_mbps", {receive, "MB/s"}}, {"rtt_ms", {0.2, "ms"}}}, {{"to", to}}));
+    return step(
+        node, "link", "", to, Json::parse(R"({"send_mbps":{"min":50}})"),
+        measured(
+            "link",
+            {{"send_mbps", {send, "MB/s"}}, {"receive_mbps", {receive, "MB/s"}}, {"rtt_ms", {0.2, "ms"}}},
+            {{"to", to}}));
   };
-  const auto links = link_matrix({link("a", "10.0.0.2", 100, 90), link("b", "10.0.0.1", 80, 120), link("a", "10.0.0.3", 20, 70)}, {"a", "b", "c"}, addresses);
+  const auto links = link_matrix(
+      {link("a", "10.0.0.2", 100, 90), link("b", "10.0.0.1", 80, 120), link("a", "10.0.0.3", 20, 70)},
+      {"a", "b", "c"}, addresses);
   REQUIRE(links.size() == 6);
   const auto get = [&](const std::string& from, const std::string& to) {
     for (const auto& l : links)
       if (l.from == from && l.to == to) return l;
     return LinkRecord{};
   };
-  CHECK(get("a", "b").mbps == 100.0);   // 100 sent by a, 120 received from a: the lower
+  CHECK(get("a", "b").mbps == 100.0);  // 100 sent by a, 120 received from a: the lower
   CHECK(get("b", "a").mbps == 80.0);
   CHECK(get("a", "b").verdict == Verdict::pass);
   CHECK(get("a", "c").verdict == Verdict::fail);
@@ -316,9 +337,12 @@ TEST_CASE("the link matrix has every direction of every pair") {
 
 TEST_CASE("expectations of a profile are checked before anything runs") {
   CHECK(check_expectations(nullptr).ok());
-  CHECK(check_expectations(Json::parse(R"({"gflops":{"min":1,"max":2,"fleet_min_ratio":0.5,"unit":"GFLOP/s"}})")).ok());
-  for (const char* bad : {R"([])", R"({"gflops":1})", R"({"gflops":{"mim":1}})", R"({"gflops":{"min":"1"}})", R"({"gflops":{"min":3,"max":2}})",
-                          R"({"gflops":{"fleet_min_ratio":1.5}})", R"({"gflops":{"fleet_min_ratio":0}})"}) {
+  CHECK(check_expectations(
+            Json::parse(R"({"gflops":{"min":1,"max":2,"fleet_min_ratio":0.5,"unit":"GFLOP/s"}})"))
+            .ok());
+  for (const char* bad : {R"([])", R"({"gflops":1})", R"({"gflops":{"mim":1}})", R"({"gflops":{"min":"1"}})",
+                          R"({"gflops":{"min":3,"max":2}})", R"({"gflops":{"fleet_min_ratio":1.5}})",
+                          R"({"gflops":{"fleet_min_ratio":0}})"}) {
     CAPTURE(bad);
     CHECK_FALSE(check_expectations(Json::parse(bad)).ok());
   }
