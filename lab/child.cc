@@ -96,6 +96,9 @@ Result<ChildId> spawn(const Spawn& what) {
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) return fail(Code::not_found, what.argv[0] + " is not installed");
   if (error) return fail(Code::failed, fmt::format("starting {}: {}", what.argv[0], std::strerror(error)));
+  const auto cmdline = fmt::format("/proc/{}/cmdline", pid);
+  for (int i = 0; i < 1000 && Files("/").read(cmdline).value_or("").empty() && read_stat(pid).state != 'Z'; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it has a command line to be known by from here on
   return ChildId{pid, read_stat(pid).start_ticks, what.mark};
 }
 
@@ -121,7 +124,8 @@ bool alive(const ChildId& id) {
   const auto stat = read_stat(id.pid);
   if (stat.state == 'X' || stat.state == 'Z' || stat.start_ticks != id.start_ticks) return false;
   auto cmdline = Files("/").read(fmt::format("/proc/{}/cmdline", id.pid));
-  return cmdline.ok() && cmdline->find(id.mark) != std::string::npos;
+  // Empty for a moment while it replaces itself by another program (ip netns exec): pid and start time are still its own.
+  return cmdline.ok() && (cmdline->empty() || cmdline->find(id.mark) != std::string::npos);
 }
 
 Status terminate(const ChildId& id, DurationMs grace) {
