@@ -1,6 +1,8 @@
 #include "lab/spec.h"
 
+#include "base/digest.h"
 #include "base/os.h"
+#include "controller/spec/spec.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -125,4 +127,18 @@ TEST_CASE("the quickstart spec is a lab of three") {
   REQUIRE(spec->nodes.size() == 3);
   CHECK(spec->nodes[2].bmc_address == "10.20.1.13");
   CHECK(spec->nodes[0].drives.size() == 4);
+  // With a key in place it is also a cluster spec without complaint, and both readers see the same machines.
+  const auto blob = std::string("\0\0\0\x0bssh-ed25519\0\0\0\x20", 19) + std::string(32, 'k');
+  const std::string token = "ssh-ed25519 LAB_SSH_KEY";
+  REQUIRE(text->find(token) != std::string::npos);
+  auto parsed = parse_spec(text->replace(text->find(token), token.size(), "ssh-ed25519 " + to_base64(blob)));
+  for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, "lab/quickstart.yaml"));
+  REQUIRE(parsed.spec.nodes.size() == 3);
+  CHECK(parsed.spec.lab);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(parsed.spec.nodes[i].name == spec->nodes[i].name);
+    CHECK(parsed.spec.nodes[i].mac == spec->nodes[i].mac);
+    CHECK(parsed.spec.nodes[i].address == spec->nodes[i].address);
+    CHECK(parsed.spec.nodes[i].power.address == spec->nodes[i].bmc_address);
+  }
 }
