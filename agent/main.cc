@@ -22,16 +22,13 @@
 #include "agent/file_journal.h"
 #include "agent/http_link.h"
 #include "agent/identity.h"
+#include "agent/image/image_job.h"
 #include "agent/ram_init.h"
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/pki.h"
-#if __has_include("agent/image/image_job.h")
-#include "agent/image/image_job.h"
-#define MUSTER_HAS_IMAGE_JOB 1
-#endif
 
 namespace muster {
 namespace {
@@ -89,12 +86,9 @@ Status leave_ram(int how) {
 
 WorkFunctions ram_functions(const Files& files, Process& process) {
   WorkFunctions out;
-#ifdef MUSTER_HAS_IMAGE_JOB
   out.image = [&files, &process](const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
     return run_image_job(files, process, params, emit, cancelled);
   };
-#endif
-  (void)files, (void)process;
   out.boot_disk = out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
   out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };
   return out;

@@ -1,0 +1,74 @@
+#include "agent/image/image_job.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "agent/disk/disk.h"
+#include "agent/identity.h"
+
+namespace muster {
+namespace {
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Sends at most one progress event per second, and the last one.
+class Progress {
+ public:
+  explicit Progress(const WorkRunner::Emit& emit) : emit_(emit) {}
+  void operator()(uint64_t done, uint64_t total) {
+    const int64_t now = now_ms();
+    if (started_ == 0) started_ = now;
+    if (done < total && now - last_ < 1000) return;
+    last_ = now;
+    const double rate = now > started_ ? static_cast<double>(done) / 1048.576 / static_cast<double>(now - started_) : 0;
+    emit_("progress", {{"done", done}, {"total", total}, {"unit", "bytes"}, {"text", fmt::format("writing image, {:.0f} MB/s", rate)}});
+  }
+
+ private:
+  const WorkRunner::Emit& emit_;
+  int64_t started_ = 0, last_ = 0;
+};
+
+// Tells how long seeding took, and says what is going on.
+class TimedSeeder : public Seeder {
+ public:
+  TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit) : inner_(std::move(inner)), emit_(emit) {}
+  Status seed(const SeedRequest& r) override {
+    started = now_ms();
+    emit_("progress", {{"text", "identity and network of the new system"}});
+    return inner_->seed(r);
+  }
+  Status install_loader(const SeedRequest& r) override { return inner_->install_loader(r); }
+  int64_t started = 0;
+
+ private:
+  std::unique_ptr<Seeder> inner_;
+  const WorkRunner::Emit& emit_;
+};
+
+}  // namespace
+
+Result<Json> run_image_job(const Files& files, Process& process, const Json& params, const WorkRunner::Emit& emit,
+                           const std::function<bool()>& cancelled) {
+  TRY(const wire::ImageJob job, wire::image_job_from_json(params));
+  Progress progress(emit);
+  TimedSeeder seeder(make_linux_seeder(files, process, kRamIdentity), emit);
+  WriteDeps deps;
+  deps.disks = [&files] { return scan_identities(files); };
+  deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
+  deps.source = [&job] { return http_source(job.base_url); };
+  deps.seeder = &seeder;
+  deps.progress = [&progress](uint64_t done, uint64_t total) { progress(done, total); };
+  deps.cancelled = cancelled;
+  const int64_t start = now_ms();
+  TRY(const WriteResult r, write_image(job, deps));
+  const int64_t end = now_ms();
+  return Json{{"slot", r.slot}, {"digest", job.digest}, {"disk", job.disk_serial}, {"frames", r.frames}, {"fetched", r.fetched},
+              {"kept", r.kept}, {"zero", r.zero}, {"fetched_bytes", r.fetched_bytes}, {"resumed", r.resumed},
+              {"fresh_layout", r.fresh_layout}, {"write_ms", seeder.started - start}, {"seed_ms", end - seeder.started}};
+}
+
+}  // namespace muster

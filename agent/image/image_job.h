@@ -1,0 +1,29 @@
+// The `image` order of the RAM system: write_image() with the real disks, HTTP and mounts.
+// Thread: a worker thread of the agent.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/image/writer.h"
+#include "agent/runner.h"
+#include "base/json.h"
+#include "base/os.h"
+#include "base/result.h"
+
+namespace muster {
+
+// `params`: wire::ImageJob. Result: {slot, digest, disk, frames, fetched, kept, zero, fetched_bytes, resumed, fresh_layout, write_ms, seed_ms}.
+Result<Json> run_image_job(const Files& files, Process& process, const Json& params, const WorkRunner::Emit& emit,
+                           const std::function<bool()>& cancelled);
+
+// The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/identity.h).
+std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
+
+// What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.
+Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id);
+// Files of the ESP: kernel, initrd, loader, entry; the entry that is started by default changes last.
+Status seed_esp(const Files& esp, const SeedRequest& request);
+
+}  // namespace muster

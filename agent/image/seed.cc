@@ -1,0 +1,185 @@
+// Turns a freshly written slot into this node's system: file systems, host name, network, agent, identity, loader.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/disk/block.h"
+#include "agent/identity.h"
+#include "agent/image/image_job.h"
+#include "agent/image/layout.h"
+#include "base/digest.h"
+
+namespace muster {
+namespace {
+
+// Mounted from construction to close().
+class Mounted {
+ public:
+  static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at, const char* options) {
+    TRY_(Files("/").make_directories(at));
+    if (::mount(device.c_str(), at.c_str(), type, MS_NOATIME | MS_NODEV, options) != 0)
+      return fail(Code::failed, fmt::format("mounting {} ({}): {}", device, type, strerror(errno)));
+    return Mounted(at);
+  }
+  Mounted(Mounted&& other) noexcept : at_(std::move(other.at_)) { other.at_.clear(); }
+  Mounted& operator=(Mounted&&) = delete;
+  ~Mounted() { (void)close(); }
+  Files files() const { return Files(at_); }
+  const std::string& at() const { return at_; }
+  // Everything is on the disk when this returns Ok.
+  Status close() {
+    if (at_.empty()) return Ok{};
+    const int fd = ::open(at_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = fd >= 0 && ::syncfs(fd) == 0;
+    if (fd >= 0) ::close(fd);
+    const bool gone = ::umount(at_.c_str()) == 0;
+    const std::string at = std::exchange(at_, "");
+    return synced && gone ? Status(Ok{}) : fail(Code::failed, "unmounting " + at + ": " + strerror(errno));
+  }
+
+ private:
+  explicit Mounted(std::string at) : at_(std::move(at)) {}
+  std::string at_;
+};
+
+// Grows a mounted ext4 to `size` bytes; the kernel does the work, no tool is needed.
+Status grow_ext4(const std::string& at, uint64_t size) {
+  const int fd = ::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return fail(Code::failed, at + ": " + strerror(errno));
+  uint64_t blocks = size / 4096;
+  const int rc = ::ioctl(fd, _IOW('f', 16, uint64_t), &blocks);  // EXT4_IOC_RESIZE_FS
+  const int error = errno;
+  ::close(fd);
+  return rc == 0 ? Status(Ok{}) : fail(Code::failed, fmt::format("growing the root file system: {}", strerror(error)));
+}
+
+Status copy_tree(const Files& from, const std::string& folder, const Files& to, const std::string& target) {
+  for (const auto& name : from.list(folder)) {
+    const std::string path = folder + "/" + name, out = target + "/" + name;
+    if (from.is_directory(path)) {
+      TRY_(copy_tree(from, path, to, out));
+      continue;
+    }
+    struct stat st = {};
+    ::stat(from.real(path).c_str(), &st);
+    TRY(const std::string content, from.read(path));
+    TRY_(to.write(out, content, st.st_mode & 07777));
+  }
+  return Ok{};
+}
+
+class LinuxSeeder : public Seeder {
+ public:
+  LinuxSeeder(const Files& files, Process& process, std::string identity)
+      : files_(files), process_(process), identity_(std::move(identity)) {}
+
+  Status seed(const SeedRequest& r) override {
+    if (r.fresh) TRY_(make_file_systems(r));
+    TRY(const std::string machine_id, seed_state(r));
+    const GptPartition* slot = slot_partition(r.layout, r.slot);
+    TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root", "errors=remount-ro"));
+    TRY_(grow_ext4(root.at(), slot->size));
+    TRY_(seed_root(root.files(), r, machine_id));
+    TRY(const std::string agent, Files("/").read("/proc/self/exe"));
+    TRY_(root.files().write("/usr/sbin/muster-agent", agent, 0755));
+    // Everything the RAM system carries for the node (acceptance programs).
+    TRY_(copy_tree(files_, "/payload", root.files(), ""));
+    return root.close();
+  }
+
+  Status install_loader(const SeedRequest& r) override {
+    TRY(Mounted esp, Mounted::mount(partition_path(r.disk, 1), "vfat", "/run/muster-image/esp", "umask=0077"));
+    TRY_(seed_esp(esp.files(), r));
+    return esp.close();
+  }
+
+ private:
+  Status make_file_systems(const SeedRequest& r) {
+    Command esp{.argv = {"mkfs.vfat", "-F", "32", "-n", "MUSTER-ESP", partition_path(r.disk, 1)}};
+    Command state{.argv = {"mkfs.ext4", "-q", "-F", "-L", "muster-state", "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+                           partition_path(r.disk, r.layout.named("muster-state")->number)}};
+    for (Command* c : {&esp, &state}) {
+      c->deadline = 5 * kMinute;
+      TRY_(run_ok(process_, *c));
+    }
+    return Ok{};
+  }
+
+  // Identity of the agent and of the machine; both outlive this image.
+  Result<std::string> seed_state(const SeedRequest& r) {
+    TRY(Mounted state, Mounted::mount(partition_path(r.disk, r.layout.named("muster-state")->number), "ext4", "/run/muster-image/state", ""));
+    const Files out = state.files();
+    TRY_(out.make_directories("/muster", 0700));
+    TRY_(out.make_directories("/ssh", 0700));
+    TRY(AgentConfig config, read_config(files_, identity_));
+    TRY(const Credentials credentials, read_credentials(files_, identity_));
+    config.mode = wire::Mode::installed;
+    TRY_(write_credentials(out, "/muster", credentials));
+    TRY_(write_config(out, "/muster", config));
+    std::string id = out.read_line("/muster/machine-id");
+    if (id.size() != 32) {
+      id = random_hex(16);
+      TRY_(out.write("/muster/machine-id", id + "\n"));
+    }
+    TRY_(state.close());
+    return id;
+  }
+
+  const Files& files_;
+  Process& process_;
+  std::string identity_;
+};
+
+std::string network_file(const wire::ImageJob& job) {
+  std::string s = fmt::format("# Provisioning network; written when the image was installed.\n[Match]\nMACAddress={}\n\n[Network]\nAddress={}\n",
+                              job.mac, job.address_cidr);
+  if (!job.gateway.empty()) s += "Gateway=" + job.gateway + "\n";
+  return s + "DHCP=no\nIPv6AcceptRA=no\nLLMNR=no\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n";
+}
+
+}  // namespace
+
+std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity) {
+  return std::make_unique<LinuxSeeder>(files, process, std::move(identity));
+}
+
+Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id) {
+  const wire::ImageJob& job = r.job;
+  TRY_(root.write("/etc/hostname", job.hostname + "\n"));
+  TRY_(root.write("/etc/hosts", fmt::format("127.0.0.1 localhost\n::1 localhost\n{} {}\n", job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
+  TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
+  TRY_(root.write("/etc/systemd/network/10-muster.network", network_file(job)));
+  TRY_(root.make_directories("/state"));
+  // systemd must not take this for the first boot of an updated system.
+  TRY_(root.write("/etc/.updated", ""));
+  TRY_(root.write("/var/.updated", ""));
+  return write_image_record(root, {job.image, job.digest, r.slot});
+}
+
+Status seed_esp(const Files& esp, const SeedRequest& r) {
+  const std::string folder = "/muster/" + r.slot;
+  // The old kernel of this slot makes room first: the other slot's is what boots until the very end.
+  for (const char* name : {"/vmlinuz", "/initrd"}) TRY_(esp.remove(folder + name));
+  const GptPartition* slot = slot_partition(r.layout, r.slot);
+  TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
+  std::string options = fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
+  if (!r.job.console.empty()) options += " console=" + r.job.console;
+  if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;
+  std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot, r.manifest.kernel, folder);
+  if (const auto initrd = r.files.find("initrd"); initrd != r.files.end()) {
+    TRY_(esp.write(folder + "/initrd", initrd->second));
+    entry += "initrd " + folder + "/initrd\n";
+  }
+  TRY_(esp.write(fmt::format("/loader/entries/muster-{}.conf", r.slot), entry + "options " + options + "\n"));
+  TRY_(esp.write("/EFI/systemd/systemd-bootx64.efi", r.files.at("bootloader")));
+  TRY_(esp.write("/EFI/BOOT/BOOTX64.EFI", r.files.at("bootloader")));
+  return esp.write("/loader/loader.conf", fmt::format("timeout 0\ndefault muster-{}.conf\neditor no\n", r.slot));
+}
+
+}  // namespace muster

@@ -1,0 +1,438 @@
+// write_image() against a sparse file as the disk and a loopback HTTP server as the controller.
+#include "agent/image/writer.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "agent/disk/block.h"
+#include "agent/disk/marker.h"
+#include "agent/image/image_job.h"
+#include "agent/image/layout.h"
+#include "base/digest.h"
+#include "base/http.h"
+#include "base/json.h"
+#include "base/os.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kDiskSize = 1024 * kMiB;
+constexpr uint32_t kFrame = 65536;
+
+std::string noise(size_t size, unsigned seed) {
+  std::string out(size, '\0');
+  for (auto& c : out) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+  return out;
+}
+
+struct Image {
+  ImageManifest manifest;
+  std::string raw, frames;
+};
+
+// 16 frames, two of them zero.
+Image make_image(unsigned seed) {
+  Image i;
+  i.raw = noise(15 * kFrame + 1000, seed);
+  for (const size_t zero : {3, 4}) std::fill_n(i.raw.begin() + static_cast<long>(zero * kFrame), kFrame, '\0');
+  ImageManifest& m = i.manifest;
+  m.name = "tiny";
+  m.os = "Tiny";
+  m.kernel = "6.1";
+  m.raw_size = i.raw.size();
+  m.frame_size = kFrame;
+  for (uint32_t n = 0; n * kFrame < i.raw.size(); ++n) {
+    const std::string raw = i.raw.substr(n * kFrame, kFrame);
+    ImageFrame f{n, 0, static_cast<uint32_t>(raw.size()), 0, "", "", n == 3 || n == 4};
+    if (!f.zero) {
+      std::string stored(ZSTD_compressBound(raw.size()), '\0');
+      stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw.size(), 1));
+      f.offset = i.frames.size();
+      f.stored_bytes = static_cast<uint32_t>(stored.size());
+      f.stored_sha256 = sha256(stored);
+      f.raw_sha256 = sha256(raw);
+      i.frames += stored;
+    }
+    m.frames.push_back(f);
+  }
+  m.files = {{"kernel", "vmlinuz", sha256("KERNEL"), 6}, {"bootloader", "BOOTX64.EFI", sha256("LOADER"), 6}};
+  m.digest = manifest_digest(m);
+  return i;
+}
+
+// Serves one image; counts and optionally damages what it serves.
+class Controller {
+ public:
+  explicit Controller(const Image& image) : image_(image) {
+    auto server = start_http_server({}, [this](HttpRequest r, ResponderPtr out) { out->respond(answer(r)); });
+    REQUIRE(server);
+    server_ = std::move(server).value();
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(server_->port()); }
+
+  std::set<uint32_t> served() {  // frames handed out
+    const std::lock_guard lock(mutex_);
+    return served_;
+  }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    served_.clear();
+  }
+  std::atomic<int> refuse_after{-1};     // answer 404 to range requests from the nth on
+  std::atomic<int> corrupt_frame{-1};    // flip a byte in this frame ...
+  std::atomic<int> corrupt_times{1000};  // ... so often
+
+ private:
+  HttpResponse answer(const HttpRequest& r) {
+    if (r.path == "/images/tiny/manifest.json") return HttpResponse::text(200, to_text(image_.manifest));
+    if (r.path == "/images/tiny/vmlinuz") return HttpResponse::text(200, "KERNEL");
+    if (r.path == "/images/tiny/BOOTX64.EFI") return HttpResponse::text(200, "LOADER");
+    const auto range = r.headers.find("Range");
+    if (r.path != "/images/tiny/frames.zst" || range == r.headers.end()) return HttpResponse::text(404, "");
+    if (refuse_after >= 0 && requests_++ >= refuse_after) return HttpResponse::text(404, "");
+    const size_t from = std::stoull(range->second.substr(6)), to = std::stoull(range->second.substr(range->second.find('-') + 1));
+    HttpResponse out = HttpResponse::text(206, image_.frames.substr(from, to - from + 1));
+    const std::lock_guard lock(mutex_);
+    for (const auto& f : image_.manifest.frames) {
+      if (f.zero || f.offset < from || f.offset > to) continue;
+      served_.insert(f.index);
+      if (static_cast<int>(f.index) == corrupt_frame && corrupt_times-- > 0) out.body[f.offset - from + 5] ^= 1;
+    }
+    return out;
+  }
+
+  const Image& image_;
+  std::mutex mutex_;
+  std::set<uint32_t> served_;
+  std::atomic<int> requests_{0};
+  std::unique_ptr<HttpServer> server_;
+};
+
+// Records what it was asked for; changes nothing. Optionally fails.
+struct FakeSeeder : Seeder {
+  std::vector<std::string> calls;
+  bool fail_seed = false;
+  Status seed(const SeedRequest& r) override {
+    calls.push_back("seed " + r.slot + (r.fresh ? " fresh" : ""));
+    return fail_seed ? Status(fail(Code::failed, "power cut")) : Status(Ok{});
+  }
+  Status install_loader(const SeedRequest& r) override {
+    calls.push_back("loader " + r.slot + " " + r.files.at("kernel"));
+    return Ok{};
+  }
+};
+
+class Bench {
+ public:
+  Bench() {
+    char name[] = "/tmp/muster-disk-XXXXXX";
+    const int fd = ::mkstemp(name);
+    path_ = name;
+    REQUIRE(::ftruncate(fd, static_cast<off_t>(kDiskSize)) == 0);
+    ::close(fd);
+    facts.name = "nvme0n1";
+    facts.serial = "OS0001";
+    facts.model = "MUSTER LAB OS";
+    facts.size_bytes = kDiskSize;
+    facts.transport = "nvme";
+  }
+  ~Bench() { std::filesystem::remove(path_); }
+
+  BlockDevice disk() const { return BlockDevice::open(path_, BlockDevice::Access::read).value(); }
+  void put(uint64_t at, const std::string& bytes) {
+    std::fstream f(path_, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(static_cast<std::streamoff>(at));
+    f << bytes;
+  }
+  std::string content_hash() const { return probe_disk(disk())->hash; }
+  std::string everything() const { return sha256_file(path_).value(); }
+  std::string slot(const std::string& name, size_t size) const {
+    const auto d = disk();
+    return d.read_at(slot_partition(read_gpt(d).value(), name)->start, size).value();
+  }
+
+  wire::ImageJob job(const Controller& c, const Image& i) const {
+    wire::ImageJob j;
+    j.image = "tiny";
+    j.digest = i.manifest.digest;
+    j.manifest_path = "/images/tiny/manifest.json";
+    j.base_url = c.url();
+    j.disk_serial = "OS0001";
+    j.disk_model = "MUSTER LAB OS";
+    j.disk_size_bytes = kDiskSize;
+    j.content_hash = content_hash();
+    j.hostname = "node01";
+    j.address_cidr = "10.20.0.11/24";
+    j.mac = "52:54:00:00:01:01";
+    return j;
+  }
+  Result<WriteResult> write(const wire::ImageJob& j) {
+    WriteDeps deps;
+    deps.disks = [this] { return std::vector<DiskFacts>{facts}; };
+    deps.device = [this](const std::string&) { return path_; };
+    deps.source = [&j] { return http_source(j.base_url); };
+    deps.seeder = &seeder;
+    return write_image(j, deps, {.threads = threads, .request_bytes = kFrame, .attempts = 3, .backoff = 0});
+  }
+
+  DiskFacts facts;
+  FakeSeeder seeder;
+  int threads = 2;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("a blank disk gets the layout and the image in slot a; the next image goes to slot b") {
+  Bench b;
+  const Image first = make_image(1), second = make_image(2);
+  {
+    Controller c(first);
+    const auto r = b.write(b.job(c, first));
+    REQUIRE(r);
+    CHECK(r->slot == "a");
+    CHECK(r->fresh_layout);
+    CHECK(r->fetched == 14);
+    CHECK(r->zero == 2);
+  }
+  CHECK(b.slot("a", first.raw.size()) == first.raw);
+  CHECK(b.seeder.calls == std::vector<std::string>{"seed a fresh", "loader a KERNEL"});
+  const auto gpt = read_gpt(b.disk());
+  REQUIRE(gpt);
+  CHECK(is_layout(*gpt));
+  CHECK(read_marker(b.disk())->current == "a");
+  const auto state = *gpt->named("muster-state");
+  b.put(state.start + 2 * kMiB, "PRECIOUS");
+
+  Controller c(second);
+  const auto r = b.write(b.job(c, second));
+  REQUIRE(r);
+  CHECK(r->slot == "b");
+  CHECK_FALSE(r->fresh_layout);
+  CHECK(b.slot("b", second.raw.size()) == second.raw);
+  CHECK(b.slot("a", first.raw.size()) == first.raw);
+  CHECK(b.seeder.calls.back() == "loader b KERNEL");
+  CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
+  CHECK(read_gpt(b.disk())->disk_guid == gpt->disk_guid);
+  CHECK(read_marker(b.disk())->stage == "done");
+}
+
+TEST_CASE("zero frames become zeros even where the disk held something") {
+  Bench b;
+  const Image i = make_image(1);
+  for (uint64_t at = 4 * kMiB; at < 600 * kMiB; at += kFrame) b.put(at + 100, "OLD");
+  Controller c(i);
+  REQUIRE(b.write(b.job(c, i)));
+  CHECK(b.slot("a", i.raw.size()) == i.raw);
+}
+
+TEST_CASE("a broken transfer goes on from what is on the disk") {
+  Bench b;
+  b.threads = 1;
+  const Image i = make_image(1);
+  Controller c(i);
+  const auto job = b.job(c, i);  // approved while the disk was blank
+  c.refuse_after = 6;
+  const auto broken = b.write(job);
+  REQUIRE_FALSE(broken);
+  CHECK(broken.error().code == Code::not_found);
+  CHECK(b.seeder.calls.empty());
+  CHECK(read_marker(b.disk())->stage == "writing");
+  REQUIRE(c.served().size() == 6);
+
+  c.refuse_after = -1;
+  c.forget();
+  const auto r = b.write(job);
+  REQUIRE(r);
+  CHECK(r->resumed);
+  CHECK(r->slot == "a");
+  CHECK(r->kept == 6);
+  CHECK(r->fetched == 8);
+  CHECK(c.served().size() == 8);
+  CHECK(b.slot("a", i.raw.size()) == i.raw);
+  CHECK(b.seeder.calls == std::vector<std::string>{"seed a fresh", "loader a KERNEL"});
+}
+
+TEST_CASE("a cut while seeding repairs what seeding had changed and starts over on the same slot") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  const auto job = b.job(c, i);
+  b.seeder.fail_seed = true;
+  REQUIRE_FALSE(b.write(job));
+  const auto start = slot_partition(read_gpt(b.disk()).value(), "a")->start;
+  b.put(start + 5 * kFrame + 10, "journal");
+  b.put(start + 3 * kFrame + 10, "journal");  // in a zero frame
+  b.seeder.fail_seed = false;
+  c.forget();
+  const auto r = b.write(job);
+  REQUIRE(r);
+  CHECK(c.served() == std::set<uint32_t>{5});
+  CHECK(b.slot("a", i.raw.size()) == i.raw);
+  CHECK(b.seeder.calls == std::vector<std::string>{"seed a fresh", "seed a fresh", "loader a KERNEL"});
+}
+
+TEST_CASE("a damaged frame is fetched again, and refused when it stays damaged; it is never written") {
+  Bench b;
+  b.threads = 1;
+  const Image i = make_image(1);
+  Controller c(i);
+  c.corrupt_frame = 7;
+  c.corrupt_times = 1;
+  SECTION("once") {
+    REQUIRE(b.write(b.job(c, i)));
+    CHECK(b.slot("a", i.raw.size()) == i.raw);
+  }
+  SECTION("for good") {
+    c.corrupt_times = 1000;
+    const auto r = b.write(b.job(c, i));
+    REQUIRE_FALSE(r);
+    CHECK(r.error().code == Code::corrupt);
+    CHECK(b.slot("a", i.raw.size()).substr(7 * kFrame, kFrame) == std::string(kFrame, '\0'));
+    CHECK(b.seeder.calls.empty());
+    CHECK(read_marker(b.disk())->current.empty());
+  }
+}
+
+TEST_CASE("the wrong disk is refused and stays as it was, byte for byte") {
+  Bench b;
+  b.put(0, noise(3 * kMiB, 9));
+  const Image i = make_image(1);
+  Controller c(i);
+  const auto job = b.job(c, i);
+  const std::string before = b.everything();
+  const auto refused = [&](Code code) {
+    const auto r = b.write(job);
+    REQUIRE_FALSE(r);
+    CHECK(r.error().code == code);
+    CHECK(b.everything() == before);
+    CHECK(c.served().empty());
+    CHECK(b.seeder.calls.empty());
+  };
+  SECTION("another serial") {
+    b.facts.serial = "OS0002";
+    refused(Code::not_found);
+  }
+  SECTION("another size") {
+    b.facts.size_bytes += 512;
+    refused(Code::conflict);
+  }
+  SECTION("another model") {
+    b.facts.model = "OTHER";
+    refused(Code::conflict);
+  }
+  SECTION("in use") {
+    b.facts.mounted = true;
+    refused(Code::conflict);
+  }
+  SECTION("remote") {
+    b.facts.transport = "nvme-tcp";
+    refused(Code::denied);
+  }
+}
+
+TEST_CASE("content that changed since approval is refused and stays as it was, byte for byte") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto job = b.job(c, i);
+  b.put(0x438, "\x53\xef");  // somebody made a file system
+  const std::string before = b.everything();
+  for (const bool allow_ours : {false, true}) {
+    job.allow_ours = allow_ours;  // "ours" does not cover what is not ours
+    const auto r = b.write(job);
+    REQUIRE_FALSE(r);
+    CHECK(r.error().code == Code::denied);
+    CHECK(r.error().message.find("ext2") != std::string::npos);
+  }
+  job.content_hash.clear();  // approving nothing approves nothing
+  CHECK(b.write(job).error().code == Code::denied);
+  CHECK(b.everything() == before);
+  CHECK(c.served().empty());
+}
+
+TEST_CASE("a node may re-image its own disk without a content hash, another node may not") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  REQUIRE(b.write(b.job(c, i)));
+  auto job = b.job(c, i);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  job.hostname = "node02";
+  CHECK(b.write(job).error().code == Code::denied);
+  job.hostname = "node01";
+  const auto r = b.write(job);
+  REQUIRE(r);
+  CHECK(r->slot == "b");
+}
+
+TEST_CASE("another image than the plan names is refused before the disk is touched") {
+  Bench b;
+  const Image i = make_image(1), other = make_image(2);
+  Controller c(other);
+  const std::string before = b.everything();
+  auto job = b.job(c, i);
+  const auto r = b.write(job);
+  REQUIRE_FALSE(r);
+  CHECK(r.error().code == Code::corrupt);
+  CHECK(b.everything() == before);
+}
+
+TEST_CASE("layout: slots of equal size, room for state, too large an image is refused") {
+  const auto t = make_layout(8192 * kMiB, 640 * kMiB, 0);
+  REQUIRE(t);
+  CHECK(is_layout(*t));
+  CHECK(slot_partition(*t, "a")->size == slot_partition(*t, "b")->size);
+  CHECK(t->named("muster-state")->size >= 8192 * kMiB / 5 - 8 * kMiB);
+  const auto& last = t->partitions.back();
+  CHECK(last.start + last.size <= 8191 * kMiB);
+  CHECK(make_layout(1024 * kMiB, 900 * kMiB, 0).error().code == Code::invalid);
+  CHECK(make_layout(64 * kMiB, kMiB, 0).error().code == Code::invalid);
+}
+
+TEST_CASE("the new system gets its name, its network and a loader entry that names its own slot") {
+  char name[] = "/tmp/muster-seed-XXXXXX";
+  const Files root(::mkdtemp(name));
+  wire::ImageJob job;
+  job.image = "tiny";
+  job.digest = "sha256:d";
+  job.hostname = "node01";
+  job.address_cidr = "10.20.0.11/24";
+  job.mac = "52:54:00:00:01:01";
+  job.console = "ttyS0";
+  ImageManifest manifest;
+  manifest.os = "Tiny";
+  const auto layout = make_layout(8192 * kMiB, kMiB, 0).value();
+  const SeedRequest r{job, manifest, "/dev/null", layout, "b", false, {{"kernel", "K"}, {"bootloader", "L"}}};
+  REQUIRE(seed_root(root, r, std::string(32, 'a')));
+  CHECK(root.read_line("/etc/hostname") == "node01");
+  CHECK(root.read_line("/etc/machine-id") == std::string(32, 'a'));
+  const std::string network = root.read("/etc/systemd/network/10-muster.network").value();
+  CHECK(network.find("MACAddress=52:54:00:00:01:01\n") != std::string::npos);
+  CHECK(network.find("Address=10.20.0.11/24\n") != std::string::npos);
+  CHECK(network.find("Gateway") == std::string::npos);
+  CHECK(parse_json(root.read("/etc/muster/image.json").value())->at("slot") == "b");
+  REQUIRE(seed_esp(root, r));
+  const std::string entry = root.read("/loader/entries/muster-b.conf").value();
+  CHECK(entry.find("linux /muster/b/vmlinuz\n") != std::string::npos);
+  CHECK(entry.find("root=PARTUUID=" + slot_partition(layout, "b")->guid + " ") != std::string::npos);
+  CHECK(entry.find("console=ttyS0") != std::string::npos);
+  CHECK(entry.find("initrd") == std::string::npos);
+  CHECK(root.read("/loader/loader.conf").value().find("default muster-b.conf\n") != std::string::npos);
+  CHECK(root.read("/muster/b/vmlinuz").value() == "K");
+  CHECK(root.read("/EFI/BOOT/BOOTX64.EFI").value() == "L");
+  std::filesystem::remove_all(root.root());
+}
