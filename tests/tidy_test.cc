@@ -258,6 +258,7 @@ const std::vector<Place>& places() {
       {"agent/step.", 2, "agent ports"},
       {"agent/journal.", 2, "agent ports"},
       {"agent/runner.h", 2, "agent ports"},
+      {"agent/identity.", 2, "agent ports"},
       // 3: executor and agent loop
       {"controller/run/", 3, "run"},
       {"agent/agent.", 3, "agent loop"},
@@ -270,7 +271,7 @@ const std::vector<Place>& places() {
       {"controller/ssh/", 4, "ssh"},
       {"agent/steps/", 4, "steps"},
       {"agent/disk/", 4, "disk"},
-      {"agent/image/", 4, "agent image"},
+      {"agent/image/", 4, "disk"},
       {"agent/storage/", 4, "storage"},
       {"agent/checks/", 4, "checks"},
       {"kernels/", 4, "kernels"},

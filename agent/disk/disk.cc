@@ -29,7 +29,7 @@ uint64_t number(const std::string& text) {
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
-    if (c != 0) out += c >= 32 && c < 127 ? c : '?';
+    if (c != 0 && c != '\n') out += c >= 32 && c < 127 ? c : '?';
   const size_t from = out.find_first_not_of(' ');
   return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
 }

@@ -1,0 +1,271 @@
+// Disks by identity and content. The machines in tests/golden/sysfs are made by hand after real ones.
+#include "agent/disk/disk.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "agent/disk/block.h"
+#include "agent/disk/gpt.h"
+#include "agent/disk/marker.h"
+#include "agent/disk/probe.h"
+#include "base/digest.h"
+#include "tests/catch.h"
+
+using namespace muster;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+struct Folder {
+  std::string path;
+  Folder() {
+    char name[] = "/tmp/muster-disks-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+// "PATH = CONTENT" adds a line to a file, "PATH -> TARGET" a link, "PATH sparse SIZE" an empty disk.
+void unpack(const std::string& golden, const std::string& root) {
+  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/tests/golden/sysfs/" + golden);
+  REQUIRE(in);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string path, kind;
+    words >> path >> kind;
+    const std::string rest = line.substr(std::min(line.size(), path.size() + kind.size() + 2));
+    fs::create_directories(fs::path(root + path).parent_path());
+    if (kind == "->") fs::create_symlink(rest, root + path);
+    else if (kind == "sparse") {
+      std::ofstream(root + path);
+      fs::resize_file(root + path, std::stoull(rest));
+    } else std::ofstream(root + path, std::ios::app) << rest << "\n";
+  }
+}
+
+// A plain file as a disk.
+struct Disk {
+  std::string path;
+  explicit Disk(uint64_t size = 64 * kMiB) {
+    char name[] = "/tmp/muster-disk-XXXXXX";
+    ::close(::mkstemp(name));
+    path = name;
+    fs::resize_file(path, size);
+  }
+  ~Disk() { fs::remove(path); }
+  void put(uint64_t at, const std::string& bytes) const {
+    std::fstream f(path, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(static_cast<std::streamoff>(at));
+    f << bytes;
+  }
+  BlockDevice open(BlockDevice::Access access = BlockDevice::Access::read) const { return BlockDevice::open(path, access).value(); }
+  DiskContent probe() const { return probe_disk(open()).value(); }
+};
+
+GptTable two_partitions() {
+  GptTable t;
+  t.disk_guid = "01234567-89ab-4def-8123-456789abcdef";
+  t.partitions = {{1, kTypeEsp, random_guid(), "esp", kMiB, 8 * kMiB}, {2, kTypeLinux, random_guid(), "data", 9 * kMiB, 40 * kMiB}};
+  return t;
+}
+
+const DiskFacts& by_name(const std::vector<DiskFacts>& disks, const std::string& name) {
+  for (const auto& d : disks)
+    if (d.name == name) return d;
+  FAIL("no disk " + name);
+  return disks.front();
+}
+
+}  // namespace
+
+TEST_CASE("disks of a GPU server: identity, place, transport, use") {
+  Folder root;
+  unpack("server.txt", root.path);
+  const auto disks = scan_disks(Files(root.path));
+  REQUIRE(disks.size() == 4);  // the loop device and the md array are no disks
+  const DiskFacts& os = by_name(disks, "nvme0n1");
+  CHECK(os.serial == "OS0001");
+  CHECK(os.model == "MUSTER LAB OS");
+  CHECK(os.wwid == "nvme.1b36-4f5330303031-51454d55-00000001");
+  CHECK(os.size_bytes == 16 * kMiB);
+  CHECK(os.transport == "nvme");
+  CHECK(os.pcie_address == "0000:41:00.0");
+  CHECK(os.bus_speed == "16.0 GT/s x4");
+  CHECK(os.logical_block == 512);
+  CHECK(os.mounted);
+  CHECK(os.is_os_ancestor);
+  const DiskFacts& member = by_name(disks, "nvme1n1");  // under a RAID that is mounted at /scratch
+  CHECK(member.mounted);
+  CHECK_FALSE(member.is_os_ancestor);
+  const DiskFacts& remote = by_name(disks, "nvme2n1");
+  CHECK(remote.transport == "nvme-tcp");
+  CHECK_FALSE(remote.mounted);
+  CHECK(remote.blank);
+  const DiskFacts& sata = by_name(disks, "sda");
+  CHECK(sata.transport == "sata");
+  CHECK(sata.serial == "S3Z2NB0K");
+  CHECK(sata.wwid == "naa.5002538e40000001");
+  CHECK(sata.content.rfind("unreadable", 0) == 0);  // it has no device file here
+  CHECK_FALSE(sata.blank);
+  CHECK(sata.content_hash.empty());
+}
+
+TEST_CASE("a disk is found by serial, and only when all else fits") {
+  DiskFacts a;
+  a.serial = "S1";
+  a.size_bytes = 100;
+  a.wwid = "eui.1";
+  a.model = "M";
+  std::vector<DiskFacts> disks = {a};
+  CHECK(find_disk(disks, "S1", 100, "eui.1", "M"));
+  CHECK(find_disk(disks, "S1", 100, "", ""));
+  CHECK(find_disk(disks, "S2", 100, "", "").error().code == Code::not_found);
+  CHECK(find_disk(disks, "", 100, "", "").error().code == Code::invalid);
+  CHECK(find_disk(disks, "S1", 101, "", "").error().code == Code::conflict);
+  CHECK(find_disk(disks, "S1", 100, "eui.2", "").error().code == Code::conflict);
+  CHECK(find_disk(disks, "S1", 100, "", "N").error().code == Code::conflict);
+  disks.push_back(a);
+  CHECK(find_disk(disks, "S1", 100, "", "").error().code == Code::conflict);
+}
+
+TEST_CASE("an empty disk is blank; anything at all on it is not") {
+  Disk d;
+  CHECK(d.probe().blank);
+  CHECK(d.probe().summary == "blank");
+  const std::string empty_hash = d.probe().hash;
+  d.put(5000, "x");
+  CHECK_FALSE(d.probe().blank);
+  CHECK(d.probe().summary == "unknown data");
+  CHECK(d.probe().hash != empty_hash);
+}
+
+TEST_CASE("signatures are recognised") {
+  using namespace std::string_literals;
+  const auto type_of = [](uint64_t at, const std::string& bytes) {
+    Disk d;
+    d.put(at, bytes);
+    const auto c = d.probe();
+    CHECK_FALSE(c.blank);
+    return c.signatures.empty() ? "" : c.signatures[0].type;
+  };
+  CHECK(type_of(0x438, "\x53\xef"s) == "ext2");
+  CHECK(type_of(0, "XFSB") == "xfs");
+  CHECK(type_of(0x10040, "_BHRfS_M") == "btrfs");
+  CHECK(type_of(4086, "SWAPSPACE2") == "swap");
+  CHECK(type_of(4096, "\xfc\x4e\x2b\xa9"s) == "linux_raid_member");
+  CHECK(type_of(64 * kMiB - 65536, "\xfc\x4e\x2b\xa9"s) == "linux_raid_member");  // 0.90, at the end
+  CHECK(type_of(512, "LABELONE" + std::string(16, '\0') + "LVM2 001") == "LVM2_member");
+  CHECK(type_of(0, "LUKS\xba\xbe"s) == "crypto_LUKS");
+  CHECK(type_of(131072, "\x0c\xb1\xba\x00\x00\x00\x00\x00"s) == "zfs_member");
+  CHECK(type_of(64 * kMiB - 262144 + 131072, "\x0c\xb1\xba\x00\x00\x00\x00\x00"s) == "zfs_member");
+  CHECK(type_of(0, "bluestore block device\n") == "ceph_bluestore");
+  CHECK(type_of(kMiB, "\x0d\xd0\x01\xc0"s) == "VMFS_volume_member");
+}
+
+TEST_CASE("real file systems are read as blkid reads them") {
+  Disk d;
+  auto process = make_process();
+  REQUIRE(run_ok(*process, {.argv = {"mke2fs", "-q", "-F", "-t", "ext4", "-L", "data", "-U", "6d757374-6572-4f53-8000-000000000009", d.path},
+                            .env = {{"PATH", "/usr/sbin:/sbin:/usr/bin:/bin"}}}));
+  const auto c = d.probe();
+  REQUIRE(c.signatures.size() == 1);
+  CHECK(c.signatures[0].type == "ext4");
+  CHECK(c.signatures[0].label == "data");
+  CHECK(c.signatures[0].uuid == "6d757374-6572-4f53-8000-000000000009");
+  CHECK(c.summary == "ext4 \"data\"");
+  // Use changes the superblock (mount count, times), not the hash.
+  d.put(0x42c, "\x12\x34\x56\x78");
+  CHECK(d.probe().hash == c.hash);
+}
+
+TEST_CASE("partition tables survive the trip, from either copy") {
+  Disk d;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_gpt(w, two_partitions()));
+  }
+  auto t = read_gpt(d.open());
+  REQUIRE(t);
+  CHECK_FALSE(t->from_backup);
+  CHECK(t->disk_guid == "01234567-89ab-4def-8123-456789abcdef");
+  REQUIRE(t->named("data"));
+  CHECK(t->named("data")->start == 9 * kMiB);
+  CHECK(t->named("data")->size == 40 * kMiB);
+  CHECK(t->named("data")->type == kTypeLinux);
+  const std::string hash = d.probe().hash;
+  d.put(9 * kMiB, "XFSB");
+  const auto c = d.probe();
+  CHECK(c.hash != hash);
+  CHECK(c.summary == "GPT with 2 partitions, esp, data xfs");
+
+  d.put(512, std::string(512, '\0'));  // the primary header is gone
+  t = read_gpt(d.open());
+  REQUIRE(t);
+  CHECK(t->from_backup);
+  CHECK(t->partitions.size() == 2);
+  CHECK_FALSE(d.probe().blank);
+  d.put(64 * kMiB - 512, std::string(512, '\0'));
+  CHECK(read_gpt(d.open()).error().code == Code::not_found);
+}
+
+TEST_CASE("sgdisk agrees with the tables written here") {
+  Disk d;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_gpt(w, two_partitions()));
+  }
+  auto process = make_process();
+  const auto out = run_ok(*process, {.argv = {"sgdisk", "--verify", d.path}, .env = {{"PATH", "/usr/sbin:/sbin:/usr/bin:/bin"}}});
+  REQUIRE(out);
+  CHECK(out->find("No problems found") != std::string::npos);
+}
+
+TEST_CASE("a damaged table is not blank and not trusted") {
+  Disk d;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_gpt(w, two_partitions()));
+  }
+  d.put(512 + 40, "\xff");
+  d.put(64 * kMiB - 512 + 40, "\xff");
+  CHECK(read_gpt(d.open()).error().code == Code::corrupt);
+  CHECK_FALSE(d.probe().blank);
+}
+
+TEST_CASE("the marker is read back, and counts as content") {
+  Disk d;
+  CHECK(read_marker(d.open()).error().code == Code::not_found);
+  const std::string before = d.probe().hash;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true}));
+  }
+  const auto m = read_marker(d.open());
+  REQUIRE(m);
+  CHECK(m->node == "node01");
+  CHECK(m->slot == "b");
+  CHECK(m->current == "a");
+  CHECK(m->fresh);
+  CHECK(d.probe().hash != before);
+  d.put(kMarkerOffset + 100, "!");
+  CHECK(read_marker(d.open()).error().code == Code::not_found);
+}
+
+TEST_CASE("reads and writes beyond the end of a disk are errors") {
+  Disk d;
+  auto w = d.open(BlockDevice::Access::exclusive_write);
+  CHECK(w.read_at(64 * kMiB - 1, 2).error().code == Code::failed);
+  CHECK(w.write_at(64 * kMiB, "x").error().code == Code::failed);
+  CHECK(w.zero(64 * kMiB - 1, 2).error().code == Code::failed);
+  CHECK(fs::file_size(d.path) == 64 * kMiB);
+  CHECK(BlockDevice::open("/nonexistent", BlockDevice::Access::read).error().code == Code::not_found);
+  CHECK(partition_path("/dev/nvme0n1", 2) == "/dev/nvme0n1p2");
+  CHECK(partition_path("/dev/sda", 3) == "/dev/sda3");
+}
