@@ -18,6 +18,22 @@ muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
   playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json)
 target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
 
+# Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.
+file(GLOB migrations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schema/migrations/*.sql)
+list(SORT migrations)
+set(pairs "")
+set(list_text "")
+foreach(file ${migrations})
+  get_filename_component(name ${file} NAME_WE)
+  list(APPEND pairs migration_${name} ${file})
+  string(APPEND list_text "  muster::embedded::migration_${name},\n")
+endforeach()
+muster_embed(${CMAKE_BINARY_DIR}/embedded/migrations.cc muster::embedded ${pairs})
+string(REGEX REPLACE "[^\n]*(migration_[0-9a-z_]+),\n" "extern const char* const \\1;\n" declared "${list_text}")
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/migration_list.cc CONTENT
+  "namespace muster::embedded {\n${declared}extern const char* const migrations[];\nconst char* const migrations[] = {\n${list_text}  nullptr};\n}\n")
+target_sources(muster_controller PRIVATE ${CMAKE_BINARY_DIR}/embedded/migrations.cc ${CMAKE_BINARY_DIR}/embedded/migration_list.cc)
+
 # Fuzzers, on demand: CXX=clang++ cmake -B build-fuzz -DMUSTER_FUZZ=ON; build-fuzz/spec_fuzz -max_total_time=60
 option(MUSTER_FUZZ "build the fuzz targets (clang)" OFF)
 if(MUSTER_FUZZ)

@@ -80,7 +80,7 @@ class Renderer {
     for (auto& [key, child] : out.items()) {
       auto rendered = value(child);
       if (!rendered.ok()) return std::move(rendered).error().with(json.is_array() ? "[" + key + "]" : key);
-      child = *std::move(rendered);
+      child = std::move(rendered).value();
     }
     return out;
   }

@@ -1,7 +1,13 @@
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "controller/store/sqlite_store.h"
 #include "tests/catch.h"
 #include "tests/conformance/store_suite.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
+#include "tests/fakes/temp_dir.h"
 
 using namespace muster;
 using namespace muster::conformance;
@@ -21,12 +27,64 @@ class MemHarness : public StoreHarness {
   MemStore store_{reactor_};
 };
 
-std::unique_ptr<StoreHarness> make_harness(const std::string&) { return std::make_unique<MemHarness>(); }
+// A loop that runs only when asked to; tasks come from the writer thread.
+class TaskQueue {
+ public:
+  void post(Reactor::Task task) {
+    const std::lock_guard hold(mutex_);
+    tasks_.push_back(std::move(task));
+    wake_.notify_one();
+  }
+  void run_one() {
+    std::unique_lock hold(mutex_);
+    wake_.wait(hold, [&] { return !tasks_.empty(); });
+    Reactor::Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    hold.unlock();
+    task();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Reactor::Task> tasks_;
+};
+
+class SqliteHarness : public StoreHarness {
+ public:
+  SqliteHarness() { open(); }
+  Store& store() override { return *store_; }
+  void settle() override {
+    bool done = false;
+    store_->write({}, [&](const Status&) { done = true; });
+    while (!done) queue_.run_one();
+  }
+  void reopen() override {
+    store_.reset();
+    open();
+  }
+
+ private:
+  void open() {
+    auto opened = open_sqlite_store(dir_.path("muster.db"), [this](Reactor::Task task) { queue_.post(std::move(task)); });
+    INFO((opened.ok() ? "" : opened.error().message));
+    REQUIRE(opened.ok());
+    store_ = std::move(opened).value();
+  }
+  TempDir dir_;
+  TaskQueue queue_;
+  std::unique_ptr<Store> store_;
+};
+
+std::unique_ptr<StoreHarness> make_harness(const std::string& kind) {
+  if (kind == "sqlite") return std::make_unique<SqliteHarness>();
+  return std::make_unique<MemHarness>();
+}
 
 }  // namespace
 
 TEST_CASE("store conformance", "[store][conformance]") {
-  const std::string kind = GENERATE(as<std::string>(), "memory");
+  const std::string kind = GENERATE(as<std::string>(), "memory", "sqlite");
   const auto h = make_harness(kind);
   SECTION(kind + ": rows come back as written") { rows_come_back_as_written(*h); }
   SECTION(kind + ": rows with a key replace") { rows_with_a_key_replace(*h); }

@@ -1,0 +1,23 @@
+// An exclusive lock for the life of the object, in a file that tells who holds it. Released by the kernel when the process dies.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace muster {
+
+class LockFile {
+ public:
+  // Code::conflict when another process holds it; the message names its pid.
+  static Result<LockFile> take(const std::string& path);
+  LockFile(LockFile&& other) noexcept;
+  LockFile& operator=(LockFile&&) = delete;
+  ~LockFile();
+
+ private:
+  explicit LockFile(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+// Rows of controller/store/store.h to and from SQLite. Internal to the SQLite store; thread: the connection's.
+#pragma once
+
+#include "controller/store/sqlite.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+Status write_row(sqlite::Connection& db, const Write& row);
+
+Result<std::vector<SpecRow>> read_specs(sqlite::Connection& db);
+Result<SpecRow> read_spec(sqlite::Connection& db, int64_t revision);
+Result<PlanRow> read_plan(sqlite::Connection& db, const std::string& digest);
+Result<std::vector<RunRow>> read_runs(sqlite::Connection& db);
+Result<RunRow> read_run(sqlite::Connection& db, int64_t id);
+Result<std::vector<JournalRow>> read_journal(sqlite::Connection& db, int64_t run);
+Result<std::vector<NodeRow>> read_nodes(sqlite::Connection& db);
+Result<NodeRow> read_node(sqlite::Connection& db, const std::string& name);
+Result<TokenRow> read_token(sqlite::Connection& db, const std::string& digest);
+Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::string& serial);
+Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
+Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit, const std::string& node);
+
+}  // namespace muster

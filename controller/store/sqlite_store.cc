@@ -1,0 +1,157 @@
+#include "controller/store/sqlite_store.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "controller/store/lock_file.h"
+#include "controller/store/prefix.h"
+#include "controller/store/rows.h"
+
+namespace muster {
+
+namespace {
+
+using sqlite::Connection;
+
+struct Batch {
+  std::vector<Write> rows;
+  Store::Done done;
+};
+
+Status write_batch(Connection& db, const std::vector<Write>& rows) {
+  TRY_(db.run("SAVEPOINT batch", {}));
+  for (const Write& row : rows) {
+    Status written = write_row(db, row);
+    if (written.ok()) continue;
+    TRY_(db.run("ROLLBACK TO batch", {}));
+    TRY_(db.run("RELEASE batch", {}));
+    return written;
+  }
+  return db.run("RELEASE batch", {});
+}
+
+// All batches in one transaction: one fsync for the whole group, and a bad batch harms only itself.
+std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group) {
+  std::vector<Status> results;
+  Status whole = db.run("BEGIN IMMEDIATE", {});
+  if (whole.ok()) {
+    for (const Batch& batch : group) results.push_back(write_batch(db, batch.rows));
+    whole = db.run("COMMIT", {});
+  }
+  if (!whole.ok()) {
+    (void)db.run("ROLLBACK", {});
+    results.assign(group.size(), whole);
+  }
+  return results;
+}
+
+class SqliteStore : public Store {
+ public:
+  SqliteStore(LockFile lock, Connection writer, Connection reader, std::function<void(Reactor::Task)> post)
+      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)), post_(std::move(post)) {
+    thread_ = std::thread([this] { write_loop(); });
+  }
+  ~SqliteStore() override {
+    *alive_ = false;
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void write(std::vector<Write> batch, Done done) override {
+    {
+      const std::lock_guard hold(mutex_);
+      queue_.push_back({std::move(batch), std::move(done)});
+    }
+    wake_.notify_one();
+  }
+
+  Result<std::vector<SpecRow>> specs() override { return read_specs(reader_); }
+  Result<SpecRow> spec(int64_t revision) override { return read_spec(reader_, revision); }
+  Result<PlanRow> plan(const std::string& digest) override { return read_plan(reader_, digest); }
+  Result<std::vector<RunRow>> runs() override { return read_runs(reader_); }
+  Result<RunRow> run(int64_t id) override { return read_run(reader_, id); }
+  Result<std::vector<JournalRow>> journal(int64_t run) override { return read_journal(reader_, run); }
+  Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
+  Result<NodeRow> node(const std::string& name) override { return read_node(reader_, name); }
+  Result<TokenRow> token(const std::string& digest) override { return read_token(reader_, digest); }
+  Result<CertificateRow> certificate(const std::string& serial) override { return read_certificate(reader_, serial); }
+  Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
+  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {
+    return read_events(reader_, after_seq, limit, node);
+  }
+  int64_t next_run_id() override { return reserve(reserved_run_, "SELECT coalesce(max(id), 0) FROM run"); }
+  int64_t next_spec_revision() override { return reserve(reserved_spec_, "SELECT coalesce(max(revision), 0) FROM spec"); }
+
+ private:
+  int64_t reserve(int64_t& reserved, const char* sql) {
+    reserved = std::max(reserved, reader_.number(sql).value_or(0)) + 1;
+    return reserved;
+  }
+
+  void write_loop() {
+    for (;;) {
+      std::vector<Batch> group;
+      {
+        std::unique_lock hold(mutex_);
+        wake_.wait(hold, [&] { return stopping_ || !queue_.empty(); });
+        if (queue_.empty()) return;
+        group.swap(queue_);
+      }
+      std::vector<Status> results = commit_group(writer_, group);
+      // shared: a Task must be copyable.
+      auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group), std::move(results));
+      post_([answer, alive = alive_] {
+        for (size_t i = 0; i < answer->first.size(); ++i)
+          if (*alive && answer->first[i].done) answer->first[i].done(answer->second[i]);
+      });
+    }
+  }
+
+  LockFile lock_;   // first in, last out
+  Connection writer_, reader_;
+  std::function<void(Reactor::Task)> post_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // reactor's thread
+  int64_t reserved_run_ = 0, reserved_spec_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Batch> queue_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+Result<Connection> open_current(const std::string& path, int64_t version) {
+  if (version > 0 && version < newest_schema()) TRY_(backup_store(path, fmt::format("{}.schema{}.bak", path, version)));
+  TRY(Connection writer, Connection::open(path, sqlite::Mode::read_write));
+  ::chmod(path.c_str(), 0600);
+  TRY_(writer.script("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"));
+  TRY(const std::string mode, writer.text("PRAGMA journal_mode"));
+  if (mode != "wal") return fail(Code::failed, path + ": this file system does not support write-ahead logging");
+  TRY_(migrate(writer));
+  return writer;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post) {
+  TRY(LockFile lock, LockFile::take(path + ".lock"));
+  TRY(const int64_t version, inspect_database(path));
+  TRY(Connection writer, open_current(path, version));
+  TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));
+  TRY_(reader.script("PRAGMA query_only = ON"));
+  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader), std::move(post)));
+}
+
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor) {
+  return open_sqlite_store(path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); });
+}
+
+}  // namespace muster

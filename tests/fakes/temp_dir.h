@@ -1,0 +1,37 @@
+// A folder that is gone when the test is.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace muster {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string form = (std::filesystem::temp_directory_path() / "muster-test-XXXXXX").string();
+    root_ = ::mkdtemp(form.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  std::string path(const std::string& name) const { return root_ + "/" + name; }
+  std::string read(const std::string& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& name, const std::string& content) const { std::ofstream(path(name), std::ios::binary) << content; }
+
+ private:
+  std::string root_;
+};
+
+}  // namespace muster

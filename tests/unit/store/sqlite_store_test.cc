@@ -1,0 +1,200 @@
+#include "controller/store/sqlite_store.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+void drop(Reactor::Task) {}
+
+Result<std::unique_ptr<Store>> open(const TempDir& dir) { return open_sqlite_store(dir.path("muster.db"), drop); }
+
+// A closed database with one node in it.
+void make_database(const TempDir& dir) {
+  auto store = open(dir);
+  REQUIRE(store.ok());
+  NodeRow node;
+  node.name = "gpu01";
+  (*store)->write({node}, {});
+}
+
+void must_refuse_untouched(const TempDir& dir, Code code, const std::string& says) {
+  const std::string before = dir.read("muster.db");
+  const auto opened = open(dir);
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().code == code);
+  INFO(opened.error().message);
+  CHECK(opened.error().message.find(says) != std::string::npos);
+  CHECK(dir.read("muster.db") == before);
+}
+
+std::string with_version(std::string bytes, char version) {
+  bytes[63] = version;   // PRAGMA user_version, big endian
+  return bytes;
+}
+
+// A controller that dies between the acknowledgement of its write and anything else.
+[[noreturn]] void write_and_die(const std::string& path, int answer_to) {
+  std::mutex mutex;
+  std::condition_variable wake;
+  Reactor::Task task;
+  auto store = open_sqlite_store(path, [&](Reactor::Task t) {
+    const std::lock_guard hold(mutex);
+    task = std::move(t);
+    wake.notify_one();
+  });
+  if (!store.ok()) ::_exit(2);
+  NodeRow node;
+  node.name = "acknowledged";
+  (*store)->write({node}, [&](const Status& status) {
+    const char answer = status.ok() ? 'y' : 'n';
+    (void)!::write(answer_to, &answer, 1);
+    ::kill(::getpid(), SIGKILL);
+  });
+  std::unique_lock hold(mutex);
+  wake.wait(hold, [&] { return static_cast<bool>(task); });
+  task();
+  ::_exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
+  auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
+  REQUIRE(db.ok());
+  REQUIRE(migrate(*db).ok());
+  CHECK(*db->number("PRAGMA user_version") == newest_schema());
+  CHECK(*db->number("PRAGMA application_id") == kApplicationId);
+  const std::string golden = MUSTER_SOURCE_DIR "/schema/current.sql";
+  const std::string header = "-- What all migrations together make. Written by the tests with MUSTER_ACCEPT=1.\n";
+  const std::string found = header + *dump_schema(*db);
+  if (std::getenv("MUSTER_ACCEPT")) std::ofstream(golden) << found;
+  std::ifstream in(golden);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == found);
+}
+
+TEST_CASE("a second controller is refused and told who has it", "[store]") {
+  const TempDir dir;
+  {
+    const auto first = open(dir);
+    REQUIRE(first.ok());
+    const auto second = open(dir);
+    REQUIRE_FALSE(second.ok());
+    CHECK(second.error().code == Code::conflict);
+    CHECK(second.error().message == "another controller (pid " + std::to_string(::getpid()) + ") has this database open");
+  }
+  CHECK(open(dir).ok());
+}
+
+TEST_CASE("a damaged, foreign or newer database is refused and untouched", "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  const std::string good = dir.read("muster.db");
+  REQUIRE(good.size() > 8192);
+
+  SECTION("newer schema") {
+    dir.write("muster.db", with_version(good, 99));
+    must_refuse_untouched(dir, Code::denied, "newer muster (schema 99");
+  }
+  SECTION("text instead of a database") {
+    dir.write("muster.db", "cluster: gaggle\n");
+    must_refuse_untouched(dir, Code::corrupt, "not a database");
+  }
+  SECTION("another program's database") {
+    std::string bytes = good;
+    bytes[68] = 0;
+    dir.write("muster.db", bytes);
+    must_refuse_untouched(dir, Code::corrupt, "another program");
+  }
+  SECTION("cut off") {
+    dir.write("muster.db", good.substr(0, good.size() - 4096));
+    must_refuse_untouched(dir, Code::corrupt, "damaged");
+  }
+  SECTION("cut off within the header") {
+    dir.write("muster.db", good.substr(0, 60));
+    must_refuse_untouched(dir, Code::corrupt, "not a database");
+  }
+  SECTION("garbage in a page") {
+    std::string bytes = good;
+    for (size_t i = 4096; i < 4196; ++i) bytes[i] = '\xa5';
+    dir.write("muster.db", bytes);
+    must_refuse_untouched(dir, Code::corrupt, "damaged");
+  }
+}
+
+TEST_CASE("nothing and an empty file are new databases", "[store]") {
+  const TempDir dir;
+  CHECK(*inspect_database(dir.path("muster.db")) == 0);
+  dir.write("muster.db", "");
+  CHECK(*inspect_database(dir.path("muster.db")) == 0);
+  { REQUIRE(open(dir).ok()); }
+  CHECK(*inspect_database(dir.path("muster.db")) == newest_schema());
+}
+
+TEST_CASE("a backup is a whole database and replaces nothing", "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  SECTION("of a closed store") { REQUIRE(backup_store(dir.path("muster.db"), dir.path("copy.db")).ok()); }
+  SECTION("of a store in use") {
+    const auto live = open(dir);
+    REQUIRE(live.ok());
+    REQUIRE(backup_store(dir.path("muster.db"), dir.path("copy.db")).ok());
+  }
+  const std::string copy = dir.read("copy.db");
+  CHECK(backup_store(dir.path("muster.db"), dir.path("copy.db")).error().code == Code::conflict);
+  CHECK(dir.read("copy.db") == copy);
+  CHECK(backup_store(dir.path("absent.db"), dir.path("other.db")).error().code == Code::not_found);
+  auto restored = open_sqlite_store(dir.path("copy.db"), drop);
+  REQUIRE(restored.ok());
+  CHECK((*restored)->node("gpu01").ok());
+  struct stat info {};
+  REQUIRE(::stat(dir.path("copy.db").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  for (const auto& file : std::filesystem::directory_iterator(dir.path(""))) CHECK(file.path().extension() != ".tmp");
+}
+
+TEST_CASE("what was acknowledged survives kill -9", "[store]") {
+  const TempDir dir;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) write_and_die(dir.path("muster.db"), ends[1]);
+  ::close(ends[1]);
+  char answer = 0;
+  CHECK(::read(ends[0], &answer, 1) == 1);
+  CHECK(answer == 'y');
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(ends[0]);
+  CHECK(WIFSIGNALED(status));
+  const auto store = open(dir);
+  INFO((store.ok() ? "" : store.error().message));
+  REQUIRE(store.ok());
+  CHECK((*store)->node("acknowledged").ok());
+}
+
+TEST_CASE("bytes that are not UTF-8 do not stop the journal", "[store]") {
+  const TempDir dir;
+  {
+    auto store = open(dir);
+    REQUIRE(store.ok());
+    JournalRow row;
+    row.event = "failed";
+    row.data = Json{{"tail", "caf\xe9"}};
+    (*store)->write({row}, {});
+  }
+  const auto store = open(dir);
+  REQUIRE((*store)->journal(0)->size() == 1);
+  CHECK((*store)->journal(0)->at(0).data["tail"] == "caf\xef\xbf\xbd");
+}
