@@ -1,0 +1,160 @@
+#include "cli/bringup.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "base/os.h"
+#include "base/time.h"
+#include "cli/follow.h"
+#include "cli/render.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kMostPlans = 6;       // discover, install, and a re-plan when the world changed in between
+constexpr size_t kShortDigest = 8;
+
+std::string hex_part(const std::string& digest) {
+  const auto colon = digest.find(':');
+  return colon == std::string::npos ? digest : digest.substr(colon + 1);
+}
+
+bool names(const std::string& approval, const std::string& digest) {
+  const std::string given = hex_part(approval), whole = hex_part(digest);
+  return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
+}
+
+// Asks on the terminal; without one the answer is no.
+bool ask(const std::string& question) {
+  if (::isatty(STDIN_FILENO) != 1) return false;
+  fmt::print("{} [y/N] ", question);
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Status approve(const Context& context, const Goal& goal, const Json& planned) {
+  const std::string digest = planned.value("digest", "");
+  if (goal.approval.yes || (!goal.approval.digest.empty() && names(goal.approval.digest, digest))) return Ok{};
+  if (!goal.approval.digest.empty())
+    return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
+                                          goal.approval.digest));
+  if (!context.json && ask("Carry out this plan?")) return Ok{};
+  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
+                                        hex_part(digest).substr(0, 12)));
+}
+
+// One line of an image build's stream: {"what", "fraction"} or {"error"} or {"digest"}.
+Status show_build_line(const Context& context, const std::string& name, const std::string& line, std::string& last) {
+  const auto json = parse_json(line);
+  if (!json.ok() || !json->is_object()) return Ok{};
+  if (json->contains("error")) return fail(Code::failed, clean((*json)["error"].value("message", "build failed")));
+  if (context.json) return Ok{};
+  const double fraction = json->value("fraction", -1.0);
+  const std::string what = clean(json->value("what", ""));
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (json->contains("digest")) fmt::print("{}image {}: {}\n", terminal ? "\r\x1b[K" : "", name, json->value("digest", ""));
+  else if (terminal) fmt::print("\r\x1b[Kimage {}: {} {:>3.0f} %  {}", name, bar(fraction, 24, true), fraction * 100, what);
+  else if (what != last) fmt::print("image {}: {}\n", name, what);
+  last = what;
+  std::fflush(stdout);
+  return Ok{};
+}
+
+Status build_one(Context& context, const std::string& name, bool rebuild) {
+  std::string last;
+  Status shown = Ok{};
+  bool finished = false;
+  const Json body = {{"name", name}, {"rebuild", rebuild}};
+  TRY_(Api(context).lines("POST", "/v1/images/build", body.dump(), [&](const std::string& line) {
+    shown = show_build_line(context, name, line, last);
+    finished = finished || line.find("\"digest\"") != std::string::npos;
+    return shown.ok();
+  }));
+  TRY_(std::move(shown));
+  if (!finished) return fail(Code::failed, fmt::format("building image {} did not finish", name));
+  return Ok{};
+}
+
+void nothing_to_do(Context& context, const Json& planned) {
+  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", 0}}, [&] {
+    const auto count = planned.value("unchanged", Json::array()).size();
+    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+  });
+  context.exit = kAccepted;
+}
+
+void finish(Context& context, const Goal& goal, const Json& run) {
+  context.exit = exit_for_run(run);
+  const auto folder = write_report(context, run.value("id", int64_t{0}), goal.report_dir);
+  Json out = run;
+  out["exit"] = context.exit;
+  if (folder.ok()) out["report"] = *folder;
+  show(context, out, [&] {
+    fmt::print("\n{}", render_summary(run));
+    int64_t accepted = 0;
+    for (const Json& node : run.value("nodes", Json::array())) accepted += node.value("result", "") == "accepted";
+    fmt::print("\n{} of {} nodes accepted\n", accepted, run.value("nodes", Json::array()).size());
+    if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
+    else fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+  });
+}
+
+}  // namespace
+
+void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
+
+Status build_images(Context& context, const std::string& only, bool rebuild) {
+  if (!only.empty()) return build_one(context, only, rebuild);
+  TRY(const auto listed, Api(context).get("/v1/images"));
+  for (const Json& image : listed.value("images", Json::array()))
+    if (image.value("needed", false) && (rebuild || !image.value("built", false)))
+      TRY_(build_one(context, image.value("name", ""), rebuild));
+  return Ok{};
+}
+
+Result<std::string> write_report(Context& context, int64_t run, const std::string& folder) {
+  const Files files;
+  const std::string absolute = std::filesystem::absolute(folder).lexically_normal().string();
+  const std::pair<const char*, const char*> forms[] = {
+      {"html", "/report.html"}, {"json", "/report.json"}, {"junit", "/junit.xml"}};
+  for (const auto& [format, name] : forms) {
+    TRY(const auto content, Api(context).text(fmt::format("/v1/report?run={}&format={}", run, format)));
+    TRY_(files.write(absolute + name, content));
+  }
+  return absolute;
+}
+
+void reach(Context& context, const Goal& goal) {
+  std::string kind = goal.kind;
+  for (int round = 0; round < kMostPlans; ++round) {
+    Api api(context);
+    const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}};
+    const auto planned = api.post("/v1/plan", request);
+    if (!planned.ok()) {
+      if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+      return complain(context, planned.error(), api.details());
+    }
+    if (planned->value("empty", false)) return nothing_to_do(context, *planned);
+    if (!context.json) print_plan(*planned);
+    if (const auto approved = approve(context, goal, *planned); !approved.ok())
+      return complain(context, approved.error(), *planned);
+    const std::string digest = planned->value("digest", "");
+    const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
+    if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) continue;  // plan again
+    if (!started.ok()) return complain(context, started.error(), api.details());
+    const auto run = follow_run(context, started->value("run", int64_t{0}));
+    if (!run.ok()) return complain(context, run.error());
+    // After a discovery there is more to plan, for whoever was found.
+    const bool found_someone = planned->value("kind", "") == "discover" && run->value("state", "") != "failed";
+    if (!found_someone) return finish(context, goal, *run);
+  }
+  complain(context, fail(Code::failed, "the cluster kept changing while it was planned; see muster status"));
+}
+
+}  // namespace muster::cli

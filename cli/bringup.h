@@ -1,0 +1,35 @@
+// The steps verbs that change a cluster have in common: plan, show, approve, follow, report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+
+namespace muster::cli {
+
+struct Approval {
+  bool yes = false;          // approve whatever is planned
+  std::string digest;        // approve exactly this plan (a prefix of 8 digits will do)
+};
+
+struct Goal {
+  std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
+  std::vector<std::string> nodes = {};  // empty: all
+  std::vector<std::string> force = {};  // nodes to do again although nothing changed
+  Approval approval = {};
+  std::string report_dir = "muster-report";
+};
+
+// Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the
+// report. Sets the exit code.
+void reach(Context& context, const Goal& goal);
+// Builds the images the spec needs and that are not there yet.
+Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
+// Writes report.html, report.json and junit.xml; returns the folder's absolute path.
+Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
+// Shows a plan (the controller's own text).
+void print_plan(const Json& planned);
+
+}  // namespace muster::cli

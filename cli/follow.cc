@@ -1,0 +1,111 @@
+#include "cli/follow.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "cli/render.h"
+
+namespace muster::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kRefresh = milliseconds(700);
+constexpr auto kLull = milliseconds(120);           // a burst of events is one redraw
+constexpr int kPatience = 120;                      // refreshes without an answer before giving up
+
+// Turns the event stream into a signal, in a thread of its own. When the stream ends, polling goes on without it.
+class Waker {
+ public:
+  explicit Waker(const Context& context) : shared_(std::make_shared<Shared>()) {
+    std::thread([shared = shared_, context] { listen(*shared, context); }).detach();
+  }
+  // The thread may sit in a read until the controller's next sign of life; it owns all it needs and is left to it.
+  ~Waker() { shared_->stop = true; }
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  void wait() {
+    std::unique_lock lock(shared_->mutex);
+    shared_->changed.wait_for(lock, kRefresh, [this] { return shared_->fresh; });
+    shared_->fresh = false;
+    lock.unlock();
+    std::this_thread::sleep_for(kLull);
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool fresh = false;
+    std::atomic<bool> stop = false;
+  };
+  static void listen(Shared& shared, const Context& context) {
+    const auto ended = Api(context).lines("GET", "/v1/events", "", [&shared](const std::string& line) {
+      if (line.rfind("id:", 0) == 0) {
+        const std::lock_guard lock(shared.mutex);
+        shared.fresh = true;
+        shared.changed.notify_one();
+      }
+      return !shared.stop;
+    });
+    (void)ended;  // polling needs no stream, and its own error is the one to print
+  }
+  std::shared_ptr<Shared> shared_;
+};
+
+// Calls `look` with each status until it returns false. A controller that does not answer for a while is an error.
+Status each_status(Context& context, const std::function<bool(const Json&)>& look) {
+  Waker waker(context);
+  Api api(context);
+  int silent = 0;
+  for (;;) {
+    const auto status = api.get("/v1/status");
+    if (status.ok()) {
+      silent = 0;
+      if (!look(*status)) return Ok{};
+    } else if (++silent > kPatience) {
+      return status.error();
+    }
+    waker.wait();
+  }
+}
+
+bool ended(const Json& run) { return !run.is_object() || run.value("state", "") != "running"; }
+
+}  // namespace
+
+Result<Json> follow_run(Context& context, int64_t run) {
+  LiveView view(context.json);
+  TRY_(each_status(context, [&](const Json& status) {
+    view.draw(status);
+    const Json now = status.value("run", Json());
+    return now.is_object() && now.value("id", int64_t{0}) == run && !ended(now);
+  }));
+  view.finish();
+  return Api(context).get(fmt::format("/v1/runs/{}", run));
+}
+
+Status follow_status(Context& context, bool until_idle) {
+  LiveView view(context.json);
+  return each_status(context, [&](const Json& status) {
+    if (context.json) fmt::print("{}\n", status.dump());
+    std::fflush(stdout);
+    view.draw(status);
+    return !until_idle || !ended(status.value("run", Json()));
+  });
+}
+
+int exit_for_run(const Json& run) {
+  const std::string state = run.value("state", "failed");
+  if (state == "done") return kAccepted;
+  if (state == "partial") return kPartial;
+  return kFailed;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,16 @@
+// Following a run: server-sent events say when something changed, the status is fetched then and at least once a
+// second; without the event stream it is polling alone. A controller that restarts in between is waited for.
+#pragma once
+
+#include "cli/context.h"
+
+namespace muster::cli {
+
+// Draws the live table until the run has ended; returns /v1/runs/ID then.
+Result<Json> follow_run(Context& context, int64_t run);
+// Until interrupted, or until the present run ends when `until_idle`.
+Status follow_status(Context& context, bool until_idle);
+// Exit code for a run that ended.
+int exit_for_run(const Json& run);
+
+}  // namespace muster::cli

@@ -1,0 +1,103 @@
+// muster plan, approve, reimage, accept: one plan, shown or carried out.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/bringup.h"
+#include "cli/follow.h"
+#include "cli/render.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string nodes, kind = "auto", approve, report = "muster-report";
+  std::vector<std::string> force;
+  bool yes = false, detach = false;
+};
+
+void show_plan(Context& context, const Flags& flags) {
+  const auto nodes = node_list(flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  Api api(context);
+  const auto planned = api.post("/v1/plan", {{"kind", flags.kind}, {"nodes", *nodes}, {"force", flags.force}});
+  if (!planned.ok()) {
+    if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+    return complain(context, planned.error(), api.details());
+  }
+  show(context, *planned, [&] {
+    if (planned->value("empty", false)) return fmt::print("nothing to do: every node is as declared\n");
+    print_plan(*planned);
+    fmt::print("\nto carry it out: muster approve {}\n", planned->value("digest", "").substr(7, 12));
+  });
+}
+
+void approve_digest(Context& context, const Flags& flags) {
+  Api api(context);
+  const auto started = api.post("/v1/plans/" + url_encode(flags.approve) + "/approve", {{"by", "muster approve"}});
+  if (!started.ok()) return complain(context, started.error(), api.details());
+  const auto id = started->value("run", int64_t{0});
+  if (flags.detach) return show(context, *started, [&] { fmt::print("run {}\n", id); });
+  const auto run = follow_run(context, id);
+  if (!run.ok()) return complain(context, run.error());
+  context.exit = exit_for_run(*run);
+  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run)); });
+}
+
+void carry_out(Context& context, const Flags& flags, const std::string& kind) {
+  const auto nodes = node_list(flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  Goal goal;
+  goal.kind = kind;
+  goal.nodes = *nodes;
+  goal.approval = {flags.yes, flags.approve};
+  goal.report_dir = flags.report;
+  reach(context, goal);
+}
+
+void approval_flags(CLI::App* verb, Flags& flags) {
+  verb->add_flag("--yes,-y", flags.yes, "approve the plan without asking");
+  verb->add_option("--approve", flags.approve, "approve exactly the plan with this digest");
+  verb->add_option("--report", flags.report, "folder for the report")->capture_default_str();
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
+  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept")->capture_default_str();
+  verb->add_option("--limit", flags->nodes, "only these nodes");
+  verb->add_option("--force", flags->force, "plan these nodes although nothing changed");
+  verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
+  verb->callback([flags, &context] { show_plan(context, *flags); });
+}
+
+void add_approve(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("approve", "carry out a plan that was shown");
+  verb->add_option("DIGEST", flags->approve, "as muster plan printed it; 8 digits will do")->required();
+  verb->add_flag("--detach", flags->detach, "start it and return");
+  verb->footer("Example:\n  muster approve 3f9a17c2");
+  verb->callback([flags, &context] { approve_digest(context, *flags); });
+}
+
+void add_reimage(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("reimage", "install nodes anew; data disks are kept");
+  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  approval_flags(verb, *flags);
+  verb->footer("Example:\n  muster reimage gpu03 --yes");
+  verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
+}
+
+void add_accept(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("accept", "run the acceptance tests again; changes no configuration");
+  verb->add_option("NODES", flags->nodes, "default: all");
+  approval_flags(verb, *flags);
+  verb->footer("Example:\n  muster accept gpu[01-08] --report ./night");
+  verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
+}
+
+}  // namespace muster::cli

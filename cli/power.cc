@@ -1,0 +1,44 @@
+// muster power: a node's BMC, by hand.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/verbs.h"
+#include "cli/context.h"
+
+namespace muster::cli {
+namespace {
+
+void act(Context& context, const std::string& action, const std::string& nodes) {
+  const auto names = node_list(nodes);
+  if (!names.ok()) return complain(context, names.error());
+  Json all = Json::array();
+  for (const auto& node : *names) {
+    Api api(context);
+    const std::string path = "/v1/power/" + url_encode(node) + "/" + action;
+    const auto result = action == "state" ? api.get(path) : api.post(path, Json::object());
+    if (!result.ok()) return complain(context, Error(result.error()).with(node));
+    all.push_back(*result);
+    if (!context.json) fmt::print("{}: {}\n", node, result->value("power", "unknown"));
+  }
+  if (context.json) fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+void add_power(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("power", "ask or command a node's BMC");
+  verb->require_subcommand(1);
+  const std::pair<const char*, const char*> actions[] = {{"state", "on or off, as the BMC says"},
+                                                         {"on", "power on"},
+                                                         {"off", "power off, at once"},
+                                                         {"cycle", "off, then on; the node boots from its disk"}};
+  for (const auto& [name, help] : actions) {
+    auto nodes = std::make_shared<std::string>();
+    CLI::App* action = verb->add_subcommand(name, help);
+    action->add_option("NODES", *nodes, "e.g. gpu[01-04]")->required();
+    action->callback([action = std::string(name), nodes, &context] { act(context, action, *nodes); });
+  }
+  verb->footer("Example:\n  muster power cycle gpu03");
+}
+
+}  // namespace muster::cli

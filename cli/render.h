@@ -1,0 +1,56 @@
+// How the cluster looks in a terminal: the live table, plain lines elsewhere, the summary at the end.
+//
+// Input is the JSON of the API (/v1/status, /v1/runs/ID), docs/api.md. Everything but LiveView is a pure function of it.
+// Strings that come from nodes are stripped of control characters: hardware must not steer a terminal.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/json.h"
+#include "base/time.h"
+
+namespace muster::cli {
+
+struct Look {
+  int width = 100;
+  bool colour = false;
+  bool unicode = true;
+};
+
+// Table of nodes with phase, bar, percent, rate, ETA and the last words of each.
+std::string render_status(const Json& status, const Look& look);
+// One line per node whose state, phase or quarter of progress changed since the last call.
+class ChangeLines {
+ public:
+  std::string next(const Json& status);
+
+ private:
+  std::map<std::string, std::string> last_;
+};
+// After a run: result per node, times per phase, quarantined nodes with their reasons.
+std::string render_summary(const Json& run);
+// What a plan will destroy and do, when the controller's own text is not at hand.
+std::string render_refusals(const Json& details);
+
+std::string bar(double fraction, int cells, bool unicode);
+// "41.2 MB/s", "12 steps/s"
+std::string human_rate(double per_second, const std::string& unit);
+std::string human_bytes(double bytes);
+std::string clean(const std::string& text);
+
+// Draws a status over the one before on a terminal; elsewhere prints what changed.
+class LiveView {
+ public:
+  explicit LiveView(bool quiet);
+  void draw(const Json& status);
+  // Leaves the last table standing.
+  void finish();
+
+ private:
+  bool quiet_, terminal_;
+  int lines_drawn_ = 0;
+  ChangeLines changes_;
+};
+
+}  // namespace muster::cli

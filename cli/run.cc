@@ -1,0 +1,72 @@
+#include "cli/run.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/context.h"
+#include "cli/verbs.h"
+#if __has_include("cli/lab.h")
+#include "cli/lab.h"
+#endif
+
+namespace muster::cli {
+namespace {
+
+constexpr char kFooter[] =
+    "First steps:\n"
+    "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
+    "  muster lab up                    a virtual cluster on this machine to rehearse on\n"
+    "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
+    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, 4 refused for safety";
+
+void global_flags(CLI::App& app, Context& context) {
+  app.add_option("--socket", context.socket, "the controller's Unix socket")
+      ->envname("MUSTER_SOCKET")
+      ->capture_default_str();
+  app.add_option("--url", context.url, "a controller elsewhere, https://ADDRESS:7443")->envname("MUSTER_URL");
+  app.add_option("--token-file", context.token_file, "operator's token for --url")->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")->envname("MUSTER_CA_FILE");
+  app.add_flag("--json", context.json, "one JSON value on standard output, for programs");
+  app.add_flag("-v,--verbose", context.verbose, "explain");
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  Context context;
+  CLI::App app("muster: from a YAML file to an accepted GPU cluster");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.fallthrough();  // global flags may stand after the verb
+  app.set_version_flag("--version", "muster " MUSTER_VERSION);
+  global_flags(app, context);
+  add_up(app, context);
+  add_plan(app, context);
+  add_approve(app, context);
+  add_status(app, context);
+  add_watch(app, context);
+  add_why(app, context);
+  add_logs(app, context);
+  add_report(app, context);
+  add_reimage(app, context);
+  add_accept(app, context);
+  add_power(app, context);
+  add_node(app, context);
+  add_image(app, context);
+  add_spec(app, context);
+  add_secret(app, context);
+  add_drain(app, context);
+  add_sim(app, context);
+  add_backup(app, context);
+  add_version(app, context);
+#if __has_include("cli/lab.h")
+  add_lab_verb(app, context.json, context.exit);
+#endif
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kAccepted : kUsage;  // --help and --version are not errors
+  }
+  return context.exit;
+}
+
+}  // namespace muster::cli

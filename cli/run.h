@@ -1,0 +1,9 @@
+// The whole command, callable from tests.
+#pragma once
+
+namespace muster::cli {
+
+// Exit code: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 partial, 4 refused for safety.
+int run(int argc, const char* const* argv);
+
+}  // namespace muster::cli

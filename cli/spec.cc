@@ -1,0 +1,63 @@
+// muster spec: check a file without a controller; show what the controller has.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/os.h"
+#include "cli/context.h"
+#include "cli/verbs.h"
+#include "controller/spec/spec.h"
+
+namespace muster::cli {
+namespace {
+
+void check(Context& context, const std::string& path) {
+  const auto text = Files().read(std::filesystem::absolute(path).string());
+  if (!text.ok()) return complain(context, fail(Code::invalid, path + ": " + text.error().message));
+  const ParsedSpec parsed = parse_spec(*text);
+  Json errors = Json::array();
+  for (const auto& e : parsed.errors)
+    errors.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message}});
+  context.exit = parsed.errors.empty() ? kAccepted : kUsage;
+  show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"errors", errors}}, [&] {
+    for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
+    if (parsed.errors.empty())
+      fmt::print("{}: valid; cluster {}, {} nodes\n", path, parsed.spec.cluster, parsed.spec.nodes.size());
+  });
+}
+
+struct ShowFlags {
+  int64_t revision = 0, diff = 0;
+};
+
+void show_spec(Context& context, const ShowFlags& flags) {
+  Api api(context);
+  if (flags.diff > 0) {
+    const auto diff = api.get(fmt::format("/v1/spec/diff?from={}&to={}", flags.diff, flags.revision));
+    if (!diff.ok()) return complain(context, diff.error());
+    return show(context, *diff, [&] { fmt::print("{}", diff->value("diff", "")); });
+  }
+  const auto spec = api.get(fmt::format("/v1/spec?rev={}", flags.revision));
+  if (!spec.ok()) return complain(context, spec.error());
+  show(context, *spec, [&] { fmt::print("{}", spec->value("text", "")); });
+}
+
+}  // namespace
+
+void add_spec(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("spec", "the desired cluster");
+  verb->require_subcommand(1);
+  auto path = std::make_shared<std::string>();
+  CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
+  check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
+  check_verb->callback([path, &context] { check(context, *path); });
+  auto flags = std::make_shared<ShowFlags>();
+  CLI::App* show_verb = verb->add_subcommand("show", "the stored spec");
+  show_verb->add_option("--rev", flags->revision, "that revision; default: the newest");
+  show_verb->add_option("--diff", flags->diff, "what changed since that revision");
+  show_verb->callback([flags, &context] { show_spec(context, *flags); });
+  verb->footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
+}
+
+}  // namespace muster::cli

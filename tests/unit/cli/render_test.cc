@@ -1,0 +1,92 @@
+#include "cli/render.h"
+
+#include "base/json.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::cli;
+
+namespace {
+
+Json status_in_mid_imaging() {
+  return Json::parse(R"({"cluster": "lab", "run": {"id": 2, "kind": "install", "state": "running", "elapsed_ms": 83000},
+    "problems": {},
+    "nodes": [
+      {"name": "node01", "state": "installing", "phase": "image", "fraction": 0.634, "rate": 41200000, "unit": "bytes",
+       "eta_ms": 12000, "text": "writing root a"},
+      {"name": "node02", "state": "accepted", "phase": "accept", "fraction": 1.0, "text": "done"},
+      {"name": "node03", "state": "quarantined", "phase": "power", "reason": "the BMC answers 503", "text": "x"}]})");
+}
+
+}  // namespace
+
+TEST_CASE("the live table shows phase, bar, percent, rate, ETA and reasons", "[cli]") {
+  const std::string table = render_status(status_in_mid_imaging(), {110, false, false});
+  CHECK(table ==
+        "lab  run 2: install running, 1 min 23 s\n"
+        "NODE    STATE        PHASE   PROGRESS                RATE     ETA\n"
+        "node01  installing   image   ##########......  63 %  41 MB/s  12 s  writing root a\n"
+        "node02  accepted     accept  ################ 100 %                 done\n"
+        "node03  quarantined  power                                          the BMC answers 503\n");
+}
+
+TEST_CASE("a narrow terminal cuts lines instead of wrapping them", "[cli]") {
+  const std::string table = render_status(status_in_mid_imaging(), {30, false, true});
+  size_t begin = 0;
+  for (size_t end = table.find('\n'); end != std::string::npos; begin = end + 1, end = table.find('\n', begin)) {
+    size_t cells = 0;
+    for (size_t i = begin; i < end; ++i) cells += (static_cast<unsigned char>(table[i]) & 0xC0) != 0x80;
+    CHECK(cells <= 30);
+  }
+}
+
+TEST_CASE("strings from hardware cannot steer the terminal", "[cli]") {
+  Json status = status_in_mid_imaging();
+  status["nodes"][0]["text"] = "evil \x1b[2J\r\nline";
+  const std::string table = render_status(status, {110, false, false});
+  CHECK(table.find('\x1b') == std::string::npos);
+  CHECK(std::count(table.begin(), table.end(), '\n') == 5);
+}
+
+TEST_CASE("what is wrong with the controller itself stands on top", "[cli]") {
+  Json status = status_in_mid_imaging();
+  status["problems"] = {{"dhcp", "no interface carries 10.20.0.1"}};
+  CHECK(render_status(status, {110, false, false}).find("! dhcp: no interface carries 10.20.0.1\n") != std::string::npos);
+}
+
+TEST_CASE("without a terminal only changes are printed", "[cli]") {
+  ChangeLines changes;
+  Json status = status_in_mid_imaging();
+  CHECK(changes.next(status) ==
+        "   1:23  node01       installing   image       50 %\n"
+        "   1:23  node02       accepted     accept     100 %\n"
+        "   1:23  node03       quarantined  power       the BMC answers 503\n");
+  CHECK(changes.next(status).empty());
+  status["nodes"][0]["fraction"] = 0.7;  // within the same quarter
+  CHECK(changes.next(status).empty());
+  status["nodes"][0]["fraction"] = 0.76;
+  CHECK(changes.next(status) == "   1:23  node01       installing   image       75 %\n");
+}
+
+TEST_CASE("the summary has one line per node, times per phase, and reasons", "[cli]") {
+  const Json run = Json::parse(R"({"nodes": [
+    {"name": "node01", "result": "accepted", "ms": 95000,
+     "phases": [{"phase": "image", "ms": 62000}, {"phase": "accept", "ms": 33000}]},
+    {"name": "node02", "result": "quarantined", "reason": "disk died", "ms": 5000, "phases": [{"phase": "image", "ms": 5000}]}]})");
+  CHECK(render_summary(run) ==
+        "NODE    RESULT            image      accept       total\n"
+        "node01  accepted     1 min 2 s        33 s  1 min 35 s\n"
+        "node02  quarantined         5 s           -         5 s\n"
+        "node02: disk died\n");
+}
+
+TEST_CASE("bytes and rates read as people say them", "[cli]") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(999) == "999 B");
+  CHECK(human_bytes(1500) == "1.5 kB");
+  CHECK(human_bytes(3.84e12) == "3.8 TB");
+  CHECK(human_rate(2.5, "steps") == "2.5 steps/s");
+  CHECK(bar(0, 4, false) == "....");
+  CHECK(bar(1.7, 4, false) == "####");
+  CHECK(bar(0.5, 4, true) == "██░░");
+}
