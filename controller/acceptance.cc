@@ -1,0 +1,228 @@
+#include "controller/acceptance.h"
+
+#include <fmt/format.h>
+
+#include "base/facts.h"
+#include "base/log.h"
+#include "controller/report/verdict.h"
+#include "controller/run/executor.h"
+#include "controller/run/step_log.h"
+#include "controller/run_view.h"
+
+namespace muster {
+namespace {
+
+// A discovery that ended this shortly before an installation began belongs to the same bring-up.
+constexpr DurationMs kSameBringup = 30 * kMinute;
+
+std::string text_of(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+const Json& list_of(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_array() ? *it : kNone;
+}
+
+struct StepName { std::string group, subject; };
+// "acceptance/link[node02]" -> {"link", "node02"}
+StepName split_step(const std::string& id) {
+  const auto bracket = id.find('[');
+  std::string group = id.substr(0, bracket);
+  if (const auto slash = group.rfind('/'); slash != std::string::npos) group = group.substr(slash + 1);
+  const bool item = bracket != std::string::npos && id.back() == ']';
+  return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
+}
+
+// The steps of one check action, with what its result says about each; a step without an answer was not run.
+std::vector<MeasuredStep> measured_steps(const Action& action, const Json& result) {
+  std::map<std::string, const Json*> answers;
+  for (const Json& step : list_of(result, "steps")) answers[text_of(step, "step")] = &step;
+  std::vector<MeasuredStep> steps;
+  for (const Json& json : list_of(action.params, "steps")) {
+    const auto step = wire::step_from_json(json);
+    if (!step.ok()) continue;
+    MeasuredStep m;
+    const StepName name = split_step(step->id);
+    m.node = action.node;
+    m.group = name.group;
+    m.title = name.group;
+    m.subject = name.subject;
+    m.mandatory = step->mandatory;
+    m.expect = step->expect;
+    m.status = "incomplete";
+    m.message = "not run";
+    if (const auto answer = answers.find(step->id); answer != answers.end()) {
+      m.status = text_of(*answer->second, "status");
+      m.message = text_of(*answer->second, "message");
+      m.result = answer->second->value("result", Json());
+    }
+    steps.push_back(std::move(m));
+  }
+  return steps;
+}
+
+std::optional<HardwareFacts> facts_of(const NodeRow& row) {
+  const auto json = parse_json(row.facts);
+  if (!json.ok()) return std::nullopt;
+  auto facts = hardware_facts_from_json(*json);
+  if (!facts.ok()) return std::nullopt;
+  return std::move(facts).value();
+}
+
+// Everything make_report() reads, gathered once.
+struct Sources {
+  RunRow run;
+  Plan plan;
+  std::vector<JournalRow> journal;
+  StepLog log;
+  Spec spec;
+  std::string spec_digest;
+};
+
+Result<Sources> gather(Store& store, int64_t run) {
+  Sources s;
+  TRY(s.run, store.run(run));
+  TRY(s.plan, plan_of_run(store, s.run));
+  TRY(s.journal, store.journal(s.run.id));
+  for (const auto& row : s.journal) TRY_(s.log.apply(row));
+  TRY(const auto text, store.spec(s.plan.spec_revision));
+  s.spec = parse_spec(text.text).spec;
+  s.spec_digest = text.digest;
+  return s;
+}
+
+void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row) {
+  node.image_digest = row.image_digest;
+  node.config_digest = row.config_digest;
+  const auto facts = facts_of(row);
+  if (declared) node.checks = judge_hardware(*declared, facts ? &*facts : nullptr);
+  if (!facts) return;
+  node.vendor = facts->system.vendor;
+  node.product = facts->system.product;
+  node.serial = facts->system.serial;
+  node.uuid = facts->system.uuid;
+  node.kernel = facts->kernel;
+  node.firmware = facts->firmware;
+  for (const auto& disk : facts->disks) node.disks.push_back({"", disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  node.facts = to_json(*facts);
+}
+
+const Json& result_of(const Sources& s, const Action& action) {
+  static const Json kNone;
+  const Json& data = s.log.of(action.id).result;
+  const auto it = data.is_object() ? data.find("result") : data.end();
+  return it != data.end() ? *it : kNone;
+}
+
+void add_steps(NodeReport& node, const Sources& s, const Action& action) {
+  for (const Json& step : list_of(result_of(s, action), "steps"))
+    node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"), text_of(step, "message"),
+                          step.value("ms", int64_t{0})});
+}
+
+void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow>& journal) {
+  for (const auto& p : phase_times(plan, journal, node.name))
+    node.phases.push_back({p.phase, p.start, p.end > p.start ? p.end - p.start : 0, p.outcome});
+}
+
+NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined) {
+  if (quarantined) return NodeVerdict::quarantined;
+  for (const auto& action : s.plan.actions)
+    if (action.node == node && s.log.of(action.id).state != ActionState::succeeded) return NodeVerdict::failed;
+  return NodeVerdict::accepted;
+}
+
+// What happened to a node before, in the discovery of the same bring-up.
+void add_discovery(Report& report, Store& store, const Sources& s) {
+  if (s.run.id < 2 || s.plan.kind == "discover") return;
+  const auto before = store.run(s.run.id - 1);
+  if (!before.ok() || s.run.started - before->ended > kSameBringup) return;
+  const auto plan = plan_of_run(store, *before);
+  const auto journal = store.journal(before->id);
+  if (!plan.ok() || !journal.ok() || plan->kind != "discover") return;
+  report.plan_digests.insert(report.plan_digests.begin(), before->plan_digest);
+  report.started = before->started;
+  for (auto& node : report.nodes) {
+    NodeReport earlier;
+    earlier.name = node.name;
+    add_phases(earlier, *plan, *journal);
+    node.phases.insert(node.phases.begin(), earlier.phases.begin(), earlier.phases.end());
+  }
+}
+
+NodeReport node_report(const Sources& s, const Executor& executor, const std::string& name) {
+  NodeReport node;
+  node.name = name;
+  const NodeSpec* declared = s.spec.node(name);
+  if (declared) {
+    node.role = declared->role;
+    node.address = declared->address;
+    node.image = declared->image;
+  }
+  node.reason = quarantine_reason(s.journal, name);
+  node.verdict = verdict_of(s, name, !node.reason.empty());
+  add_hardware(node, declared, executor.node_row(name));
+  for (const auto& action : s.plan.actions)
+    if (action.node == name && action.kind == ActionKind::steps) add_steps(node, s, action);
+  add_phases(node, s.plan, s.journal);
+  return node;
+}
+
+}  // namespace
+
+Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+  auto judged = judge_measurements(measured_steps(action, result));
+  std::vector<Check> checks = std::move(judged[action.node]);
+  if (const auto current = spec.get(); current.ok())
+    if (const NodeSpec* node = (*current)->spec.node(action.node)) {
+      const auto facts = facts_of(executor.node_row(action.node));
+      for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
+    }
+  for (const auto& check : checks) {
+    const bool blocks = check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
+    if (!blocks) continue;
+    const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
+    return fail(Code::failed, fmt::format("{}{}: {}", check.name, subject, check.reason));
+  }
+  return Ok{};
+}
+
+Result<Report> make_report(Store& store, const Executor& executor, int64_t run) {
+  TRY(const auto s, gather(store, run));
+  Report report;
+  report.cluster = s.plan.cluster;
+  report.simulated = s.plan.simulated;
+  report.kind = s.plan.kind;
+  report.run = s.run.id;
+  report.spec_revision = s.plan.spec_revision;
+  report.spec_digest = s.spec_digest;
+  report.plan_digests = {s.run.plan_digest};
+  report.images = s.plan.images;
+  report.approved_by = s.run.approved_by;
+  report.profile = s.spec.acceptance_profile;
+  report.version = MUSTER_VERSION;
+  report.started = s.run.started;
+  report.ended = s.run.ended;
+  report.notes = s.plan.notes;
+  for (const auto& name : s.plan.nodes) report.nodes.push_back(node_report(s, executor, name));
+
+  std::vector<MeasuredStep> steps;
+  for (const auto& action : s.plan.actions)
+    if (action.kind == ActionKind::check)
+      for (auto& step : measured_steps(action, result_of(s, action))) steps.push_back(std::move(step));
+  auto judged = judge_measurements(steps);
+  for (auto& node : report.nodes)
+    for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
+  std::map<std::string, std::string> by_address;
+  for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
+  if (!steps.empty()) report.links = link_matrix(steps, s.plan.nodes, by_address);
+  for (const auto& d : s.plan.destroys)
+    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
+  add_discovery(report, store, s);
+  settle(report);
+  return report;
+}
+
+}  // namespace muster

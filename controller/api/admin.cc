@@ -1,0 +1,44 @@
+// The controller itself: version, backup, certificates.
+#include "controller/api/handlers.h"
+#include "controller/authority.h"
+#include "controller/backup.h"
+#include "controller/event_log.h"
+#include "controller/services.h"
+
+namespace muster::api {
+
+void get_version(const CallPtr& call) {
+  call->ok({{"version", MUSTER_VERSION}, {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
+}
+
+// Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes it.
+void make_backup(const CallPtr& call) {
+  const auto body = parse_json(call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  JsonReader r(*body, "request");
+  std::string path;
+  r.get("path", path);
+  if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
+  if (path.empty() || path.front() != '/') return call->error(fail(Code::invalid, "the path must be absolute"));
+  auto result = std::make_shared<Status>(Ok{});
+  const std::string state = call->services.options.state;
+  call->services.reactor.offload([state, path, result] { *result = backup_state(state, path); },
+                                 [call, path, result] {
+                                   if (!result->ok()) return call->error(result->error());
+                                   call->ok({{"path", path}});
+                                 });
+}
+
+void revoke_certificate(const CallPtr& call) {
+  auto row = call->services.store.certificate(call->arg("serial"));
+  if (!row.ok()) return call->error(row.error());
+  row->revoked = true;
+  const std::string node = row->node;
+  call->services.store.write({*row}, [call, node](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, node, "certificate", {{"action", "revoked"}, {"serial", call->arg("serial")}});
+    call->ok({{"serial", call->arg("serial")}, {"node", node}});
+  });
+}
+
+}  // namespace muster::api

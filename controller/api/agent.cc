@@ -1,0 +1,60 @@
+// What agents call: joining with a one-time token, orders, events, files.
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+
+#include "base/log.h"
+#include "base/wire.h"
+#include "controller/api/files.h"
+#include "controller/api/handlers.h"
+#include "controller/boot_port.h"
+#include "controller/link_hub.h"
+#include "controller/services.h"
+
+namespace muster::api {
+
+void agent_join(const CallPtr& call) {
+  const auto json = parse_json(call->request.body);
+  if (!json.ok()) return call->error(json.error());
+  const auto request = wire::join_request_from_json(*json);
+  if (!request.ok()) return call->error(request.error());
+  call->services.boot.join(*request, [call](Result<wire::JoinReply> reply) {
+    if (reply.ok()) return call->ok(wire::to_json(*reply));
+    log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
+    call->error(reply.error());
+  });
+}
+
+void agent_orders(const CallPtr& call) {
+  std::set<std::string> have;
+  std::istringstream ids(call->query("have"));
+  for (std::string id; std::getline(ids, id, ',');)
+    if (!id.empty()) have.insert(id);
+  call->services.link.ask(call->agent, std::move(have), [call](LinkHub::Orders orders) {
+    Json list = Json::array();
+    for (const auto& order : orders) list.push_back(wire::to_json(order));
+    call->ok({{"orders", list}});
+  });
+}
+
+void agent_events(const CallPtr& call) {
+  const auto json = parse_json(call->request.body);
+  if (!json.ok()) return call->error(json.error());
+  auto batch = wire::event_batch_from_json(*json);
+  if (!batch.ok()) return call->error(batch.error());
+  call->services.link.take(call->agent, std::move(batch).value(), [call](Result<uint64_t> acknowledged) {
+    if (!acknowledged.ok()) return call->error(acknowledged.error());
+    call->ok({{"ack", *acknowledged}});
+  });
+}
+
+// Binaries agents install on nodes, by name; everything else they need is on the boot port, checked by digest.
+void agent_files(const CallPtr& call) {
+  const std::string name = call->arg("path");
+  if (name == "muster-agent") return send_file(call, call->services.options.agent_binary);
+  if (name == "muster-accept") return send_file(call, call->services.options.accept_binary);
+  send_below(call, call->services.options.state + "/files", name);
+}
+
+}  // namespace muster::api

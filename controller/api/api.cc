@@ -1,0 +1,166 @@
+#include "controller/api/api.h"
+
+#include "base/digest.h"
+#include "base/log.h"
+#include "controller/authority.h"
+#include "controller/services.h"
+#include "controller/store/store.h"
+
+namespace muster::api {
+namespace {
+
+constexpr char kAgentOrganisation[] = "muster-agent";
+
+std::vector<std::string> segments(const std::string& path) {
+  std::vector<std::string> parts;
+  size_t at = 0;
+  while (at < path.size()) {
+    const size_t end = std::min(path.find('/', at + 1), path.size());
+    parts.push_back(path.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return parts;
+}
+
+bool right_door(Who who, Door door) {
+  switch (who) {
+    case Who::operators: return door != Door::boot;
+    case Who::agents:
+    case Who::joiners: return door == Door::tls;
+    case Who::machines: return door == Door::boot;
+  }
+  return false;
+}
+
+Status check_operator(const Services& services, Door door, const HttpRequest& request) {
+  if (door == Door::local) return Ok{};
+  const auto header = request.headers.find("Authorization");
+  const std::string scheme = "Bearer ";
+  if (header == request.headers.end() || header->second.rfind(scheme, 0) != 0)
+    return fail(Code::denied, "an operator's bearer token is needed");
+  if (!constant_time_equal(header->second.substr(scheme.size()), services.authority.operator_token()))
+    return fail(Code::denied, "this is not the operator's token");
+  return Ok{};
+}
+
+Result<std::string> check_agent(const Services& services, const HttpRequest& request) {
+  if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
+  if (request.peer_organization != kAgentOrganisation)
+    return fail(Code::denied, "this certificate is not an agent's");
+  const auto row = services.store.certificate(request.peer_serial);
+  if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
+  if (row->revoked) return fail(Code::denied, "this certificate was revoked");
+  if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
+  return request.peer;
+}
+
+struct Found {
+  const Route* route = nullptr;
+  std::map<std::string, std::string> args;
+  bool other_method = false;
+};
+
+Found find(const HttpRequest& request, Door door) {
+  Found found;
+  for (const Route& route : routes()) {
+    std::map<std::string, std::string> args;
+    if (!right_door(route.who, door) || !match(route.path, request.path, args)) continue;
+    const bool same = request.method == route.method || (request.method == "HEAD" && std::string(route.method) == "GET");
+    if (!same) {
+      found.other_method = true;
+      continue;
+    }
+    found.route = &route;
+    found.args = std::move(args);
+    return found;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args) {
+  const auto want = segments(pattern);
+  const auto have = segments(path);
+  for (size_t i = 0; i < want.size(); ++i) {
+    const bool variable = want[i].size() > 2 && want[i].front() == '{' && want[i].back() == '}';
+    if (variable && want[i][want[i].size() - 2] == '*') {
+      if (i >= have.size()) return false;
+      std::string rest;
+      for (size_t k = i; k < have.size(); ++k) rest += (rest.empty() ? "" : "/") + have[k];
+      args[want[i].substr(1, want[i].size() - 3)] = rest;
+      return true;
+    }
+    if (i >= have.size()) return false;
+    if (variable && !have[i].empty()) args[want[i].substr(1, want[i].size() - 2)] = have[i];
+    else if (want[i] != have[i]) return false;
+  }
+  return want.size() == have.size();
+}
+
+int http_status(Code code) {
+  switch (code) {
+    case Code::invalid: return 422;
+    case Code::not_found: return 404;
+    case Code::conflict: return 409;
+    case Code::denied: return 403;
+    case Code::unavailable: return 503;
+    case Code::timeout: return 504;
+    case Code::failed:
+    case Code::corrupt:
+    case Code::cancelled: return 500;
+  }
+  return 500;
+}
+
+Json error_json(const Error& error) { return {{"code", to_string(error.code)}, {"message", error.message}}; }
+
+std::string Call::arg(const std::string& name) const {
+  const auto it = args.find(name);
+  return it == args.end() ? "" : it->second;
+}
+
+std::string Call::query(const std::string& name, std::string fallback) const {
+  const auto it = request.query.find(name);
+  return it == request.query.end() ? fallback : it->second;
+}
+
+void Call::json(int status, const Json& body) const {
+  responder->respond(HttpResponse::json(status, body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+}
+
+void Call::text(int status, std::string body, const std::string& type) const {
+  HttpResponse response = HttpResponse::text(status, std::move(body));
+  response.headers["Content-Type"] = type;
+  responder->respond(std::move(response));
+}
+
+void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
+
+void Call::answer(const Result<Json>& result) const {
+  if (result.ok()) ok(*result);
+  else error(result.error());
+}
+
+void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder) {
+  const Found found = find(request, door);
+  auto call = std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, ""});
+  // An unknown path and a path behind another door look the same from outside.
+  if (!found.route) {
+    const int status = found.other_method ? 405 : 404;
+    return call->json(status, {{"code", "not_found"}, {"message", "no such route: " + call->request.method + " " +
+                                                                       call->request.path}});
+  }
+  if (found.route->who == Who::operators) {
+    const auto allowed = check_operator(services, door, call->request);
+    if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
+  }
+  if (found.route->who == Who::agents) {
+    const auto agent = check_agent(services, call->request);
+    if (!agent.ok()) return call->json(401, error_json(agent.error()));
+    call->agent = *agent;
+  }
+  found.route->handler(call);
+}
+
+}  // namespace muster::api

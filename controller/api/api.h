@@ -1,0 +1,69 @@
+// The controller's HTTP surface: who may call what (routes.cc is the whole table), and what a handler gets.
+//
+// Three doors lead in: the Unix socket (its file mode says who is an operator), the TLS port (operators by bearer
+// token, agents by client certificate), and the plain boot port (nothing secret, everything checked by its reader).
+// dispatch() decides by door and route, before a handler sees anything.
+// Thread: everything here runs on the reactor's thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/http.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace muster {
+
+struct Services;  // controller/services.h
+
+namespace api {
+
+enum class Door { local, tls, boot };
+enum class Who {
+  operators,   // the Unix socket, or a bearer token on the TLS port
+  agents,      // a client certificate that the store knows and that is not revoked
+  joiners,     // TLS port, no certificate yet: the one-time token in the body decides
+  machines,    // the boot port: firmware and RAM systems
+};
+
+struct Call {
+  Services& services;
+  HttpRequest request;
+  ResponderPtr responder;
+  std::map<std::string, std::string> args = {};   // {node} of the path
+  std::string agent = {};                         // the proven name, for Who::agents
+
+  std::string arg(const std::string& name) const;
+  std::string query(const std::string& name, std::string fallback = "") const;
+  void json(int status, const Json& body) const;
+  void ok(const Json& body) const { json(200, body); }
+  void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
+  void error(const Error& error) const;
+  // Any Result of JSON.
+  void answer(const Result<Json>& result) const;
+};
+using CallPtr = std::shared_ptr<Call>;
+using Handler = void (*)(const CallPtr&);
+
+struct Route {
+  const char* method;
+  const char* path;     // "/v1/nodes/{node}/why"; a last "{path*}" takes the rest
+  Who who;
+  Handler handler;
+  const char* help;
+};
+const std::vector<Route>& routes();
+
+void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder);
+
+// Whether `pattern` matches, filling `args`.
+bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);
+int http_status(Code code);
+Json error_json(const Error& error);
+
+}  // namespace api
+}  // namespace muster

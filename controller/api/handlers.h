@@ -1,0 +1,60 @@
+// The handlers behind controller/api/routes.cc, by topic. Each is one route; contracts are in docs/api.md.
+#pragma once
+
+#include "controller/api/api.h"
+
+namespace muster::api {
+
+// spec.cc
+void put_spec(const CallPtr&);
+void get_spec(const CallPtr&);
+void list_specs(const CallPtr&);
+void diff_spec(const CallPtr&);
+// plan.cc
+void make_plan(const CallPtr&);
+void get_plan(const CallPtr&);
+void approve_plan(const CallPtr&);
+void list_runs(const CallPtr&);
+void get_run(const CallPtr&);
+void cancel_run(const CallPtr&);
+// nodes.cc
+void get_status(const CallPtr&);
+void list_nodes(const CallPtr&);
+void get_node(const CallPtr&);
+void why_node(const CallPtr&);
+void node_logs(const CallPtr&);
+void admit_nodes(const CallPtr&);
+void quarantine_node(const CallPtr&);
+void remove_node(const CallPtr&);
+// events.cc
+void follow_events(const CallPtr&);
+// report.cc
+void get_report(const CallPtr&);
+// secrets.cc
+void list_secrets(const CallPtr&);
+void put_secret(const CallPtr&);
+void delete_secret(const CallPtr&);
+// images.cc
+void list_images(const CallPtr&);
+void build_image(const CallPtr&);
+// power.cc
+void power_state(const CallPtr&);
+void power_on(const CallPtr&);
+void power_off(const CallPtr&);
+void power_cycle(const CallPtr&);
+// admin.cc
+void get_version(const CallPtr&);
+void make_backup(const CallPtr&);
+void revoke_certificate(const CallPtr&);
+// agent.cc
+void agent_join(const CallPtr&);
+void agent_orders(const CallPtr&);
+void agent_events(const CallPtr&);
+void agent_files(const CallPtr&);
+// boot.cc
+void boot_chain(const CallPtr&);
+void boot_script(const CallPtr&);
+void boot_ram_file(const CallPtr&);
+void boot_image_file(const CallPtr&);
+
+}  // namespace muster::api

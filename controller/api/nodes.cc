@@ -1,0 +1,192 @@
+// Nodes: the live status, and what is known of each.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "controller/api/handlers.h"
+#include "controller/boot_port.h"
+#include "controller/bringup.h"
+#include "controller/event_log.h"
+#include "controller/power_port.h"
+#include "controller/run_view.h"
+#include "controller/services.h"
+
+namespace muster::api {
+namespace {
+
+// Spec first, then nodes that only the store still knows.
+std::vector<std::string> all_names(Services& services) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  if (const auto spec = services.spec.get(); spec.ok())
+    for (const auto& node : (*spec)->spec.nodes)
+      if (seen.insert(node.name).second) names.push_back(node.name);
+  if (const auto rows = services.store.nodes(); rows.ok())
+    for (const auto& row : *rows)
+      if (seen.insert(row.name).second) names.push_back(row.name);
+  return names;
+}
+
+bool known(Services& services, const std::string& node) {
+  const auto names = all_names(services);
+  return std::find(names.begin(), names.end(), node) != names.end();
+}
+
+Json node_json(Services& services, const std::string& name) {
+  const NodeRow row = services.bringup.executor().node_row(name);
+  Json j = {{"name", name}, {"state", row.state}, {"reason", row.reason}, {"image_digest", row.image_digest},
+            {"config_digest", row.config_digest}, {"mode", row.mode}, {"boot_id", row.boot_id},
+            {"product_uuid", row.product_uuid}, {"serial", row.system_serial}, {"last_seen", row.last_seen},
+            {"facts_time", row.facts_time}, {"accepted_run", row.accepted_run}, {"declared", false}};
+  const auto spec = services.spec.get();
+  const NodeSpec* node = spec.ok() ? (*spec)->spec.node(name) : nullptr;
+  if (!node) return j;
+  j["declared"] = true;
+  j["role"] = node->role;
+  j["image"] = node->image;
+  j["address"] = node->address;
+  j["mac"] = node->mac;
+  j["bmc"] = node->power.address;
+  return j;
+}
+
+// The executor's numbers about one node, under the names the live table uses.
+void add_progress(Json& node, const Json& progress) {
+  for (const auto& p : progress.value("nodes", Json::array())) {
+    if (p.value("node", "") != node.value("name", "")) continue;
+    for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
+      if (p.contains(key)) node[key] = p[key];
+    if (p.contains("percent") && p["percent"].is_number()) node["fraction"] = p["percent"].get<double>() / 100;
+    if (p.contains("text")) node["text"] = p["text"];
+    else if (p.contains("title")) node["text"] = p["title"];
+    if (p.contains("state")) node["run_state"] = p["state"];
+    if (p.contains("reason") && p["reason"].is_string() && !p["reason"].get<std::string>().empty()) {
+      // Why it waits, or why it was given up: the row's own reason wins.
+      if (node.value("reason", "").empty()) node["waiting"] = p["reason"];
+    }
+  }
+}
+
+std::string why_text(const Json& why) {
+  const auto text = [](const Json& j, const char* key) {
+    return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
+  };
+  std::string out = fmt::format("{}: {}", text(why, "node"), text(why, "state"));
+  if (const auto title = text(why, "title"); !title.empty()) out += fmt::format(", {}", title);
+  out += "\n";
+  if (const auto reason = text(why, "reason"); !reason.empty()) out += fmt::format("  reason:    {}\n", reason);
+  const Json wait = why.value("wait", Json());
+  if (wait.is_object()) {
+    for (const char* key : {"reason", "awaited", "observed", "next"})
+      if (const auto value = text(wait, key); !value.empty()) out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
+    if (const auto until = wait.value("until", int64_t{0}); until > 0) out += fmt::format("  until:     {}\n", to_iso8601(until));
+  }
+  if (why.contains("others_took_ms") && why["others_took_ms"].is_number())
+    out += fmt::format("  others:    {}\n", to_human(why["others_took_ms"].get<int64_t>()));
+  return out;
+}
+
+Json run_summary(Services& services) {
+  const auto row = services.store.run(0);
+  if (!row.ok()) return nullptr;
+  Json j = run_row_json(*row);
+  const auto plan = plan_of_run(services.store, *row);
+  j["kind"] = plan.ok() ? plan->kind : "";
+  j["elapsed_ms"] = (row->ended > 0 ? row->ended : services.reactor.now()) - row->started;
+  return j;
+}
+
+}  // namespace
+
+void get_status(const CallPtr& call) {
+  Services& services = call->services;
+  Json status = {{"version", MUSTER_VERSION}, {"time", services.reactor.now()}, {"run", run_summary(services)},
+                 {"nodes", Json::array()}, {"problems", services.problems}};
+  if (const auto spec = services.spec.get(); spec.ok()) {
+    status["cluster"] = (*spec)->spec.cluster;
+    status["spec_revision"] = (*spec)->revision;
+    status["simulated"] = (*spec)->spec.lab;
+  }
+  Executor& executor = services.bringup.executor();
+  const Json progress = executor.run_id() ? executor.progress() : Json::object();
+  for (const auto& name : all_names(services)) {
+    Json node = node_json(services, name);
+    if (executor.active()) add_progress(node, progress);
+    status["nodes"].push_back(std::move(node));
+  }
+  call->ok(status);
+}
+
+void list_nodes(const CallPtr& call) {
+  Json list = Json::array();
+  for (const auto& name : all_names(call->services)) list.push_back(node_json(call->services, name));
+  Json unknown = Json::array();
+  for (const auto& [mac, time] : call->services.boot.unknown_macs()) unknown.push_back({{"mac", mac}, {"time", time}});
+  call->ok({{"nodes", list}, {"unknown_machines", unknown}});
+}
+
+void get_node(const CallPtr& call) {
+  const std::string name = call->arg("node");
+  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  Json node = node_json(call->services, name);
+  const auto facts = parse_json(call->services.bringup.executor().node_row(name).facts);
+  node["facts"] = facts.ok() ? *facts : Json();
+  call->ok(node);
+}
+
+void why_node(const CallPtr& call) {
+  const std::string name = call->arg("node");
+  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  Json why = call->services.bringup.executor().why(name);
+  why["text"] = why_text(why);
+  call->ok(why);
+}
+
+void admit_nodes(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  const bool on = !body->is_object() || body->value("discover", true);
+  call->services.boot.discover_unknown(on);
+  call->ok({{"discover", on}});
+}
+
+void quarantine_node(const CallPtr& call) {
+  const std::string name = call->arg("node");
+  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok() || !body->is_object()) return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
+  Executor& executor = call->services.bringup.executor();
+  const bool release = body->value("release", false);
+  const std::string given = body->value("reason", "");
+  const std::string reason = given.empty() ? "by an operator" : given;
+  if (release)
+    executor.set_node(name, [](NodeRow& row) {
+      if (row.state != "quarantined") return;
+      row.state = row.facts.empty() ? "unknown" : "discovered";
+      row.reason.clear();
+    });
+  else if (executor.active() && executor.plan().kind != "none")
+    executor.quarantine(name, reason);
+  if (!release)
+    executor.set_node(name, [&](NodeRow& row) {
+      row.state = "quarantined";
+      row.reason = reason;
+    });
+  call->services.events.add(0, name, "node", {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
+  call->ok(node_json(call->services, name));
+}
+
+void remove_node(const CallPtr& call) {
+  const std::string name = call->arg("node");
+  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  const auto spec = call->services.spec.get();
+  if (spec.ok() && (*spec)->spec.node(name))
+    return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));
+  call->services.power.forget_pin(name);
+  call->services.store.write({DeleteNode{name}}, [call, name](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->ok({{"name", name}});
+  });
+}
+
+}  // namespace muster::api

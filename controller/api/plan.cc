@@ -1,0 +1,89 @@
+// Plans and runs.
+#include <fmt/format.h>
+
+#include "base/http.h"
+#include "controller/api/handlers.h"
+#include "controller/bringup.h"
+#include "controller/run_view.h"
+#include "controller/services.h"
+
+namespace muster::api {
+namespace {
+
+Result<Bringup::Request> request_from(const std::string& body) {
+  Bringup::Request request;
+  if (body.empty()) return request;
+  TRY(const auto json, parse_json(body));
+  JsonReader r(json, "request");
+  r.get_or("kind", request.kind, std::string("auto"));
+  r.get_or("nodes", request.nodes, {});
+  r.get_or("force", request.force, {});
+  TRY_(r.finish());
+  return request;
+}
+
+Json refusals_json(const std::vector<Refusal>& refusals) {
+  Json list = Json::array();
+  for (const auto& r : refusals) list.push_back({{"node", r.node}, {"rule", r.rule}, {"message", r.message}});
+  return {{"code", "denied"}, {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
+          {"refusals", list}};
+}
+
+Json planned_json(const Plan& plan, const std::string& digest) {
+  return {{"digest", digest}, {"kind", plan.kind}, {"empty", plan.empty()}, {"nodes", plan.nodes},
+          {"unchanged", plan.unchanged}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
+}
+
+int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
+
+}  // namespace
+
+void make_plan(const CallPtr& call) {
+  const auto request = request_from(call->request.body);
+  if (!request.ok()) return call->error(request.error());
+  call->services.bringup.plan_and_store(*request, [call](Result<Bringup::Made> made) {
+    if (!made.ok()) return call->error(made.error());
+    if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
+    call->ok(planned_json(made->plan, made->digest));
+  });
+}
+
+void get_plan(const CallPtr& call) {
+  const auto row = call->services.store.plan(call->arg("digest"));
+  if (!row.ok()) return call->error(row.error());
+  const auto json = parse_json(row->json);
+  if (!json.ok()) return call->error(json.error());
+  const auto plan = plan_from_json(*json);
+  if (!plan.ok()) return call->error(plan.error());
+  call->ok(planned_json(*plan, row->digest));
+}
+
+void approve_plan(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  const std::string by = body.ok() && body->is_object() ? body->value("by", "operator") : "operator";
+  const std::string who = call->request.remote == "unix" ? by : by + " from " + call->request.remote;
+  call->services.bringup.approve(call->arg("digest"), who, [call](Result<int64_t> run) {
+    if (!run.ok()) return call->error(run.error());
+    call->ok({{"run", *run}});
+  });
+}
+
+void list_runs(const CallPtr& call) {
+  const auto runs = call->services.store.runs();
+  if (!runs.ok()) return call->error(runs.error());
+  Json list = Json::array();
+  for (auto it = runs->rbegin(); it != runs->rend(); ++it) list.push_back(run_row_json(*it));
+  call->ok({{"runs", list}});
+}
+
+void get_run(const CallPtr& call) { call->answer(run_view(call->services.store, run_of(*call))); }
+
+void cancel_run(const CallPtr& call) {
+  Executor& executor = call->services.bringup.executor();
+  if (!executor.active() || executor.run_id() != run_of(*call))
+    return call->error(fail(Code::conflict, "this run is not under way"));
+  executor.cancel("cancelled by an operator");
+  call->ok({{"run", executor.run_id()}});
+}
+
+}  // namespace muster::api

@@ -1,0 +1,36 @@
+// Secrets: names go out, values only come in.
+#include "controller/api/handlers.h"
+#include "controller/event_log.h"
+#include "controller/services.h"
+#include "controller/vault.h"
+
+namespace muster::api {
+
+void list_secrets(const CallPtr& call) {
+  const auto names = call->services.vault.list();
+  if (!names.ok()) return call->error(names.error());
+  Json list = Json::array();
+  for (const auto& secret : *names) list.push_back({{"name", secret.name}, {"time", secret.time}});
+  call->ok({{"secrets", list}});
+}
+
+void put_secret(const CallPtr& call) {
+  const std::string name = call->arg("name");
+  if (call->request.body.empty()) return call->error(fail(Code::invalid, "a secret cannot be empty"));
+  call->services.vault.put(name, call->request.body, [call, name](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, "", "secret", {{"name", name}, {"action", "set"}});
+    call->ok({{"name", name}});
+  });
+}
+
+void delete_secret(const CallPtr& call) {
+  const std::string name = call->arg("name");
+  call->services.vault.remove(name, [call, name](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, "", "secret", {{"name", name}, {"action", "removed"}});
+    call->ok({{"name", name}});
+  });
+}
+
+}  // namespace muster::api

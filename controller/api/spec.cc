@@ -1,0 +1,89 @@
+// The desired cluster: revisions of cluster.yaml.
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "base/reactor.h"
+#include "controller/api/diff.h"
+#include "controller/api/handlers.h"
+#include "controller/current_spec.h"
+#include "controller/event_log.h"
+#include "controller/services.h"
+#include "controller/spec/spec.h"
+#include "controller/store/store.h"
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kSpecLimit = 4 << 20;
+
+Json errors_json(const std::vector<SpecError>& errors, const std::string& file) {
+  Json list = Json::array();
+  for (const auto& e : errors)
+    list.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message},
+                    {"text", to_string(e, file)}});
+  return {{"code", "invalid"}, {"message", fmt::format("{} errors in the spec", errors.size())}, {"errors", list}};
+}
+
+Json row_json(const SpecRow& row, bool with_text) {
+  Json j = {{"revision", row.revision}, {"time", row.time}, {"digest", row.digest}, {"note", row.note}};
+  if (with_text) j["text"] = row.text;
+  return j;
+}
+
+int64_t revision_of(const Call& call, const char* name) { return std::strtoll(call.query(name, "0").c_str(), nullptr, 10); }
+
+}  // namespace
+
+void put_spec(const CallPtr& call) {
+  if (call->request.body.size() > kSpecLimit) return call->error(fail(Code::invalid, "the spec is larger than 4 MiB"));
+  const ParsedSpec parsed = parse_spec(call->request.body);
+  const std::string file = call->query("file", "cluster.yaml");
+  if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
+  Json reply = {{"cluster", parsed.spec.cluster}, {"nodes", parsed.spec.nodes.size()}, {"lab", parsed.spec.lab},
+                {"digest", sha256(call->request.body)}};
+  const auto newest = call->services.store.spec(0);
+  const bool unchanged = newest.ok() && newest->text == call->request.body;
+  reply["unchanged"] = unchanged;
+  reply["revision"] = newest.ok() ? newest->revision : 0;
+  if (unchanged || call->query("dry") == "1") return call->ok(reply);
+  SpecRow row;
+  row.revision = call->services.store.next_spec_revision();
+  row.time = call->services.reactor.now();
+  row.text = call->request.body;
+  row.digest = sha256(row.text);
+  row.note = call->query("note");
+  reply["revision"] = row.revision;
+  call->services.store.write({row}, [call, reply](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, "", "spec", {{"revision", reply["revision"]}, {"digest", reply["digest"]}});
+    call->services.spec.changed();
+    call->ok(reply);
+  });
+}
+
+void get_spec(const CallPtr& call) {
+  const auto row = call->services.store.spec(revision_of(*call, "rev"));
+  if (!row.ok()) return call->error(row.error());
+  if (call->query("format") == "yaml") return call->text(200, row->text, "application/yaml");
+  call->ok(row_json(*row, true));
+}
+
+void list_specs(const CallPtr& call) {
+  const auto rows = call->services.store.specs();
+  if (!rows.ok()) return call->error(rows.error());
+  Json list = Json::array();
+  for (const auto& row : *rows) list.push_back(row_json(row, false));
+  call->ok({{"specs", list}});
+}
+
+void diff_spec(const CallPtr& call) {
+  const auto from = call->services.store.spec(revision_of(*call, "from"));
+  if (!from.ok()) return call->error(from.error());
+  const auto to = call->services.store.spec(revision_of(*call, "to"));
+  if (!to.ok()) return call->error(to.error());
+  const auto name = [](const SpecRow& row) { return fmt::format("revision {}", row.revision); };
+  call->ok({{"from", from->revision}, {"to", to->revision},
+            {"diff", unified_diff(from->text, to->text, name(*from), name(*to))}});
+}
+
+}  // namespace muster::api

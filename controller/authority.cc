@@ -1,0 +1,78 @@
+#include "controller/authority.h"
+
+#include <functional>
+
+#include "base/digest.h"
+#include "base/os.h"
+
+namespace muster {
+namespace {
+
+constexpr int kCaDays = 3650;
+constexpr int kServerDays = 825;
+constexpr int kAgentDays = 365;
+
+// Reads `path`, or makes its content once and keeps it. The file exists completely or not at all.
+Result<std::string> keep(const Files& files, const std::string& path, unsigned mode,
+                         const std::function<Result<std::string>()>& make) {
+  if (files.exists(path)) return files.read(path);
+  TRY(auto content, make());
+  TRY_(files.write(path, content, mode));
+  return content;
+}
+
+// A key pair in NAME.key and NAME.crt. The certificate is written last: a key without it is made anew.
+Result<pki::KeyPair> keep_pair(const Files& files, const std::string& name,
+                               const std::function<Result<pki::KeyPair>()>& make) {
+  const std::string key = "/pki/" + name + ".key";
+  const std::string certificate = "/pki/" + name + ".crt";
+  pki::KeyPair pair;
+  if (files.exists(key) && files.exists(certificate)) {
+    TRY(pair.key_pem, files.read(key));
+    TRY(pair.certificate_pem, files.read(certificate));
+    return pair;
+  }
+  TRY(pair, make());
+  TRY_(files.write(key, pair.key_pem, 0600));
+  TRY_(files.write(certificate, pair.certificate_pem, 0644));
+  return pair;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const auto& w : words) all += w + "\n";
+  return all;
+}
+
+}  // namespace
+
+Result<Authority> Authority::open(const std::string& state, const std::vector<std::string>& addresses) {
+  const Files files(state);
+  TRY_(files.make_directories("/pki", 0700));
+  Authority a;
+  TRY(a.ca_, keep_pair(files, "ca", [] { return pki::make_ca("muster CA", kCaDays); }));
+  TRY(a.report_, keep_pair(files, "report", [] { return pki::make_signing_key(); }));
+  // Another address needs another server certificate; agents pin the CA, so they do not notice.
+  if (files.read("/pki/server.names").value_or("") != joined(addresses)) {
+    TRY_(files.remove("/pki/server.crt"));
+    TRY_(files.write("/pki/server.names", joined(addresses), 0644));
+  }
+  TRY(a.server_, keep_pair(files, "server", [&] {
+        return pki::issue(a.ca_, {"musterd", "muster-controller", addresses, true, kServerDays});
+      }));
+  a.server_.certificate_pem += a.ca_.certificate_pem;
+  TRY(a.operator_token_, keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
+  TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
+  return a;
+}
+
+Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node, const std::string& csr_pem) const {
+  AgentCertificate made;
+  TRY(made.pem, pki::sign_csr(ca_, csr_pem, {node, "muster-agent", {}, false, kAgentDays}));
+  TRY(const auto info, pki::read_certificate(made.pem));
+  made.serial = info.serial;
+  TRY(made.fingerprint, pki::certificate_fingerprint(made.pem));
+  return made;
+}
+
+}  // namespace muster

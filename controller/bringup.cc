@@ -1,0 +1,138 @@
+#include "controller/bringup.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "controller/image_service.h"
+#include "controller/plan/lint.h"
+#include "controller/vault.h"
+
+namespace muster {
+namespace {
+
+Result<RequestKind> request_kind(const std::string& word) {
+  if (word == "reimage") return RequestKind::reimage;
+  if (word == "accept") return RequestKind::accept;
+  if (word == "admit") return RequestKind::admit;
+  for (const char* up : {"auto", "up", "install", "apply", "discover"})
+    if (word == up) return RequestKind::up;
+  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit", word));
+}
+
+Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
+                   std::map<std::string, Playbook>& into) {
+  const std::string suffix = ".yaml";
+  for (const auto& entry : files.list(folder)) {
+    if (entry.size() <= suffix.size() || entry.compare(entry.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
+    const std::string path = folder + "/" + entry;
+    TRY(const auto text, files.read(path));
+    auto parsed = parse_playbook(text);
+    if (!parsed.errors.empty()) return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::map<std::string, Playbook>> Bringup::playbooks() const {
+  std::map<std::string, Playbook> all;
+  if (parts_.options.playbooks.empty())
+    return fail(Code::not_found, "no playbooks found: start musterd with --playbooks DIR");
+  const Files files;
+  TRY_(load_folder(files, parts_.options.playbooks, "", all));
+  TRY_(load_folder(files, parts_.options.playbooks + "/acceptance", "acceptance/", all));
+  return all;
+}
+
+NodeObservation Bringup::observe(const std::string& name) {
+  const NodeRow row = parts_.executor.node_row(name);
+  NodeObservation seen;
+  seen.state = row.state;
+  seen.image_digest = row.image_digest;
+  seen.config_digest = row.config_digest;
+  seen.product_uuid = row.product_uuid;
+  seen.online = row.last_seen > 0 && parts_.reactor.now() - row.last_seen < kOnline;
+  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
+  if (row.facts.empty()) return seen;
+  const auto json = parse_json(row.facts);
+  if (!json.ok()) return seen;
+  auto facts = hardware_facts_from_json(*json);
+  if (facts.ok()) seen.facts = std::move(facts).value();
+  else log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
+  return seen;
+}
+
+Result<PlannerInput> Bringup::input(const Request& request) {
+  PlannerInput in;
+  TRY(const auto current, parts_.spec.get());
+  in.spec = current->spec;
+  in.revision = current->revision;
+  TRY(in.playbooks, playbooks());
+  in.images = parts_.images.built(in.spec);
+  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
+  TRY(in.request.kind, request_kind(request.kind));
+  in.request.nodes = request.nodes;
+  in.request.force = !request.force.empty();
+  if (in.request.force && in.request.nodes.empty()) in.request.nodes = request.force;
+  const Json values = parts_.vault.public_values();
+  for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
+  in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
+  return in;
+}
+
+Result<Bringup::Made> Bringup::plan(const Request& request) {
+  TRY(const auto in, input(request));
+  TRY(auto outcome, make_plan(in));
+  Made made;
+  made.refusals = std::move(outcome.refusals);
+  if (!made.refusals.empty()) return made;
+  made.plan = std::move(outcome.plan);
+  for (const auto& problem : lint_plan(made.plan)) made.refusals.push_back({"", "lint", problem});
+  made.digest = plan_digest(made.plan);
+  return made;
+}
+
+void Bringup::plan_and_store(const Request& request, std::function<void(Result<Made>)> done) {
+  auto made = plan(request);
+  if (!made.ok() || !made->refusals.empty() || made->plan.empty()) return done(std::move(made));
+  requests_[made->digest] = request;
+  PlanRow row;
+  row.digest = made->digest;
+  row.kind = made->plan.kind;
+  row.spec_revision = made->plan.spec_revision;
+  row.time = parts_.reactor.now();
+  row.json = to_json(made->plan).dump();
+  parts_.store.write({row}, [done = std::move(done), made = std::move(made).value()](Status written) {
+    if (!written.ok()) return done(std::move(written).error());
+    done(made);
+  });
+}
+
+void Bringup::approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done) {
+  const auto row = parts_.store.plan(digest);
+  if (!row.ok()) return done(row.error());
+  const auto request = requests_.find(row->digest);
+  if (request == requests_.end())
+    return done(fail(Code::conflict, "this plan was made before the controller was started: plan again"));
+  const auto now = plan(request->second);
+  if (!now.ok()) return done(now.error());
+  if (!now->refusals.empty() || now->digest != row->digest)
+    return done(fail(Code::conflict, fmt::format("the world changed since {} was planned ({} now): plan again", row->digest,
+                                                 now->refusals.empty() ? now->digest : now->refusals.front().message)));
+  std::set<std::string> images;
+  for (const auto& [name, image] : now->plan.images) images.insert(name);
+  // Discovery plans name no image, but their nodes boot the RAM system of one.
+  const auto current = parts_.spec.get();
+  if (!current.ok()) return done(current.error());
+  for (const auto& node : (*current)->spec.nodes) images.insert(node.image);
+  parts_.images.prepare_ram(images, [this, plan = now->plan, by, done = std::move(done)](Status ready) {
+    if (!ready.ok()) return done(std::move(ready).error().with("the RAM system"));
+    parts_.executor.start(plan, by, done);
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+// Bringup: from what is known to a plan, from an approved plan to a run.
+//
+// Collects the planner's input (spec, playbooks, images, nodes as last seen), stores plans, and starts the executor on
+// an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing starts (conflict).
+// It also answers what operators ask about nodes and runs, by merging spec, node rows and the executor's view.
+// Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/reactor.h"
+#include "controller/current_spec.h"
+#include "controller/options.h"
+#include "controller/plan/planner.h"
+#include "controller/run/executor.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class ImageService;
+class Vault;
+
+class Bringup {
+ public:
+  struct Parts {
+    const DaemonOptions& options;
+    Reactor& reactor;
+    Store& store;
+    CurrentSpec& spec;
+    Executor& executor;
+    ImageService& images;
+    Vault& vault;
+  };
+  struct Request {
+    std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit
+    std::vector<std::string> nodes = {};
+    std::vector<std::string> force = {};   // these nodes although nothing changed
+  };
+  struct Made {
+    Plan plan;
+    std::string digest;
+    std::vector<Refusal> refusals;
+  };
+
+  explicit Bringup(Parts parts) : parts_(parts) {}
+
+  Result<Made> plan(const Request& request);
+  // Plans, and keeps the plan so that it can be approved.
+  void plan_and_store(const Request& request, std::function<void(Result<Made>)> done);
+  void approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done);
+
+  Executor& executor() { return parts_.executor; }
+  // Playbooks by name; acceptance profiles as "acceptance/<profile>".
+  Result<std::map<std::string, Playbook>> playbooks() const;
+
+ private:
+  Result<PlannerInput> input(const Request& request);
+  NodeObservation observe(const std::string& node);
+  void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
+
+  static constexpr DurationMs kOnline = kMinute;
+  Parts parts_;
+  std::map<std::string, Request> requests_;   // by digest: what to plan again on approval
+};
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// CurrentSpec: the newest revision of the spec, parsed once per revision. Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "controller/spec/spec.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+struct SpecRevision {
+  int64_t revision = 0;
+  std::string digest;
+  Spec spec;
+};
+
+class CurrentSpec {
+ public:
+  explicit CurrentSpec(Store& store) : store_(store) {}
+  // not_found: there is none yet. invalid: this version of muster no longer accepts the stored text.
+  Result<std::shared_ptr<const SpecRevision>> get();
+  // `listener` is told after a new revision was stored.
+  void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
+  void changed();
+
+ private:
+  Store& store_;
+  std::shared_ptr<const SpecRevision> cached_;
+  std::function<void()> listener_;
+};
+
+// Prefix length of "10.20.0.0/24"; 0 when there is none.
+int prefix_length(const std::string& cidr);
+// The controller's own address as declared, else the first of the provisioning network.
+std::string controller_address(const Spec& spec);
+
+}  // namespace muster

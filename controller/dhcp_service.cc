@@ -1,0 +1,52 @@
+#include "controller/dhcp_service.h"
+
+#include "base/log.h"
+#include "controller/boot/dnsmasq.h"
+
+namespace muster {
+
+DhcpService::DhcpService(RealReactor& reactor, const DaemonOptions& options, std::map<std::string, std::string>& problems)
+    : reactor_(reactor), options_(options), problems_(problems), dnsmasq_(std::make_shared<Dnsmasq>()) {}
+
+DhcpService::~DhcpService() { stop(); }
+
+void DhcpService::apply(const Spec& spec, const std::string& address) {
+  BootNetwork network;
+  network.mode = spec.network.dhcp;
+  network.address = address;
+  network.cidr = spec.network.provisioning.cidr;
+  network.gateway = spec.network.gateway;
+  network.http_port = options_.boot_port;
+  network.run_dir = options_.state + "/run";
+  for (const auto& node : spec.nodes)
+    if (!node.mac.empty()) network.hosts.push_back({node.mac, node.address, node.name});
+  wanted_ = std::move(network);
+  work();
+}
+
+void DhcpService::work() {
+  if (!wanted_) return;
+  again_ = working_;
+  if (working_) return;
+  working_ = true;
+  auto result = std::make_shared<Status>(Ok{});
+  reactor_.offload([dnsmasq = dnsmasq_, network = *wanted_, result] { *result = dnsmasq->apply(network); },
+                   [this, result] {
+                     working_ = false;
+                     const std::string problem = result->ok() ? "" : result->error().message;
+                     if (!problem.empty() && problems_["dhcp"] != problem) log::error("no DHCP", {{"error", problem}});
+                     if (problem.empty()) problems_.erase("dhcp");
+                     else problems_["dhcp"] = problem;
+                     if (again_) return work();
+                     reactor_.cancel(timer_);
+                     timer_ = reactor_.after(kLookAgain, [this] { work(); });
+                   });
+}
+
+void DhcpService::stop() {
+  reactor_.cancel(timer_);
+  wanted_.reset();
+  if (!working_) dnsmasq_->stop();  // else it dies with this process
+}
+
+}  // namespace muster

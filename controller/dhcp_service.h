@@ -1,0 +1,40 @@
+// DhcpService: keeps dnsmasq as the spec says. Checks on it now and then, so that one that died is started again.
+// Thread: the reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/reactor.h"
+#include "controller/boot/boot.h"
+#include "controller/options.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+class Dnsmasq;
+
+class DhcpService {
+ public:
+  // What is wrong with it, if anything, goes to problems["dhcp"].
+  DhcpService(RealReactor& reactor, const DaemonOptions& options, std::map<std::string, std::string>& problems);
+  ~DhcpService();
+  void apply(const Spec& spec, const std::string& address);
+  void stop();
+
+ private:
+  static constexpr DurationMs kLookAgain = 10 * kSecond;
+  void work();
+
+  RealReactor& reactor_;
+  const DaemonOptions& options_;
+  std::map<std::string, std::string>& problems_;
+  std::shared_ptr<Dnsmasq> dnsmasq_;
+  std::optional<BootNetwork> wanted_;
+  bool working_ = false, again_ = false;
+  Reactor::TimerId timer_ = 0;
+};
+
+}  // namespace muster

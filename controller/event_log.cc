@@ -1,0 +1,79 @@
+#include "controller/event_log.h"
+
+#include "base/log.h"
+
+namespace muster {
+
+EventLog::~EventLog() {
+  if (timer_) reactor_.cancel(timer_);
+}
+
+void EventLog::add(int64_t run, const std::string& node, const std::string& kind, const Json& data) {
+  EventRow row;
+  row.time = reactor_.now();
+  row.run = run;
+  row.node = node;
+  row.kind = kind;
+  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  store_.write({row}, [this](Status done) {
+    if (!done.ok()) log::error("event not stored", {{"error", done.error().message}});
+    poke();
+  });
+}
+
+void EventLog::subscribe(int64_t after_seq, const std::string& node, Listener listener) {
+  if (after_seq < 0) after_seq = newest_event(store_);
+  subscribers_.emplace(next_id_++, Subscriber{after_seq, node, std::move(listener), reactor_.now()});
+  poke();
+  keep_looking();
+}
+
+void EventLog::poke() {
+  if (posted_ || subscribers_.empty()) return;
+  posted_ = true;
+  reactor_.post([this] {
+    posted_ = false;
+    deliver();
+  });
+}
+
+void EventLog::keep_looking() {
+  if (timer_) return;
+  timer_ = reactor_.after(kLookAgain, [this] {
+    timer_ = 0;
+    deliver();
+    if (!subscribers_.empty()) keep_looking();
+  });
+}
+
+void EventLog::deliver() {
+  for (auto it = subscribers_.begin(); it != subscribers_.end();)
+    it = deliver_to(it->second) ? std::next(it) : subscribers_.erase(it);
+}
+
+bool EventLog::deliver_to(Subscriber& subscriber) {
+  for (;;) {
+    const auto rows = store_.events(subscriber.after, kBatch, subscriber.node);
+    if (!rows.ok()) return true;  // the store reports its own trouble; the next look tries again
+    const bool quiet = reactor_.now() - subscriber.last_sent >= kSignOfLife;
+    if (rows->empty() && !quiet) return true;
+    if (!subscriber.listener(*rows)) return false;
+    subscriber.last_sent = reactor_.now();
+    if (rows->empty()) return true;
+    subscriber.after = rows->back().seq;
+    if (rows->size() < kBatch) return true;
+  }
+}
+
+int64_t newest_event(Store& store) {
+  // The port has no "last row"; galloping keeps this to a few indexed reads.
+  int64_t low = 0, step = 1 << 20;
+  while (step > 0) {
+    const auto rows = store.events(low + step - 1, 1, "");
+    if (rows.ok() && !rows->empty()) low = rows->front().seq;
+    else step /= 2;
+  }
+  return low;
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+// EventLog: the live log of the controller, as operators follow it (server-sent events, `muster logs`).
+//
+// Rows are written to the store; subscribers get rows only once they are durable, in order, each exactly once per
+// subscription. Other writers of event rows (the executor) are seen too, within kLookAgain.
+// Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/reactor.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class EventLog {
+ public:
+  // Returns false when the listener has gone; it is forgotten then. Called with no rows as a sign of life.
+  using Listener = std::function<bool(const std::vector<EventRow>&)>;
+
+  EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
+  ~EventLog();
+
+  void add(int64_t run, const std::string& node, const std::string& kind, const Json& data);
+  // Rows after `after_seq`; after_seq < 0: only what is new. `node` empty: all nodes.
+  void subscribe(int64_t after_seq, const std::string& node, Listener listener);
+  // New rows were written by someone else: look now.
+  void poke();
+  // Ends all subscriptions.
+  void close() { subscribers_.clear(); }
+
+ private:
+  static constexpr DurationMs kLookAgain = 500;
+  static constexpr DurationMs kSignOfLife = 10 * kSecond;
+  static constexpr size_t kBatch = 200;
+
+  struct Subscriber { int64_t after; std::string node; Listener listener; TimeMs last_sent; };
+  void deliver();
+  bool deliver_to(Subscriber& subscriber);
+  void keep_looking();
+
+  Reactor& reactor_;
+  Store& store_;
+  std::map<uint64_t, Subscriber> subscribers_;
+  uint64_t next_id_ = 1;
+  Reactor::TimerId timer_ = 0;
+  bool posted_ = false;
+};
+
+// Sequence number of the newest event row; 0 when there is none.
+int64_t newest_event(Store& store);
+
+}  // namespace muster

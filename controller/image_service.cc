@@ -1,0 +1,118 @@
+#include "controller/image_service.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "controller/image/image.h"
+#include "controller/image/ram.h"
+
+namespace muster {
+namespace {
+
+constexpr char kAcceptOnNode[] = "/usr/lib/muster/muster-accept";
+
+Json image_json(const std::string& state, const std::string& name, bool needed) {
+  Json j = {{"name", name}, {"needed", needed}, {"built", false}};
+  const auto info = load_image(state, name);
+  if (!info.ok()) return j;
+  j["built"] = true;
+  j["digest"] = info->digest;
+  j["os"] = info->manifest.os;
+  j["kernel"] = info->manifest.kernel;
+  j["stored_bytes"] = info->manifest.stored_size();
+  j["raw_bytes"] = info->manifest.raw_size;
+  return j;
+}
+
+RamRequest ram_request(const DaemonOptions& options, const std::string& folder) {
+  RamRequest request;
+  request.image_folder = folder;
+  request.agent = options.agent_binary;
+  if (!options.accept_binary.empty()) request.payload.push_back({options.accept_binary, kAcceptOnNode, 0755});
+  return request;
+}
+
+std::set<std::string> needed_by(const Spec& spec) {
+  std::set<std::string> names;
+  for (const auto& node : spec.nodes) names.insert(node.image);
+  return names;
+}
+
+}  // namespace
+
+std::string ImageService::folder(const std::string& image) const {
+  return options_.state + "/images/" + image + "/current";
+}
+
+Json ImageService::list(const Spec* spec) const {
+  std::set<std::string> needed;
+  if (spec) needed = needed_by(*spec);
+  std::set<std::string> all = needed;
+  for (const auto& name : list_images(options_.state)) all.insert(name);
+  Json list = Json::array();
+  for (const auto& name : all) list.push_back(image_json(options_.state, name, needed.count(name) > 0));
+  return list;
+}
+
+std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const {
+  std::map<std::string, PlannerImage> images;
+  for (const auto& name : needed_by(spec)) {
+    const auto info = load_image(options_.state, name);
+    if (!info.ok()) continue;
+    // The folder's name is the digest's hex part: images never change under a URL.
+    const std::string leaf = std::filesystem::path(info->folder).filename().string();
+    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json"};
+  }
+  return images;
+}
+
+void ImageService::build(const Spec* spec, const std::string& name, bool rebuild, Progress progress, Built done) {
+  ImageRequest request;
+  request.name = name;
+  request.state_dir = options_.state;
+  request.rebuild = rebuild;
+  std::string recipe = name;
+  if (spec && spec->images.count(name)) {
+    const ImageSpec& image = spec->images.at(name);
+    recipe = image.recipe;
+    request.variant = image.kernel;
+  }
+  request.recipe_path = options_.images + "/" + recipe + ".yaml";
+  const auto refuse = [&](Error error) { reactor_.post([done, error = std::move(error)] { done(error); }); };
+  if (options_.images.empty()) return refuse(fail(Code::not_found, "no image recipes found: start musterd with --images DIR"));
+  if (building_.count(name)) return refuse(fail(Code::conflict, "image " + name + " is being built already"));
+  building_.insert(name);
+  auto result = std::make_shared<Result<std::string>>(fail(Code::failed, "the build did not run"));
+  const auto report = [this, progress](const std::string& what, double fraction) {
+    reactor_.post([progress, what, fraction] { progress(what, fraction); });
+  };
+  const auto work = [request, report, options = &options_]() -> Result<std::string> {
+    const auto process = make_process();
+    TRY(const auto info, build_image(request, *process, report));
+    TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
+    (void)ram;
+    return info.digest;
+  };
+  reactor_.offload([work, result] { *result = work(); },
+                   [this, name, result, done] {
+                     building_.erase(name);
+                     done(*result);
+                   });
+}
+
+void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
+  auto result = std::make_shared<Status>(Ok{});
+  std::vector<RamRequest> requests;
+  for (const auto& name : images)
+    requests.push_back(ram_request(options_, std::filesystem::path(folder(name)).string()));
+  reactor_.offload(
+      [requests, result] {
+        for (const auto& request : requests) {
+          const auto ram = build_ram_system(request);
+          if (!ram.ok()) *result = ram.error();
+        }
+      },
+      [result, done] { done(std::move(*result)); });
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+// ImageService: the images the spec needs, built on request, and their RAM systems.
+//
+// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is what its recipe, its
+// kernel variant and its baked playbooks say; the spec's name for it is the name under which it is stored.
+// Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "controller/options.h"
+#include "controller/plan/planner.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+class ImageService {
+ public:
+  // Called on the reactor's thread; false stops the reports (not the build).
+  using Progress = std::function<void(const std::string& what, double fraction)>;
+  using Built = std::function<void(Result<std::string> digest)>;
+
+  ImageService(RealReactor& reactor, const DaemonOptions& options) : reactor_(reactor), options_(options) {}
+
+  // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
+  Json list(const Spec* spec) const;
+  // The built ones among those the spec names.
+  std::map<std::string, PlannerImage> built(const Spec& spec) const;
+  // `name`: an image of the spec, or the name of a recipe. Also packs its RAM system.
+  void build(const Spec* spec, const std::string& name, bool rebuild, Progress progress, Built done);
+  // Makes sure that the RAM systems of these images carry the present agent.
+  void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
+  // Folder with ram-vmlinuz and ram-initrd.
+  std::string folder(const std::string& image) const;
+
+ private:
+  RealReactor& reactor_;
+  const DaemonOptions& options_;
+  std::set<std::string> building_;
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+#include "controller/link_hub.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kStreamsPerNode = 8;
+
+// What of an event is worth keeping in the live log. Progress is shown from memory: writing every tick would make
+// the log mostly noise.
+bool kept(const wire::Event& event) { return event.kind != "progress"; }
+
+EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
+  EventRow row;
+  row.time = now;
+  row.run = std::strtoll(event.order.c_str(), nullptr, 10);  // order ids start with the run's number
+  row.node = node;
+  row.kind = event.kind;
+  Json data = event.data;
+  if (data.is_object() && !event.order.empty()) data["order"] = event.order;
+  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return row;
+}
+
+std::string text_of(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return it != data.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+}  // namespace
+
+LinkHub::LinkHub(Reactor& reactor, Store& store, ResolveSecrets resolve)
+    : reactor_(reactor), store_(store), resolve_(std::move(resolve)) {}
+
+LinkHub::~LinkHub() {
+  for (auto& [node, waiter] : waiters_) reactor_.cancel(waiter.timer);
+}
+
+void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
+  const std::string id = order.id;
+  offers_[node][id] = std::move(order);
+  const auto waiting = waiters_.find(node);
+  if (waiting == waiters_.end() || waiting->second.have.count(id)) return;
+  release(node, open_orders(node, waiting->second.have));
+}
+
+void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
+  const auto offered = offers_.find(node);
+  if (offered == offers_.end()) return;
+  offered->second.erase(order_id);
+  if (offered->second.empty()) offers_.erase(offered);
+}
+
+void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(Orders)> answer) {
+  if (sink_.contact) sink_.contact(node);
+  release(node, {});
+  Orders orders = open_orders(node, have);
+  if (!orders.empty()) return answer(std::move(orders));
+  Waiter waiter{std::move(have), std::move(answer), 0};
+  waiter.timer = reactor_.after(kLongPoll, [this, node] { release(node, {}); });
+  waiters_[node] = std::move(waiter);
+}
+
+LinkHub::Orders LinkHub::open_orders(const std::string& node, const std::set<std::string>& have) {
+  Orders orders;
+  const auto offered = offers_.find(node);
+  if (offered == offers_.end()) return orders;
+  for (const auto& [id, order] : offered->second) {
+    if (have.count(id)) continue;
+    auto params = resolve_(order.params);
+    if (!params.ok()) {
+      refuse(node, order, params.error());
+      continue;
+    }
+    orders.push_back(order);
+    orders.back().params = std::move(params).value();
+  }
+  return orders;
+}
+
+// An order whose secrets are missing can never be carried out: the executor hears that as the order's result.
+void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
+  wire::Event finished;
+  finished.order = order.id;
+  finished.kind = "finished";
+  finished.time = reactor_.now();
+  finished.data = {{"ok", false}, {"code", to_string(error.code)}, {"message", error.message}, {"result", nullptr}};
+  reactor_.post([this, node, finished] {
+    if (sink_.event) sink_.event(node, finished);
+  });
+}
+
+void LinkHub::release(const std::string& node, Orders orders) {
+  const auto found = waiters_.find(node);
+  if (found == waiters_.end()) return;
+  const Waiter waiter = std::move(found->second);
+  waiters_.erase(found);
+  reactor_.cancel(waiter.timer);
+  waiter.answer(std::move(orders));
+}
+
+LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& boot_id,
+                                    const std::string& incarnation) {
+  auto& streams = streams_[node];
+  for (auto& s : streams)
+    if (s.boot_id == boot_id && s.incarnation == incarnation) return s;
+  if (streams.size() >= kStreamsPerNode) streams.erase(streams.begin());
+  streams.push_back({boot_id, incarnation, 0, 0});
+  return streams.back();
+}
+
+void LinkHub::take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer) {
+  if (sink_.contact) sink_.contact(node);
+  Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
+  const bool settled = stream.durable == stream.taken;
+  std::vector<Write> rows;
+  for (const auto& event : batch.events) {
+    if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
+    stream.taken = event.seq;
+    forward(node, batch, event);
+    if (kept(event)) rows.push_back(row_of(node, event, reactor_.now()));
+  }
+  if (rows.empty()) {
+    if (settled) stream.durable = stream.taken;
+    return answer(stream.durable);
+  }
+  // Writes are durable in the order they were handed over: when this one is, so is what the executor wrote above.
+  store_.write(std::move(rows), [this, node, boot = batch.boot_id, incarnation = batch.incarnation,
+                                 up_to = stream.taken, answer = std::move(answer)](Status written) {
+    if (!written.ok()) return answer(std::move(written).error());
+    Stream& s = stream_of(node, boot, incarnation);
+    s.durable = std::max(s.durable, up_to);
+    s.taken = std::max(s.taken, up_to);
+    answer(up_to);
+  });
+}
+
+void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, const wire::Event& event) {
+  if (event.kind == "hello" && sink_.hello) {
+    Hello hello;
+    hello.node = node;
+    hello.mode = wire::mode_from_string(text_of(event.data, "mode")).value_or(wire::Mode::ram);
+    hello.boot_id = batch.boot_id;
+    hello.image_digest = text_of(event.data, "image_digest");
+    log::info("agent says hello", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
+    sink_.hello(hello);
+  }
+  if (sink_.event) sink_.event(node, event);
+}
+
+void LinkHub::close() {
+  while (!waiters_.empty()) release(waiters_.begin()->first, {});
+}
+
+}  // namespace muster

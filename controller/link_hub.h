@@ -1,0 +1,78 @@
+// LinkHub: the controller's end of the agent link. Orders on offer per node, agents that wait for them (long poll),
+// and event batches on their way in.
+//
+// Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and nowhere else.
+// An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after everything the
+// executor wrote because of it is durable. Authentication is the router's work: `node` is already proven.
+// Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/reactor.h"
+#include "base/wire.h"
+#include "controller/run/ports.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class LinkHub : public LinkPort {
+ public:
+  // Where what agents say goes: the executor and the status board.
+  struct Sink {
+    std::function<void(const Hello&)> hello;
+    std::function<void(const std::string& node, const wire::Event&)> event;
+    std::function<void(const std::string& node)> contact;
+  };
+  using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
+  using Orders = std::vector<wire::WorkOrder>;
+
+  LinkHub(Reactor& reactor, Store& store, ResolveSecrets resolve);
+  ~LinkHub() override;
+  void connect(Sink sink) { sink_ = std::move(sink); }
+
+  void offer(const std::string& node, wire::WorkOrder order) override;
+  void withdraw(const std::string& node, const std::string& order_id) override;
+
+  // Answers with the orders on offer that are not in `have`: at once when there are any, else when one comes or after
+  // the long poll's time (empty). One waiting call per node: a newer one ends the older.
+  void ask(const std::string& node, std::set<std::string> have, std::function<void(Orders)> answer);
+  // Answers with the highest event number taken, when it is durable.
+  void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
+
+  // Answers every waiting agent (shutdown).
+  void close();
+
+ private:
+  static constexpr DurationMs kLongPoll = 25 * kSecond;
+  struct Waiter {
+    std::set<std::string> have;
+    std::function<void(Orders)> answer;
+    Reactor::TimerId timer = 0;
+  };
+  struct Stream {
+    std::string boot_id, incarnation;
+    uint64_t taken = 0;    // forwarded up to here
+    uint64_t durable = 0;  // and written up to here: what may be acknowledged
+  };
+
+  Orders open_orders(const std::string& node, const std::set<std::string>& have);
+  void release(const std::string& node, Orders orders);
+  void refuse(const std::string& node, const wire::WorkOrder& order, const Error& error);
+  Stream& stream_of(const std::string& node, const std::string& boot_id, const std::string& incarnation);
+  void forward(const std::string& node, const wire::EventBatch& batch, const wire::Event& event);
+
+  Reactor& reactor_;
+  Store& store_;
+  ResolveSecrets resolve_;
+  Sink sink_;
+  std::map<std::string, std::map<std::string, wire::WorkOrder>> offers_;  // node -> id -> order
+  std::map<std::string, Waiter> waiters_;
+  std::map<std::string, std::vector<Stream>> streams_;  // per node, newest last, few
+};
+
+}  // namespace muster

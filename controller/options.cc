@@ -1,0 +1,39 @@
+#include "controller/options.h"
+
+#include <filesystem>
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first of `candidates` that exists, made absolute; empty when none does.
+std::string first_existing(std::initializer_list<fs::path> candidates) {
+  std::error_code ignored;
+  for (const auto& path : candidates)
+    if (fs::exists(path, ignored)) return fs::canonical(path, ignored).string();
+  return "";
+}
+
+}  // namespace
+
+DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
+  std::error_code ignored;
+  fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  if (ignored) self = fs::absolute(program, ignored);
+  const fs::path bin = self.parent_path();
+  const fs::path source = bin.parent_path();  // build/musterd -> the source tree
+  const fs::path share = bin.parent_path() / "share" / "muster";
+  if (options.playbooks.empty())
+    options.playbooks = first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
+  if (options.images.empty())
+    options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
+  if (options.agent_binary.empty())
+    options.agent_binary = first_existing({bin / "muster-agent", "/usr/sbin/muster-agent", "/usr/lib/muster/muster-agent"});
+  if (options.accept_binary.empty())
+    options.accept_binary =
+        first_existing({bin / "muster-accept", "/usr/sbin/muster-accept", "/usr/lib/muster/muster-accept"});
+  return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// What musterd is told when it is started. Thread: a value, never changed after start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace muster {
+
+constexpr uint16_t kTlsPort = 7443;
+constexpr uint16_t kBootPort = 7480;
+
+struct DaemonOptions {
+  std::string state = "/var/lib/muster";                // muster.db, pki/, images/, run/
+  std::string socket = "/run/muster/musterd.sock";      // operators on this machine
+  std::string listen = {};       // address on the provisioning network; empty: the spec's controller address
+  std::string images = {};       // image recipes
+  std::string playbooks = {};    // playbooks and acceptance profiles
+  std::string agent_binary = {};     // muster-agent, for the RAM system
+  std::string accept_binary = {};    // muster-accept, for images
+  uint16_t tls_port = kTlsPort;
+  uint16_t boot_port = kBootPort;
+  bool dhcp = true;              // false: never start dnsmasq (tests, external DHCP)
+};
+
+// Fills what was left empty: the installed share folder, else the folder of the source tree `program` was built in.
+DaemonOptions with_defaults(DaemonOptions options, const std::string& program);
+
+}  // namespace muster

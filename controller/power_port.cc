@@ -1,0 +1,131 @@
+#include "controller/power_port.h"
+
+#include <optional>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr char kPins[] = "/bmc-pins.json";
+constexpr DurationMs kCall = 60 * kSecond;
+
+const PowerDriver* find_driver(const std::string& name) {
+  for (const auto& driver : power_drivers())
+    if (driver.name == name) return &driver;
+  return nullptr;
+}
+
+Result<Ok> netboot_with(Power& power) {
+  TRY_(power.boot_once_network(kCall));
+  TRY(const PowerState before, power.state(kCall));
+  if (before != PowerState::off) TRY_(power.off(kCall, false));
+  return power.on(kCall);
+}
+
+}  // namespace
+
+PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup)
+    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)) {
+  const auto known = parse_json(files_.read(kPins).value_or("{}"));
+  if (!known.ok() || !known->is_object()) return;
+  for (const auto& [node, pin] : known->items())
+    if (pin.is_string()) pins_[node] = pin.get<std::string>();
+}
+
+void PowerService::netboot(const std::string& node, Done done) { submit<Ok>(node, netboot_with, std::move(done)); }
+
+void PowerService::power_off(const std::string& node, Done done) {
+  submit<Ok>(node, [](Power& p) { return p.off(kCall, false); }, std::move(done));
+}
+
+void PowerService::power_on(const std::string& node, Done done) {
+  submit<Ok>(node, [](Power& p) { return p.on(kCall); }, std::move(done));
+}
+
+void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
+  submit<PowerState>(node, [](Power& p) { return p.state(kCall); }, std::move(done));
+}
+
+void PowerService::describe(const std::string& node, std::function<void(Result<Json>)> done) {
+  submit<Json>(node, [](Power& p) { return p.describe(kCall); }, std::move(done));
+}
+
+template <typename T>
+void PowerService::submit(const std::string& node, std::function<Result<T>(Power&)> work,
+                          std::function<void(Result<T>)> done) {
+  const auto where = lookup_(node);
+  if (!where.ok()) {
+    reactor_.post([done, error = where.error()] { done(error); });
+    return;
+  }
+  auto result = std::make_shared<Result<T>>(fail(Code::failed, "the power driver did not run"));
+  Job job;
+  job.node = node;
+  job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
+  job.done = [result, done] { done(std::move(*result)); };
+  job.failed = [done](const Error& error) { done(error); };
+  const std::string address = where->target.address;
+  queues_[address].push_back(std::move(job));
+  if (!busy_[address]) next(address);
+}
+
+void PowerService::next(const std::string& address) {
+  auto& queue = queues_[address];
+  if (queue.empty()) {
+    queues_.erase(address);
+    busy_.erase(address);
+    return;
+  }
+  busy_[address] = true;
+  Job job = std::move(queue.front());
+  queue.pop_front();
+  start(address, std::move(job));
+}
+
+void PowerService::start(const std::string& address, Job job) {
+  auto where = lookup_(job.node);
+  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
+  if (!driver) {
+    const Error error = where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error();
+    reactor_.post([this, address, job, error] {
+      job.failed(error);
+      next(address);
+    });
+    return;
+  }
+  PowerTarget target = std::move(where->target);
+  if (target.pin_sha256.empty() && pins_.count(job.node)) target.pin_sha256 = pins_[job.node];
+  auto learned = std::make_shared<std::string>();
+  target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
+  auto failure = std::make_shared<std::optional<Error>>();
+  reactor_.offload(
+      [driver, target, job, failure] {
+        auto power = driver->make(target);
+        if (power.ok()) job.work(**power);
+        else *failure = power.error();
+      },
+      [this, address, job, failure, learned] {
+        if (!learned->empty()) learn_pin(job.node, *learned);
+        if (*failure) job.failed(**failure);
+        else job.done();
+        next(address);
+      });
+}
+
+void PowerService::learn_pin(const std::string& node, const std::string& fingerprint) {
+  if (pins_[node] == fingerprint) return;
+  pins_[node] = fingerprint;
+  log::info("BMC certificate pinned on first use", {{"node", node}, {"fingerprint", fingerprint}});
+  const auto written = files_.write(kPins, Json(pins_).dump(2) + "\n", 0600);
+  if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
+}
+
+void PowerService::forget_pin(const std::string& node) {
+  if (!pins_.erase(node)) return;
+  const auto written = files_.write(kPins, Json(pins_).dump(2) + "\n", 0600);
+  if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// PowerService: the executor's PowerPort over the drivers of controller/all_drivers.cc.
+//
+// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for. Where a BMC
+// is, and with what password, is looked up when a call starts, so a corrected spec or secret counts at once.
+// A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and enforced ever after.
+// Thread: the reactor's.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/os.h"
+#include "base/reactor.h"
+#include "controller/power/power.h"
+#include "controller/run/ports.h"
+
+namespace muster {
+
+class PowerService : public PowerPort {
+ public:
+  struct Where {
+    std::string driver;
+    PowerTarget target;
+  };
+  using Lookup = std::function<Result<Where>(const std::string& node)>;
+
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup);
+
+  void netboot(const std::string& node, Done done) override;
+  void power_off(const std::string& node, Done done) override;
+  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
+  // Operators' own verbs.
+  void power_on(const std::string& node, Done done);
+  void describe(const std::string& node, std::function<void(Result<Json>)> done);
+  // Forgets the pinned certificate of a node's BMC (`muster node rm`).
+  void forget_pin(const std::string& node);
+
+ private:
+  using Work = std::function<void(Power&)>;            // worker thread
+  using Failed = std::function<void(const Error&)>;    // reactor's thread
+  struct Job {
+    std::string node;
+    Work work;
+    Reactor::Task done;   // reactor's thread, after `work`
+    Failed failed;        // instead of `done` when the driver could not be made
+  };
+  template <typename T>
+  void submit(const std::string& node, std::function<Result<T>(Power&)> work, std::function<void(Result<T>)> done);
+  void next(const std::string& address);
+  void start(const std::string& address, Job job);
+  void learn_pin(const std::string& node, const std::string& fingerprint);
+
+  RealReactor& reactor_;
+  Files files_;
+  Lookup lookup_;
+  std::map<std::string, std::string> pins_;
+  std::map<std::string, std::deque<Job>> queues_;   // by BMC address; the job at work is not in it
+  std::map<std::string, bool> busy_;
+};
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+// Services: everything a handler of the HTTP surface may touch. Owned by Daemon (controller/daemon.cc).
+// Thread: the reactor's, but for `authority` and `options`, which never change.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "controller/options.h"
+
+namespace muster {
+
+class Authority;
+class BootService;
+class Bringup;
+class CurrentSpec;
+class EventLog;
+class ImageService;
+class LinkHub;
+class PowerService;
+class RealReactor;
+class Store;
+class Vault;
+
+struct Services {
+  const DaemonOptions& options;
+  const Authority& authority;
+  RealReactor& reactor;
+  Store& store;
+  CurrentSpec& spec;
+  EventLog& events;
+  LinkHub& link;
+  BootService& boot;
+  PowerService& power;
+  Vault& vault;
+  ImageService& images;
+  Bringup& bringup;     // plans and runs
+  // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is well.
+  std::map<std::string, std::string>& problems;
+};
+
+}  // namespace muster

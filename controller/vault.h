@@ -1,0 +1,45 @@
+// Vault: secrets by name. Sealed in the store, opened only at the moment they are used.
+//
+// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`). A value never
+// reaches a plan, a log or a report; the API lists names only.
+// Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class Vault {
+ public:
+  // Reads or makes STATE/pki/secrets.key.
+  static Result<std::unique_ptr<Vault>> open(const std::string& state, Reactor& reactor, Store& store);
+
+  struct Name { std::string name; TimeMs time; };
+  Result<std::vector<Name>> list();
+  Result<std::string> get(const std::string& name);
+  void put(const std::string& name, const std::string& value, Store::Done done);
+  void remove(const std::string& name, Store::Done done);
+
+  // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is missing.
+  Result<Json> resolve(const Json& params);
+
+  // Makes the cluster's MPI key once; afterwards public_values() has it.
+  void make_own_secrets(Store::Done done);
+  // {"mpi_ssh_key": "ssh-ed25519 AAAA... muster-mpi"}: what playbooks may name as public.*
+  Json public_values();
+
+ private:
+  Vault(std::string key, Reactor& reactor, Store& store) : key_(std::move(key)), reactor_(reactor), store_(store) {}
+  std::string key_;
+  Reactor& reactor_;
+  Store& store_;
+};
+
+}  // namespace muster
