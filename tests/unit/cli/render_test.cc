@@ -75,7 +75,7 @@ TEST_CASE("the summary has one line per node, times per phase, and reasons", "[c
     {"name": "node02", "result": "quarantined", "reason": "disk died", "ms": 5000, "phases": [{"phase": "image", "ms": 5000}]}]})");
   CHECK(render_summary(run) ==
         "NODE    RESULT            image      accept       total\n"
-        "node01  accepted     1 min 2 s        33 s  1 min 35 s\n"
+        "node01  accepted      1 min 2 s        33 s  1 min 35 s\n"
         "node02  quarantined         5 s           -         5 s\n"
         "node02: disk died\n");
 }
