@@ -1,12 +1,12 @@
 #include "cli/run.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/context.h"
 #include "cli/verbs.h"
-#if __has_include("cli/lab.h")
 #include "cli/lab.h"
-#endif
+#include "controller/spec/spec.h"
 
 namespace muster::cli {
 namespace {
@@ -27,6 +27,17 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")->envname("MUSTER_CA_FILE");
   app.add_flag("--json", context.json, "one JSON value on standard output, for programs");
   app.add_flag("-v,--verbose", context.verbose, "explain");
+}
+
+// CLI11 calls a mistyped verb a missing one.
+bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-' || app.get_subcommand_no_throw(argv[1])) return false;
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  const std::string near = nearest_spelling(argv[1], verbs);
+  fmt::print(stderr, "muster: no verb '{}'{}; muster --help lists them\n", argv[1],
+             near.empty() ? "" : ", did you mean '" + near + "'?");
+  return true;
 }
 
 }  // namespace
@@ -58,9 +69,8 @@ int run(int argc, const char* const* argv) {
   add_sim(app, context);
   add_backup(app, context);
   add_version(app, context);
-#if __has_include("cli/lab.h")
   add_lab_verb(app, context.json, context.exit);
-#endif
+  if (unknown_verb(app, argc, argv)) return kUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
