@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/context.h"
-#include "cli/verbs.h"
 #include "cli/lab.h"
+#include "cli/verbs.h"
 #include "controller/spec/spec.h"
 
 namespace muster::cli {
@@ -31,9 +33,10 @@ void global_flags(CLI::App& app, Context& context) {
 
 // CLI11 calls a mistyped verb a missing one.
 bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
-  if (argc < 2 || argv[1][0] == '-' || app.get_subcommand_no_throw(argv[1])) return false;
+  if (argc < 2 || argv[1][0] == '-') return false;
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
   const std::string near = nearest_spelling(argv[1], verbs);
   fmt::print(stderr, "muster: no verb '{}'{}; muster --help lists them\n", argv[1],
              near.empty() ? "" : ", did you mean '" + near + "'?");
