@@ -136,6 +136,13 @@ void run_ssh(const Flags& flags, bool shell_in_network) {
                                           : lab::ssh_command(*dir, flags->node, flags->remote));
 }
 
+// The parser sorts flags behind words, so a command with flags must come after "--", which it leaves over.
+bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
+  if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
+  complain(*flags, fail(Code::invalid, "a command with flags of its own goes after '--': " + left_over.front()));
+  return false;
+}
+
 void run_console(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
@@ -213,17 +220,13 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   ssh->add_option("command", flags->remote, "run this instead of a shell");
   ssh->prefix_command();
   ssh->callback([flags, ssh] {
-    const auto rest = ssh->remaining();
-    flags->remote.insert(flags->remote.end(), rest.begin(), rest.end());
-    run_ssh(flags, false);
+    if (command_is_plain(flags, ssh->remaining())) run_ssh(flags, false);
   });
   auto* exec = verb(lab_app, flags, "exec", "run a command inside the lab's network on this computer");
   exec->add_option("command", flags->remote)->required();
   exec->prefix_command();
   exec->callback([flags, exec] {
-    const auto rest = exec->remaining();
-    flags->remote.insert(flags->remote.end(), rest.begin(), rest.end());
-    run_ssh(flags, true);
+    if (command_is_plain(flags, exec->remaining())) run_ssh(flags, true);
   });
   auto* console = verb(lab_app, flags, "console", "serial console of a machine (Ctrl-] leaves)");
   console->add_option("node", flags->node)->required();

@@ -38,7 +38,8 @@ KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host, DurationMs deadline)
       break;
     }
     if (!alive(*child)) {
-      probe.reason = "QEMU ended: " + Files("/").read_line(qemu.log);
+      const auto words = Files("/").read_line(qemu.log);
+      probe.reason = "QEMU ended: " + words.substr(0, words.find('\n'));
       break;
     }
   }
