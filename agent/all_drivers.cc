@@ -7,10 +7,33 @@ namespace muster {
 const std::vector<StepModule>& step_modules() {
   using namespace steps;
   static const std::vector<StepModule> modules = {
-      command_module(), directory_module(), file_module(), filesystem_module(), group_module(), hostname_module(), line_module(),
-      moosefs_chunkserver_module(), moosefs_disks_module(), moosefs_master_module(), moosefs_members_module(),
-      moosefs_metalogger_module(), moosefs_mount_module(), moosefs_policy_module(), mount_module(), package_module(),
-      probe_module(), raid_module(), service_module(), shared_read_module(), shared_write_module(), sshd_module(), ssh_probe_module(), sysctl_module(), ufw_module(), user_module(), wait_for_module(),
+      command_module(),
+      directory_module(),
+      file_module(),
+      filesystem_module(),
+      group_module(),
+      hostname_module(),
+      line_module(),
+      moosefs_chunkserver_module(),
+      moosefs_disks_module(),
+      moosefs_master_module(),
+      moosefs_members_module(),
+      moosefs_metalogger_module(),
+      moosefs_mount_module(),
+      moosefs_policy_module(),
+      mount_module(),
+      package_module(),
+      probe_module(),
+      raid_module(),
+      service_module(),
+      shared_read_module(),
+      shared_write_module(),
+      sshd_module(),
+      ssh_probe_module(),
+      sysctl_module(),
+      ufw_module(),
+      user_module(),
+      wait_for_module(),
   };
   return modules;
 }

@@ -25,13 +25,16 @@ int64_t number(const std::string& text, int base = 10) {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-bool is_pci_address(const std::string& text) { return text.size() == 12 && text[4] == ':' && text[7] == ':' && text[10] == '.'; }
+bool is_pci_address(const std::string& text) {
+  return text.size() == 12 && text[4] == ':' && text[7] == ':' && text[10] == '.';
+}
 
 // The PCI function a device link leads to; virtio devices sit one level below theirs.
 std::string pci_of(const Files& files, const std::string& device) {
@@ -45,8 +48,8 @@ std::string pci_of(const Files& files, const std::string& device) {
 
 SystemFacts system_facts(const Files& files) {
   const std::string dmi = "/sys/class/dmi/id/";
-  return {files.read_line(dmi + "sys_vendor"), files.read_line(dmi + "product_name"), files.read_line(dmi + "product_serial"),
-          lower(files.read_line(dmi + "product_uuid"))};
+  return {files.read_line(dmi + "sys_vendor"), files.read_line(dmi + "product_name"),
+          files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
 }
 
 // "PRETTY_NAME" of os-release without its quotes.
@@ -82,14 +85,16 @@ CpuFacts cpu_facts(const Files& files) {
   return out;
 }
 
-// What the kernel manages. Firmware and the kernel keep a few percent of what is installed for themselves, so the sum of the
-// memory blocks (which counts holes filled by the firmware too) is preferred where the kernel exposes it.
+// What the kernel manages. Firmware and the kernel keep a few percent of what is installed for themselves, so
+// the sum of the memory blocks (which counts holes filled by the firmware too) is preferred where the kernel
+// exposes it.
 uint64_t memory_bytes(const Files& files) {
   const std::string folder = "/sys/devices/system/memory";
   const auto block = static_cast<uint64_t>(number(files.read_line(folder + "/block_size_bytes"), 16));
   uint64_t blocks = 0;
   for (const auto& name : files.list(folder))
-    if (name.rfind("memory", 0) == 0 && files.read_line(folder + "/" + name + "/state", "online") == "online") ++blocks;
+    if (name.rfind("memory", 0) == 0 && files.read_line(folder + "/" + name + "/state", "online") == "online")
+      ++blocks;
   if (block && blocks) return block * blocks;
   const auto text = files.read("/proc/meminfo");
   if (text.ok())
@@ -103,22 +108,27 @@ std::vector<NicFacts> nic_facts(const Files& files) {
   std::vector<NicFacts> out;
   for (const auto& name : files.list("/sys/class/net")) {
     const std::string folder = "/sys/class/net/" + name;
-    if (!files.exists(folder + "/device")) continue;   // loopback, bridges, bonds, VLANs: no hardware of their own
+    if (!files.exists(folder + "/device"))
+      continue;  // loopback, bridges, bonds, VLANs: no hardware of their own
     NicFacts nic;
     nic.name = name;
     nic.mac = lower(files.read_line(folder + "/address"));
     nic.speed_mbps = std::max<int64_t>(number(files.read_line(folder + "/speed", "0")), 0);
-    if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok()) nic.driver = last_component(*driver);
+    if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok())
+      nic.driver = last_component(*driver);
     nic.pci = pci_of(files, folder + "/device");
     if (nic.pci.empty()) nic.pci = pci_of(files, folder);
     nic.link_up = files.read_line(folder + "/carrier", "0") == "1";
     out.push_back(std::move(nic));
   }
-  std::sort(out.begin(), out.end(), [](const NicFacts& a, const NicFacts& b) { return std::tie(a.pci, a.name) < std::tie(b.pci, b.name); });
+  std::sort(out.begin(), out.end(), [](const NicFacts& a, const NicFacts& b) {
+    return std::tie(a.pci, a.name) < std::tie(b.pci, b.name);
+  });
   return out;
 }
 
-// From PCI alone, so that GPUs count before (and whether or not) their driver is loaded; the driver's own files add names.
+// From PCI alone, so that GPUs count before (and whether or not) their driver is loaded; the driver's own
+// files add names.
 std::vector<GpuFacts> gpu_facts(const Files& files) {
   std::vector<GpuFacts> out;
   for (const auto& address : files.list(kPci)) {

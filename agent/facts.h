@@ -1,8 +1,8 @@
 // Collects HardwareFacts (base/facts.h) of the machine whose /proc, /sys and /etc lie below `files`.
 //
-// Reads files only: no process is run and nothing is written; disks are opened for reading to see what is on them.
-// What cannot be read stays unknown; only an unreadable disk probe is an error of that disk (its content says so).
-// Thread: blocking; for the worker thread.
+// Reads files only: no process is run and nothing is written; disks are opened for reading to see what is on
+// them. What cannot be read stays unknown; only an unreadable disk probe is an error of that disk (its
+// content says so). Thread: blocking; for the worker thread.
 #pragma once
 
 #include "base/facts.h"

@@ -33,14 +33,16 @@ Result<Json> answer_json(const HttpResponse& response, const std::string& what) 
   if (response.status == 409 || response.status == 400)
     return fail(response.status == 409 ? Code::conflict : Code::invalid,
                 fmt::format("{}: {} {}", what, response.status, response.body.substr(0, 200)));
-  if (response.status != 200) return fail(Code::unavailable, fmt::format("{}: status {}", what, response.status));
+  if (response.status != 200)
+    return fail(Code::unavailable, fmt::format("{}: status {}", what, response.status));
   return parse_json(response.body);
 }
 
 // One HTTP client and the thread that blocks in it. Jobs run in order.
 class Lane {
  public:
-  explicit Lane(std::unique_ptr<HttpClient> client) : client_(std::move(client)), thread_([this] { work(); }) {}
+  explicit Lane(std::unique_ptr<HttpClient> client)
+      : client_(std::move(client)), thread_([this] { work(); }) {}
   // Waits for the call that is under way: at most its deadline.
   ~Lane() {
     {
@@ -105,13 +107,15 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   TRY(const HttpResponse response, client.request(request, kPostDeadline));
   TRY(const Json json, answer_json(response, "events"));
   const auto it = json.find("ack");
-  if (it == json.end() || !it->is_number_unsigned()) return fail(Code::invalid, "events: no ack in the answer");
+  if (it == json.end() || !it->is_number_unsigned())
+    return fail(Code::invalid, "events: no ack in the answer");
   return it->get<uint64_t>();
 }
 
 class HttpLink : public ControllerLink {
  public:
-  HttpLink(Reactor& reactor, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts, std::string boot_id)
+  HttpLink(Reactor& reactor, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
+           std::string boot_id)
       : reactor_(reactor), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
@@ -150,8 +154,10 @@ Result<std::string> normal_pin(const std::string& pin) {
 std::string query_value(const std::string& text) {
   std::string out;
   for (const unsigned char c : text) {
-    if (isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~') out += static_cast<char>(c);
-    else out += fmt::format("%{:02X}", c);
+    if (isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~')
+      out += static_cast<char>(c);
+    else
+      out += fmt::format("%{:02X}", c);
   }
   return out;
 }
@@ -184,10 +190,12 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
 }
 
 Result<std::unique_ptr<ControllerLink>> make_http_link(Reactor& reactor, const std::string& url,
-                                                       const Credentials& credentials, const std::string& boot_id) {
+                                                       const Credentials& credentials,
+                                                       const std::string& boot_id) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
-  return std::unique_ptr<ControllerLink>(std::make_unique<HttpLink>(reactor, std::move(polls), std::move(posts), boot_id));
+  return std::unique_ptr<ControllerLink>(
+      std::make_unique<HttpLink>(reactor, std::move(polls), std::move(posts), boot_id));
 }
 
 }  // namespace muster

@@ -1,8 +1,10 @@
-// The agent's side of the controller's agent API over HTTPS: joining, and the ControllerLink of a joined agent.
+// The agent's side of the controller's agent API over HTTPS: joining, and the ControllerLink of a joined
+// agent.
 //
-// Owned by agent/main.cc. Blocking HTTP calls run in two threads of the link's own (one for the long poll, one for
-// events), so that posting an event never waits for a poll; answers come back through the reactor.
-// The controller is trusted by its CA only: at join the CA is accepted because its SHA-256 is the pinned one, and kept.
+// Owned by agent/main.cc. Blocking HTTP calls run in two threads of the link's own (one for the long poll,
+// one for events), so that posting an event never waits for a poll; answers come back through the reactor.
+// The controller is trusted by its CA only: at join the CA is accepted because its SHA-256 is the pinned one,
+// and kept.
 #pragma once
 
 #include <memory>
@@ -16,9 +18,9 @@
 namespace muster {
 
 struct JoinOptions {
-  std::string url, pin;         // pin: "sha256:<hex>" or bare hex of the CA certificate
-  std::string key_pem;          // kept between attempts: the same token with the same key gets the same answer
-  wire::JoinRequest request;    // without csr_pem
+  std::string url, pin;       // pin: "sha256:<hex>" or bare hex of the CA certificate
+  std::string key_pem;        // kept between attempts: the same token with the same key gets the same answer
+  wire::JoinRequest request;  // without csr_pem
 };
 // One attempt. Blocking. `denied` and `invalid` will not get better by trying again; everything else may.
 Result<Credentials> join(const JoinOptions& options, std::string* node);
@@ -29,6 +31,7 @@ Result<std::string> normal_pin(const std::string& pin);
 std::string query_value(const std::string& text);
 
 Result<std::unique_ptr<ControllerLink>> make_http_link(Reactor& reactor, const std::string& url,
-                                                       const Credentials& credentials, const std::string& boot_id);
+                                                       const Credentials& credentials,
+                                                       const std::string& boot_id);
 
 }  // namespace muster

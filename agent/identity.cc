@@ -25,7 +25,9 @@ Result<AgentConfig> read_config(const Files& files, const std::string& folder) {
 
 Status write_config(const Files& files, const std::string& folder, const AgentConfig& config) {
   TRY_(files.make_directories(folder, 0700));
-  const Json json = {{"node", config.node}, {"url", config.url}, {"ca_pin", config.ca_pin},
+  const Json json = {{"node", config.node},
+                     {"url", config.url},
+                     {"ca_pin", config.ca_pin},
                      {"mode", std::string(wire::to_string(config.mode))}};
   return files.write(folder + "/agent.json", json.dump(2) + "\n", 0600);
 }
@@ -69,10 +71,11 @@ Result<BootParameters> parse_kernel_command_line(const std::string& text) {
   for (std::string word; in >> word;)
     if (const auto equals = word.find('='); equals != std::string::npos)
       words[word.substr(0, equals)] = word.substr(equals + 1);
-  BootParameters out{words["muster.url"], words["muster.pin"], words["muster.token"],
-                     words["muster.node"], words["muster.ip"], words["muster.mac"]};
+  BootParameters out{words["muster.url"],  words["muster.pin"], words["muster.token"],
+                     words["muster.node"], words["muster.ip"],  words["muster.mac"]};
   for (const char* needed : {"muster.url", "muster.pin", "muster.token", "muster.node"})
-    if (words[needed].empty()) return fail(Code::invalid, std::string(needed) + " is missing on the kernel command line");
+    if (words[needed].empty())
+      return fail(Code::invalid, std::string(needed) + " is missing on the kernel command line");
   return out;
 }
 

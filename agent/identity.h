@@ -1,15 +1,17 @@
 // Identity: where an agent keeps who it is, which controller it belongs to, and what system it runs in.
 //
-// One folder holds it: /run/muster in the RAM system (dies with the boot), /state/muster on an installed system (survives
-// re-images; /var/lib/muster where /state is no mount point, on adopted machines). Files in it:
+// One folder holds it: /run/muster in the RAM system (dies with the boot), /state/muster on an installed
+// system (survives re-images; /var/lib/muster where /state is no mount point, on adopted machines). Files in
+// it:
 //   agent.json       AgentConfig, 0600
 //   agent.key        P-256 private key, 0600; never leaves the node
 //   agent.pem        certificate the controller signed for it at join
 //   ca.pem           the controller's CA, pinned by its SHA-256 when it was fetched
 //   journal          finished orders (agent/file_journal.h)
-// The image writer (agent/image) copies agent.json, agent.key, agent.pem and ca.pem from the RAM system's folder into the new
-// system's state partition, so that the installed agent needs no new token.
-// What the running root file system is comes from the root slot itself, not from the shared state: the image writer leaves
+// The image writer (agent/image) copies agent.json, agent.key, agent.pem and ca.pem from the RAM system's
+// folder into the new system's state partition, so that the installed agent needs no new token. What the
+// running root file system is comes from the root slot itself, not from the shared state: the image writer
+// leaves
 //   /etc/muster/image.json   {"name": "debian-12", "digest": "sha256:...", "slot": "a"}
 // in every slot it writes.
 // Thread: plain functions over Files.
@@ -30,8 +32,8 @@ inline constexpr const char* kImageRecord = "/etc/muster/image.json";
 
 struct AgentConfig {
   std::string node;
-  std::string url;       // "https://10.20.0.1:7443"
-  std::string ca_pin;    // "sha256:<hex>" of the CA certificate
+  std::string url;     // "https://10.20.0.1:7443"
+  std::string ca_pin;  // "sha256:<hex>" of the CA certificate
   wire::Mode mode = wire::Mode::installed;
 };
 // agent.json in `folder`.
@@ -46,10 +48,11 @@ Result<Credentials> read_credentials(const Files& files, const std::string& fold
 Status write_credentials(const Files& files, const std::string& folder, const Credentials& credentials);
 
 struct ImageRecord {
-  std::string name, digest, slot;   // all empty where muster did not write the root file system
+  std::string name, digest, slot;  // all empty where muster did not write the root file system
 };
 ImageRecord read_image_record(const Files& files);
-Status write_image_record(const Files& files, const ImageRecord& record);   // `files` is rooted at the new root slot
+Status write_image_record(const Files& files,
+                          const ImageRecord& record);  // `files` is rooted at the new root slot
 
 // Parameters of the RAM system: muster.url, muster.pin, muster.token, muster.node, muster.ip, muster.mac.
 struct BootParameters {

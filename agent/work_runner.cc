@@ -15,13 +15,19 @@ namespace muster {
 namespace {
 
 TimeMs monotonic_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 class RealWorkRunner : public WorkRunner {
  public:
   RealWorkRunner(Reactor& reactor, Files& files, Process& process, std::string node, WorkFunctions functions)
-      : reactor_(reactor), files_(files), process_(process), node_(std::move(node)), functions_(std::move(functions)),
+      : reactor_(reactor),
+        files_(files),
+        process_(process),
+        node_(std::move(node)),
+        functions_(std::move(functions)),
         thread_([this] { work(); }) {}
 
   ~RealWorkRunner() override {
@@ -82,7 +88,8 @@ class RealWorkRunner : public WorkRunner {
                                                   : functions_.power_off;
     if ((order.kind == "boot_disk" || order.kind == "reboot" || order.kind == "power_off") && leave)
       return {leave(order.params), Json::object()};
-    return {fail(Code::invalid, "this system does not carry out '" + order.kind + "' orders"), Json::object()};
+    return {fail(Code::invalid, "this system does not carry out '" + order.kind + "' orders"),
+            Json::object()};
   }
 
   WorkOutcome inventory() {
@@ -116,8 +123,8 @@ class RealWorkRunner : public WorkRunner {
 
 }  // namespace
 
-std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process, std::string node,
-                                             WorkFunctions functions) {
+std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process,
+                                             std::string node, WorkFunctions functions) {
   return std::make_unique<RealWorkRunner>(reactor, files, process, std::move(node), std::move(functions));
 }
 

@@ -1,9 +1,10 @@
 // RealWorkRunner: carries out orders on this machine, in one worker thread.
 //
-// Owned by agent/main.cc. Image writing and rebooting are given to it as functions, because they differ between the RAM system and
-// an installed one; an order whose function is missing is refused (a RAM-system order sent to an installed agent, for example).
-// Kinds: inventory (result: HardwareFacts as JSON), steps and check (agent/step_runner.h), image, boot_disk, reboot, power_off.
-// Thread: WorkRunner's contract; the functions run in the worker thread.
+// Owned by agent/main.cc. Image writing and rebooting are given to it as functions, because they differ
+// between the RAM system and an installed one; an order whose function is missing is refused (a RAM-system
+// order sent to an installed agent, for example). Kinds: inventory (result: HardwareFacts as JSON), steps and
+// check (agent/step_runner.h), image, boot_disk, reboot, power_off. Thread: WorkRunner's contract; the
+// functions run in the worker thread.
 #pragma once
 
 #include <functional>
@@ -18,12 +19,13 @@ namespace muster {
 
 using CancelCheck = std::function<bool()>;
 struct WorkFunctions {
-  std::function<Result<Json>(const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled)> image = {};
+  std::function<Result<Json>(const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled)>
+      image = {};
   // These do not come back when they succeed.
-  std::function<Status(const Json& params)> boot_disk = {}, reboot = {}, power_off = {};
+  std::function<Status(const Json&params)> boot_disk = {}, reboot = {}, power_off = {};
 };
 
-std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process, std::string node,
-                                             WorkFunctions functions);
+std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process,
+                                             std::string node, WorkFunctions functions);
 
 }  // namespace muster

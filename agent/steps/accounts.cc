@@ -24,13 +24,16 @@ int64_t number(const std::string& text) {
 std::vector<std::string> fields(const std::string& line) {
   std::vector<std::string> out(1);
   for (const char c : line) {
-    if (c == ':') out.emplace_back();
-    else out.back() += c;
+    if (c == ':')
+      out.emplace_back();
+    else
+      out.back() += c;
   }
   return out;
 }
 
-std::optional<std::vector<std::string>> find_line(const Files& files, const std::string& path, const std::string& name) {
+std::optional<std::vector<std::string>> find_line(const Files& files, const std::string& path,
+                                                  const std::string& name) {
   const auto text = files.read(path);
   if (!text.ok()) return {};
   for (const auto& line : lines_of(*text))
@@ -75,7 +78,8 @@ FileState look(const Files& files, const std::string& path) {
 Result<unsigned> parse_mode(const std::string& text) {
   unsigned mode = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  if (error != std::errc() || end != text.data() + text.size() || text.size() < 3 || text.size() > 4 || mode > 07777)
+  if (error != std::errc() || end != text.data() + text.size() || text.size() < 3 || text.size() > 4 ||
+      mode > 07777)
     return fail(Code::invalid, "mode '" + text + "' is not three or four octal digits");
   return mode;
 }

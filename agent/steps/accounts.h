@@ -1,5 +1,6 @@
-// Owners of files and the account files, read without NSS: the agent is static, so getpwnam() is not available.
-// Thread: plain functions over Files; the numbers of users and groups come from /etc/passwd and /etc/group below its root.
+// Owners of files and the account files, read without NSS: the agent is static, so getpwnam() is not
+// available. Thread: plain functions over Files; the numbers of users and groups come from /etc/passwd and
+// /etc/group below its root.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct FileState {
   bool exists = false, directory = false, regular = false, link = false;
   unsigned mode = 0;
   int64_t uid = -1, gid = -1;
-  int64_t modified_us = 0;   // wall clock
+  int64_t modified_us = 0;  // wall clock
 };
 FileState look(const Files& files, const std::string& path);
 

@@ -9,7 +9,8 @@ namespace {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto probe = list_of(params, "check");
   const std::string creates = text_of(params, "creates");
-  if (probe.empty() && creates.empty()) return fail(Code::invalid, "command: 'check' or 'creates' is needed: when is it done?");
+  if (probe.empty() && creates.empty())
+    return fail(Code::invalid, "command: 'check' or 'creates' is needed: when is it done?");
   if (!creates.empty() && !context.files.exists(creates)) return differs(creates + " does not exist");
   if (probe.empty()) return holds();
   Command command;
@@ -38,13 +39,15 @@ Status apply(StepContext& context, const Json& params) {
 StepModule command_module() {
   StepModule m;
   m.name = "command";
-  m.help = "Runs a program (no shell) unless `check` succeeds or `creates` exists. One of the two is required.";
-  m.parameters = Json::array({parameter("argv", "list", true, "program and arguments"),
-                              parameter("check", "list", false, "program whose success means: already done"),
-                              parameter("creates", "string", false, "path whose existence means: already done"),
-                              parameter("env", "object", false, "added to the environment"),
-                              parameter("cwd", "string", false, "working folder"),
-                              parameter("deadline_seconds", "int", false, "killed after so long", 60)});
+  m.help =
+      "Runs a program (no shell) unless `check` succeeds or `creates` exists. One of the two is required.";
+  m.parameters =
+      Json::array({parameter("argv", "list", true, "program and arguments"),
+                   parameter("check", "list", false, "program whose success means: already done"),
+                   parameter("creates", "string", false, "path whose existence means: already done"),
+                   parameter("env", "object", false, "added to the environment"),
+                   parameter("cwd", "string", false, "working folder"),
+                   parameter("deadline_seconds", "int", false, "killed after so long", 60)});
   m.check = check;
   m.apply = apply;
   return m;

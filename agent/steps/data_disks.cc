@@ -7,7 +7,6 @@
 
 #include "agent/disk/disk.h"
 #include "agent/disk/probe.h"
-#include "agent/disks.h"
 #include "agent/steps/modules.h"
 
 namespace muster::steps {
@@ -48,26 +47,31 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
     r.get_or("policy", disk.policy, std::string("keep"));
     r.allow_unknown();
     TRY_(r.finish());
-    if (disk.serial.empty() || disk.size_bytes == 0) return fail(Code::invalid, "a disk is named by its serial and size");
+    if (disk.serial.empty() || disk.size_bytes == 0)
+      return fail(Code::invalid, "a disk is named by its serial and size");
     if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
       return fail(Code::invalid, "disk " + disk.serial + ": policy '" + disk.policy + "' is not known");
-    if (!serials.insert(disk.serial).second) return fail(Code::invalid, "disk " + disk.serial + " is named twice");
+    if (!serials.insert(disk.serial).second)
+      return fail(Code::invalid, "disk " + disk.serial + " is named twice");
     out.push_back(std::move(disk));
   }
   return out;
 }
 
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted) {
-  TRY(const auto present, list_disks(files));
+  const auto present = scan_disks(files);
   std::vector<DiskFacts> out;
   std::set<std::string> names;
   for (const auto& want : wanted) {
     TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
     if (disk.name.empty()) return fail(Code::not_found, "disk " + want.serial + " has no device");
-    if (disk.is_os_ancestor) return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
+    if (disk.is_os_ancestor)
+      return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
     if (!is_local(disk.transport))
-      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial, disk.name, disk.transport));
-    if (!names.insert(disk.name).second) return fail(Code::conflict, "two named disks are the same device " + disk.name);
+      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial,
+                                            disk.name, disk.transport));
+    if (!names.insert(disk.name).second)
+      return fail(Code::conflict, "two named disks are the same device " + disk.name);
     out.push_back(std::move(disk));
   }
   return out;
@@ -86,13 +90,16 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
   }
   if (held == 0) return std::string();
   if (held != disks.size() || holders.size() != 1)
-    return fail(Code::conflict, fmt::format("{} of {} disks are held by {}", held, disks.size(), join({holders.begin(), holders.end()}, ", ")));
+    return fail(Code::conflict, fmt::format("{} of {} disks are held by {}", held, disks.size(),
+                                            join({holders.begin(), holders.end()}, ", ")));
   const std::string holder = *holders.begin();
-  if (!files.exists("/sys/block/" + holder + "/md")) return fail(Code::conflict, holder + " holds the disks and is not an array");
+  if (!files.exists("/sys/block/" + holder + "/md"))
+    return fail(Code::conflict, holder + " holds the disks and is not an array");
   std::set<std::string> slaves;
   for (const auto& name : files.list("/sys/block/" + holder + "/slaves")) slaves.insert(name);
   if (slaves != members)
-    return fail(Code::conflict, fmt::format("array {} is over {}, not over {}", holder, join({slaves.begin(), slaves.end()}, " "),
+    return fail(Code::conflict, fmt::format("array {} is over {}, not over {}", holder,
+                                            join({slaves.begin(), slaves.end()}, " "),
                                             join({members.begin(), members.end()}, " ")));
   return holder;
 }
@@ -108,10 +115,12 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (!device.ok()) return std::move(device).error().with(who);
   // The name was looked up a moment ago; a device of another size is another disk.
   if (device->size() != wanted.size_bytes)
-    return fail(Code::denied, fmt::format("{}: the device holds {} bytes, not {}", who, device->size(), wanted.size_bytes));
+    return fail(Code::denied,
+                fmt::format("{}: the device holds {} bytes, not {}", who, device->size(), wanted.size_bytes));
   TRY(const DiskContent content, probe_disk(*device));
   if (content.hash != wanted.content_hash)
-    return fail(Code::denied, who + ": its content changed since the plan was approved; it is now: " + content.summary);
+    return fail(Code::denied,
+                who + ": its content changed since the plan was approved; it is now: " + content.summary);
   if (wanted.policy == "format-if-blank" && !content.blank)
     return fail(Code::denied, who + " is not blank: " + content.summary);
   return device;
@@ -130,7 +139,8 @@ Status wipe_ends(const BlockDevice& device) {
 }
 
 std::string intent_path(const Files& files, const std::string& name) {
-  return std::string(files.is_directory("/state/muster") ? "/state/muster" : "/var/lib/muster") + "/intent-" + name + ".json";
+  return std::string(files.is_directory("/state/muster") ? "/state/muster" : "/var/lib/muster") + "/intent-" +
+         name + ".json";
 }
 
 }  // namespace muster::steps

@@ -1,10 +1,15 @@
-// Data disks: from what the approved plan names to the devices of this moment, and the permission to write to one.
+// Data disks: from what the approved plan names to the devices of this moment, and the permission to write to
+// one.
 //
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
-//   - a disk is found by serial, size, WWID and model; two that fit, or one that only half fits, are an error;
-//   - never a disk that carries the running system, is mounted, swapped on or held by something else, or is remote;
-//   - what is on it is probed again while it is held open exclusively, and must be what the plan was approved for;
-//   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the approved one.
+//   - a disk is found by serial, size, WWID and model; two that fit, or one that only half fits, are an
+//   error;
+//   - never a disk that carries the running system, is mounted, swapped on or held by something else, or is
+//   remote;
+//   - what is on it is probed again while it is held open exclusively, and must be what the plan was approved
+//   for;
+//   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
+//   approved one.
 // Thread: blocking.
 #pragma once
 
@@ -20,27 +25,29 @@ namespace muster::steps {
 
 struct WantedDisk {
   std::string serial, wwid, model, content_hash;
-  std::string policy;   // keep | format-if-blank | format
+  std::string policy;  // keep | format-if-blank | format
   uint64_t size_bytes = 0;
 };
-// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a missing serial or size, or a serial twice.
+// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a missing serial or
+// size, or a serial twice.
 Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key = "disks");
 
 // The same disks as they are now, in the order given.
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted);
-std::string device_path(const std::string& kernel_name);   // "/dev/nvme0n1"
+std::string device_path(const std::string& kernel_name);  // "/dev/nvme0n1"
 
-// Kernel name of the assembled array whose members are exactly these disks; "" when none of them is in any array.
-// conflict: some are, or they are in one with other members.
+// Kernel name of the assembled array whose members are exactly these disks; "" when none of them is in any
+// array. conflict: some are, or they are in one with other members.
 Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>& disks);
 
-// The permission: opens the disk exclusively, probes it again and applies the rules above. The caller writes through the result
-// (or closes it and runs a tool at once).
+// The permission: opens the disk exclusively, probes it again and applies the rules above. The caller writes
+// through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
 // Zeroes the first and last 16 MiB, which hold every signature there is.
 Status wipe_ends(const BlockDevice& device);
 
-// Where a step notes that it is in the middle of something destructive; survives re-images where /state is there.
+// Where a step notes that it is in the middle of something destructive; survives re-images where /state is
+// there.
 std::string intent_path(const Files& files, const std::string& name);
 
 }  // namespace muster::steps

@@ -14,7 +14,8 @@ struct Wanted {
 Result<Wanted> wanted(const StepContext& context, const Json& params) {
   Wanted out;
   out.path = text_of(params, "path");
-  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "directory: 'path' must be absolute");
+  if (out.path.empty() || out.path[0] != '/')
+    return fail(Code::invalid, "directory: 'path' must be absolute");
   TRY(out.mode, parse_mode(text_of(params, "mode", "0755")));
   TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
   TRY(out.gid, gid_of(context.files, text_of(params, "group")));
@@ -29,7 +30,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.directory) return fail(Code::conflict, want.path + " exists and is not a directory");
   Diff diff;
-  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty()) diff.add(want.path + ": " + text);
+  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+    diff.add(want.path + ": " + text);
   return diff.result();
 }
 

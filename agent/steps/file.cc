@@ -32,7 +32,8 @@ std::string content_diff(const Wanted& want, const std::string& have) {
   const auto before = lines_of(have), after = lines_of(want.content);
   size_t i = 0;
   while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
-  return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "", i < after.size() ? after[i] : "");
+  return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
+                     i < after.size() ? after[i] : "");
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -47,7 +48,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string have, context.files.read(want.path));
   Diff diff;
   if (have != want.content) diff.add(want.path + ": " + content_diff(want, have));
-  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty()) diff.add(want.path + ": " + text);
+  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+    diff.add(want.path + ": " + text);
   return diff.result();
 }
 
@@ -56,7 +58,8 @@ Status apply(StepContext& context, const Json& params) {
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
-  const auto have = state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
+  const auto have =
+      state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
   if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, want.mode));
   return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
 }
@@ -66,13 +69,16 @@ Status apply(StepContext& context, const Json& params) {
 StepModule file_module() {
   StepModule m;
   m.name = "file";
-  m.help = "A regular file with exactly this content, mode and owner. Its content is not shown in diffs when only the owner may read it.";
-  m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
-                              parameter("content", "string", false, "whole content", ""),
-                              parameter("mode", "string", false, "octal", "0644"),
-                              parameter("owner", "string", false, "user name or number; default: left alone (root for a new file)"),
-                              parameter("group", "string", false, "group name or number"),
-                              parameter("ensure", "string", false, "present | absent", "present")});
+  m.help =
+      "A regular file with exactly this content, mode and owner. Its content is not shown in diffs when only "
+      "the owner may read it.";
+  m.parameters = Json::array(
+      {parameter("path", "string", true, "absolute path"),
+       parameter("content", "string", false, "whole content", ""),
+       parameter("mode", "string", false, "octal", "0644"),
+       parameter("owner", "string", false, "user name or number; default: left alone (root for a new file)"),
+       parameter("group", "string", false, "group name or number"),
+       parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;
   return m;

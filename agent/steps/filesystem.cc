@@ -1,7 +1,8 @@
-// filesystem: a file system with this label on an array or on one whole disk. One that is there with that label is kept.
+// filesystem: a file system with this label on an array or on one whole disk. One that is there with that
+// label is kept.
 //
-// It is made only on a device that the probe finds empty (an array, wiped when it was created) or that the plan allows to format
-// (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+// It is made only on a device that the probe finds empty (an array, wiped when it was created) or that the
+// plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
 #include <fmt/format.h>
 
 #include "agent/disk/probe.h"
@@ -24,16 +25,18 @@ Result<Wanted> wanted(const Json& params) {
   out.label = text_of(params, "label");
   out.on_array = bool_of(params, "array", false);
   out.chunk_kib = int_of(params, "chunk_kib", 512);
-  if (out.fs != "xfs" && out.fs != "ext4") return fail(Code::invalid, "filesystem: '" + out.fs + "' is neither xfs nor ext4");
+  if (out.fs != "xfs" && out.fs != "ext4")
+    return fail(Code::invalid, "filesystem: '" + out.fs + "' is neither xfs nor ext4");
   if (out.label.empty() || out.label.size() > (out.fs == "xfs" ? 12u : 16u))
     return fail(Code::invalid, "filesystem: label '" + out.label + "' is empty or too long for " + out.fs);
   TRY(out.disks, wanted_disks(params));
-  if (!out.on_array && out.disks.size() != 1) return fail(Code::invalid, "filesystem: without an array exactly one disk is named");
+  if (!out.on_array && out.disks.size() != 1)
+    return fail(Code::invalid, "filesystem: without an array exactly one disk is named");
   return out;
 }
 
 struct Target {
-  std::string device;   // "/dev/md127"
+  std::string device;  // "/dev/md127"
   std::vector<DiskFacts> disks;
 };
 
@@ -42,20 +45,25 @@ Result<Target> target(const Files& files, const Wanted& want) {
   TRY(out.disks, resolve_disks(files, want.disks));
   TRY(const std::string md, array_over(files, out.disks));
   if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array over the disks");
-  if (!want.on_array && !md.empty()) return fail(Code::conflict, "disk " + want.disks[0].serial + " is a member of array " + md);
+  if (!want.on_array && !md.empty())
+    return fail(Code::conflict, "disk " + want.disks[0].serial + " is a member of array " + md);
   out.device = device_path(want.on_array ? md : out.disks[0].name);
   return out;
 }
 
 enum class Found { empty, ours, foreign };
-struct Content { Found found = Found::empty; std::string summary; };
+struct Content {
+  Found found = Found::empty;
+  std::string summary;
+};
 
 Result<Content> look_at(const Files& files, const Wanted& want, const Target& on) {
   TRY(const auto device, BlockDevice::open(files.real(on.device), BlockDevice::Access::read));
   TRY(const auto content, probe_disk(device));
   if (content.blank) return Content{Found::empty, "blank"};
   const bool ours = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1 &&
-                    content.signatures[0].start == 0 && content.signatures[0].type == want.fs && content.signatures[0].label == want.label;
+                    content.signatures[0].start == 0 && content.signatures[0].type == want.fs &&
+                    content.signatures[0].label == want.label;
   return Content{ours ? Found::ours : Found::foreign, content.summary};
 }
 
@@ -67,13 +75,16 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
   if (content.found == Found::ours) return holds();
-  return differs(fmt::format("{} is to become {} '{}'; on it is: {}", on->device, want.fs, want.label, content.summary));
+  return differs(
+      fmt::format("{} is to become {} '{}'; on it is: {}", on->device, want.fs, want.label, content.summary));
 }
 
 std::vector<std::string> mkfs(const Wanted& want, const Target& on) {
-  if (want.fs == "ext4") return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
+  if (want.fs == "ext4")
+    return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
   std::vector<std::string> argv = {"mkfs.xfs", "-q", "-L", want.label};
-  if (want.on_array && on.disks.size() > 1) argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, on.disks.size())});
+  if (want.on_array && on.disks.size() > 1)
+    argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, on.disks.size())});
   argv.push_back(on.device);
   return argv;
 }
@@ -84,9 +95,11 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const Content content, look_at(context.files, want, on));
   if (content.found == Found::ours) return Ok{};
   if (want.on_array) {
-    if (content.found != Found::empty) return fail(Code::denied, on.device + " is not empty: " + content.summary);
+    if (content.found != Found::empty)
+      return fail(Code::denied, on.device + " is not empty: " + content.summary);
     // Held for a moment: nobody else uses it.
-    TRY(const auto device, BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
+    TRY(const auto device,
+        BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {
     TRY(const auto device, open_for_format(context.files, want.disks[0], on.disks[0]));
     TRY_(wipe_ends(device));
@@ -103,12 +116,16 @@ Status apply(StepContext& context, const Json& params) {
 StepModule filesystem_module() {
   StepModule m;
   m.name = "filesystem";
-  m.help = "A labelled file system on an array or on one whole disk. One with that label is kept with its data; anything else on the "
-           "device is only replaced where the approved plan says so.";
-  m.parameters = Json::array({parameter("fs", "string", false, "xfs | ext4", "xfs"), parameter("label", "string", true, "label; for xfs up to 12 characters"),
-                              parameter("array", "bool", false, "on the array over the disks, not on the disk itself", false),
-                              parameter("chunk_kib", "int", false, "stripe unit of that array", 512),
-                              parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
+  m.help =
+      "A labelled file system on an array or on one whole disk. One with that label is kept with its data; "
+      "anything else on the "
+      "device is only replaced where the approved plan says so.";
+  m.parameters = Json::array(
+      {parameter("fs", "string", false, "xfs | ext4", "xfs"),
+       parameter("label", "string", true, "label; for xfs up to 12 characters"),
+       parameter("array", "bool", false, "on the array over the disks, not on the disk itself", false),
+       parameter("chunk_kib", "int", false, "stripe unit of that array", 512),
+       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;
   return m;

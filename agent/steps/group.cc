@@ -12,7 +12,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const int64_t gid = int_of(params, "gid", 0);
   const auto group = find_group(context.files, name);
   if (!group) return differs("no group " + name);
-  if (gid > 0 && group->gid != gid) return differs(fmt::format("group {}: gid {} -> {}", name, group->gid, gid));
+  if (gid > 0 && group->gid != gid)
+    return differs(fmt::format("group {}: gid {} -> {}", name, group->gid, gid));
   return holds();
 }
 
@@ -36,7 +37,8 @@ StepModule group_module() {
   StepModule m;
   m.name = "group";
   m.help = "A local group, with a fixed number where it has to be the same on all nodes.";
-  m.parameters = Json::array({parameter("name", "string", true, "group name"), parameter("gid", "int", false, "0: any", 0),
+  m.parameters = Json::array({parameter("name", "string", true, "group name"),
+                              parameter("gid", "int", false, "0: any", 0),
                               parameter("system", "bool", false, "a system group", false)});
   m.check = check;
   m.apply = apply;

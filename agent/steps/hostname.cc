@@ -9,16 +9,21 @@ constexpr const char* kRunning = "/proc/sys/kernel/hostname";
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   Diff diff;
-  if (const auto have = context.files.read_line("/etc/hostname"); have != name) diff.add("/etc/hostname: " + have + " -> " + name);
-  if (const auto have = context.files.read_line(kRunning); have != name) diff.add("running name: " + have + " -> " + name);
+  if (const auto have = context.files.read_line("/etc/hostname"); have != name)
+    diff.add("/etc/hostname: " + have + " -> " + name);
+  if (const auto have = context.files.read_line(kRunning); have != name)
+    diff.add("running name: " + have + " -> " + name);
   return diff.result();
 }
 
 Status apply(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
-  if (name.empty() || name.size() > 63 || name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != std::string::npos)
+  if (name.empty() || name.size() > 63 ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
+          std::string::npos)
     return fail(Code::invalid, "'" + name + "' is not a host name");
-  if (context.files.read_line("/etc/hostname") != name) TRY_(context.files.write("/etc/hostname", name + "\n"));
+  if (context.files.read_line("/etc/hostname") != name)
+    TRY_(context.files.write("/etc/hostname", name + "\n"));
   if (context.files.read_line(kRunning) != name) TRY_(context.files.write_raw(kRunning, name));
   return Ok{};
 }

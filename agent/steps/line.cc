@@ -14,11 +14,14 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
              text_of(params, "ensure", "present") == "absent"};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
-  if (out.line.empty() && out.prefix.empty()) return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
-  if (out.line.find('\n') != std::string::npos) return fail(Code::invalid, "line: 'line' holds more than one line");
+  if (out.line.empty() && out.prefix.empty())
+    return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
+  if (out.line.find('\n') != std::string::npos)
+    return fail(Code::invalid, "line: 'line' holds more than one line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
   if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
-    return fail(Code::invalid, "line: 'line' does not begin with 'prefix', so it would be added again and again");
+    return fail(Code::invalid,
+                "line: 'line' does not begin with 'prefix', so it would be added again and again");
   return out;
 }
 
@@ -53,8 +56,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string have, current(context, want));
   if (want.absent && have.empty()) return holds();
   if (edited(want, have) == have) return holds();
-  return differs(want.path + (want.absent ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
-                                          : ": '" + want.line + "' is not there"));
+  return differs(want.path + (want.absent
+                                  ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
+                                  : ": '" + want.line + "' is not there"));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -72,11 +76,14 @@ Status apply(StepContext& context, const Json& params) {
 StepModule line_module() {
   StepModule m;
   m.name = "line";
-  m.help = "One line of a text file, found by `prefix` (or by being equal); other lines stay. For files that no drop-in folder serves.";
-  m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
-                              parameter("line", "string", false, "the whole line"),
-                              parameter("prefix", "string", false, "lines that begin so are replaced by `line`"),
-                              parameter("ensure", "string", false, "present | absent", "present")});
+  m.help =
+      "One line of a text file, found by `prefix` (or by being equal); other lines stay. For files that no "
+      "drop-in folder serves.";
+  m.parameters =
+      Json::array({parameter("path", "string", true, "absolute path"),
+                   parameter("line", "string", false, "the whole line"),
+                   parameter("prefix", "string", false, "lines that begin so are replaced by `line`"),
+                   parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,5 @@
-// The step modules of agent/steps, agent/storage and agent/checks. One function per module; agent/all_drivers.cc lists them.
+// The step modules of agent/steps, agent/storage and agent/checks. One function per module;
+// agent/all_drivers.cc lists them.
 #pragma once
 
 #include <string>
@@ -42,7 +43,8 @@ StepModule shared_read_module();
 // ---- writing a module ----
 
 // One entry of StepModule::parameters. type: string | int | bool | list | object.
-Json parameter(const char* name, const char* type, bool required, const char* help, Json default_value = Json());
+Json parameter(const char* name, const char* type, bool required, const char* help,
+               Json default_value = Json());
 
 // Typed reading of parameters that check_parameters() has accepted; the fallback when absent or empty text.
 std::string text_of(const Json& params, const char* key, const std::string& fallback = "");
@@ -53,7 +55,7 @@ std::vector<std::string> list_of(const Json& params, const char* key);
 // An object parameter; an empty object when absent. Refers into `params`, so it may be iterated over.
 const Json& object_of(const Json& params, const char* key);
 std::string join(const std::vector<std::string>& words, const std::string& separator);
-std::vector<std::string> split(const std::string& text, char separator);   // without empty pieces
+std::vector<std::string> split(const std::string& text, char separator);  // without empty pieces
 std::vector<std::string> lines_of(const std::string& text);
 
 inline CheckResult holds() { return {Holds::yes, ""}; }
@@ -71,6 +73,7 @@ class Diff {
 void say(const StepContext& context, const std::string& text);
 bool is_cancelled(const StepContext& context);
 // Runs a program that must succeed.
-Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv, DurationMs deadline = 60 * kSecond);
+Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv,
+                             DurationMs deadline = 60 * kSecond);
 
 }  // namespace muster::steps

@@ -1,7 +1,7 @@
 // mount: this source is mounted here with this type, now and at every boot.
 //
-// Right is only what the kernel says is mounted; /etc/fstab alone proves nothing. The folder below the mount point gets mode 0000, so
-// that no ordinary user writes to the root disk while the mount is missing.
+// Right is only what the kernel says is mounted; /etc/fstab alone proves nothing. The folder below the mount
+// point gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.
 #include <fmt/format.h>
 
 #include "agent/steps/accounts.h"
@@ -18,8 +18,9 @@ struct Wanted {
 };
 
 Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "source"), text_of(params, "target"), text_of(params, "fs", "xfs"),
-             text_of(params, "options", "defaults"), text_of(params, "mode"), bool_of(params, "fstab", true)};
+  Wanted out{text_of(params, "source"),    text_of(params, "target"),
+             text_of(params, "fs", "xfs"), text_of(params, "options", "defaults"),
+             text_of(params, "mode"),      bool_of(params, "fstab", true)};
   if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
     return fail(Code::invalid, "mount: 'target' must be an absolute path");
   if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
@@ -27,12 +28,15 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-std::string fstab_line(const Wanted& want) { return fmt::format("{} {} {} {} 0 0", want.source, want.target, want.fs, want.options); }
+std::string fstab_line(const Wanted& want) {
+  return fmt::format("{} {} {} {} 0 0", want.source, want.target, want.fs, want.options);
+}
 
 bool fstab_names(const Files& files, const Wanted& want) {
   const auto text = files.read("/etc/fstab");
   if (!text.ok()) return false;
-  for (const auto& line : lines_of(*text)) if (line == fstab_line(want)) return true;
+  for (const auto& line : lines_of(*text))
+    if (line == fstab_line(want)) return true;
   return false;
 }
 
@@ -53,8 +57,10 @@ Result<std::string> mounted_diff(const Files& files, const Json& params, const W
   if (!entry) return want.target + " is not mounted";
   if (entry->fs != want.fs) return fmt::format("{} is {}, not {}", want.target, entry->fs, want.fs);
   TRY(const std::string device, expected_device(files, params));
-  const std::string have = kernel_name(files, entry->source), should = device.empty() ? kernel_name(files, want.source) : device;
-  if (have != should) return fmt::format("{} is {} ({}), not {} ({})", want.target, entry->source, have, want.source, should);
+  const std::string have = kernel_name(files, entry->source),
+                    should = device.empty() ? kernel_name(files, want.source) : device;
+  if (have != should)
+    return fmt::format("{} is {} ({}), not {} ({})", want.target, entry->source, have, want.source, should);
   return std::string();
 }
 
@@ -80,7 +86,8 @@ Status write_fstab(StepContext& context, const Wanted& want) {
   if (have.ok())
     for (const auto& line : lines_of(*have)) {
       std::string spaced = line;
-      for (char& c : spaced) if (c == '\t') c = ' ';
+      for (char& c : spaced)
+        if (c == '\t') c = ' ';
       const auto words = split(spaced, ' ');
       if (words.size() >= 2 && words[0][0] != '#' && words[1] == want.target) continue;
       text += line + "\n";
@@ -97,7 +104,8 @@ Status apply(StepContext& context, const Json& params) {
     if (!wrong.empty()) return fail(Code::conflict, wrong);
   } else {
     if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
-    TRY(auto out, run_tool(context, {"mount", "-t", want.fs, "-o", want.options, want.source, want.target}, kMinute));
+    TRY(auto out,
+        run_tool(context, {"mount", "-t", want.fs, "-o", want.options, want.source, want.target}, kMinute));
     (void)out;
   }
   if (want.mode.empty()) return Ok{};
@@ -110,13 +118,17 @@ Status apply(StepContext& context, const Json& params) {
 StepModule mount_module() {
   StepModule m;
   m.name = "mount";
-  m.help = "A file system is mounted here, now and at every boot. Checked against what the kernel has mounted: type and device.";
-  m.parameters = Json::array({parameter("source", "string", true, "LABEL=..., UUID=..., /dev/..."),
-                              parameter("target", "string", true, "mount point"), parameter("fs", "string", false, "type", "xfs"),
-                              parameter("options", "string", false, "mount options", "defaults"),
-                              parameter("mode", "string", false, "mode of the mounted root folder, octal; left alone when not given"),
-                              parameter("fstab", "bool", false, "mounted at every boot", true),
-                              parameter("disks", "list", false, "the disks it must lie on; found by identity")});
+  m.help =
+      "A file system is mounted here, now and at every boot. Checked against what the kernel has mounted: "
+      "type and device.";
+  m.parameters = Json::array(
+      {parameter("source", "string", true, "LABEL=..., UUID=..., /dev/..."),
+       parameter("target", "string", true, "mount point"), parameter("fs", "string", false, "type", "xfs"),
+       parameter("options", "string", false, "mount options", "defaults"),
+       parameter("mode", "string", false,
+                 "mode of the mounted root folder, octal; left alone when not given"),
+       parameter("fstab", "bool", false, "mounted at every boot", true),
+       parameter("disks", "list", false, "the disks it must lie on; found by identity")});
   m.check = check;
   m.apply = apply;
   return m;

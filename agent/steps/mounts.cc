@@ -30,7 +30,7 @@ std::optional<MountEntry> find_mount(const Files& files, const std::string& targ
     if (dash == std::string::npos) continue;
     const auto before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
     if (before.size() < 6 || after.size() < 2 || unescaped(before[4]) != target) continue;
-    found = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};   // later ones lie on top
+    found = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};  // later ones lie on top
   }
   return found;
 }

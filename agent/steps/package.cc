@@ -1,4 +1,5 @@
-// package: Debian packages are installed. Reads dpkg's own status file: no process for a check, one apt-get for an apply.
+// package: Debian packages are installed. Reads dpkg's own status file: no process for a check, one apt-get
+// for an apply.
 #include <map>
 
 #include "agent/steps/modules.h"
@@ -21,16 +22,22 @@ Result<std::map<std::string, std::string>> installed(const Files& files) {
     if (end == std::string::npos) end = text.size();
     const std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;
-    if (line.empty()) close();
-    else if (line.rfind("Package: ", 0) == 0) name = line.substr(9);
-    else if (line.rfind("Version: ", 0) == 0) version = line.substr(9);
-    else if (line.rfind("Status: ", 0) == 0) present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
+    if (line.empty())
+      close();
+    else if (line.rfind("Package: ", 0) == 0)
+      name = line.substr(9);
+    else if (line.rfind("Version: ", 0) == 0)
+      version = line.substr(9);
+    else if (line.rfind("Status: ", 0) == 0)
+      present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
   }
   close();
   return out;
 }
 
-struct Wanted { std::string name, version; };
+struct Wanted {
+  std::string name, version;
+};
 
 std::vector<Wanted> wanted(const Json& params) {
   std::vector<Wanted> out;
@@ -61,8 +68,10 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
   const auto have = installed(context.files);
   std::vector<Result<CheckResult>> out;
   for (const auto& p : params) {
-    if (have.ok()) out.push_back(compare(*have, p));
-    else out.push_back(have.error());
+    if (have.ok())
+      out.push_back(compare(*have, p));
+    else
+      out.push_back(have.error());
   }
   return out;
 }
@@ -74,7 +83,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 
 Status apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
   Command command;
-  command.argv = {"apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
+  command.argv = {
+      "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
   command.deadline = deadline;
@@ -93,7 +103,8 @@ Status apply(StepContext& context, const Json& params) {
   words.insert(words.begin(), {"install", "--no-install-recommends"});
   if (apt(context, words, 30 * kMinute).ok()) return Ok{};
   // Stale or missing package lists are the usual reason.
-  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok()) return std::move(updated).error().with("apt-get update");
+  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
+    return std::move(updated).error().with("apt-get update");
   return apt(context, words, 30 * kMinute);
 }
 
@@ -102,9 +113,13 @@ Status apply(StepContext& context, const Json& params) {
 StepModule package_module() {
   StepModule m;
   m.name = "package";
-  m.help = "Debian packages are installed, `name=version` for an exact version. Packages baked into the image cost one file read.";
-  m.parameters = Json::array({parameter("names", "list", true, "package names, optionally name=version"),
-                              parameter("install", "bool", false, "false: they must be in the image, nothing is installed here", true)});
+  m.help =
+      "Debian packages are installed, `name=version` for an exact version. Packages baked into the image "
+      "cost one file read.";
+  m.parameters =
+      Json::array({parameter("names", "list", true, "package names, optionally name=version"),
+                   parameter("install", "bool", false,
+                             "false: they must be in the image, nothing is installed here", true)});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

@@ -1,8 +1,9 @@
-// raid: one md array over exactly these disks. An array of that name that the disks already carry is assembled and kept.
+// raid: one md array over exactly these disks. An array of that name that the disks already carry is
+// assembled and kept.
 //
-// The order of writing: intent noted -> every disk allowed and held -> ends of all disks zeroed -> mdadm --create -> ends of the
-// array zeroed (a re-created RAID0 brings a file system of its former life back) -> intent removed. A crash anywhere in between finds
-// the intent and starts over, for the same disks only.
+// The order of writing: intent noted -> every disk allowed and held -> ends of all disks zeroed -> mdadm
+// --create -> ends of the array zeroed (a re-created RAID0 brings a file system of its former life back) ->
+// intent removed. A crash anywhere in between finds the intent and starts over, for the same disks only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +25,13 @@ struct Wanted {
 };
 
 Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "name"), text_of(params, "level", "raid0"), int_of(params, "chunk_kib", 512), {}};
-  if (out.name.empty() || out.name.size() > 20 || out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+  Wanted out{
+      text_of(params, "name"), text_of(params, "level", "raid0"), int_of(params, "chunk_kib", 512), {}};
+  if (out.name.empty() || out.name.size() > 20 ||
+      out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
     return fail(Code::invalid, "raid: '" + out.name + "' is not a name for an array");
-  if (out.level != "raid0" && out.level != "raid1" && out.level != "raid10" && out.level != "raid5" && out.level != "raid6")
+  if (out.level != "raid0" && out.level != "raid1" && out.level != "raid10" && out.level != "raid5" &&
+      out.level != "raid6")
     return fail(Code::invalid, "raid: level '" + out.level + "' is not known");
   TRY(out.disks, wanted_disks(params));
   return out;
@@ -39,25 +43,34 @@ std::string config_line(const Wanted& want) {
 
 // What the members' own superblocks say.
 enum class Members { none, ours, foreign };
-struct MemberState { Members state = Members::none; std::string text; };
+struct MemberState {
+  Members state = Members::none;
+  std::string text;
+};
 
-Result<MemberState> member_state(const Files& files, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Result<MemberState> member_state(const Files& files, const Wanted& want,
+                                 const std::vector<DiskFacts>& disks) {
   size_t ours = 0, others = 0;
   std::string array, text;
   for (const auto& disk : disks) {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    const auto it = std::find_if(content.signatures.begin(), content.signatures.end(),
-                                 [](const Signature& s) { return s.type == "linux_raid_member" && s.start == 0; });
+    const auto it =
+        std::find_if(content.signatures.begin(), content.signatures.end(),
+                     [](const Signature& s) { return s.type == "linux_raid_member" && s.start == 0; });
     if (it == content.signatures.end()) continue;
     const auto colon = it->label.find(':');
     const std::string name = colon == std::string::npos ? it->label : it->label.substr(colon + 1);
-    if (name == want.name && (array.empty() || array == it->uuid)) ++ours, array = it->uuid;
-    else ++others, text = disk.serial + " belongs to array '" + it->label + "'";
+    if (name == want.name && (array.empty() || array == it->uuid))
+      ++ours, array = it->uuid;
+    else
+      ++others, text = disk.serial + " belongs to array '" + it->label + "'";
   }
   if (others) return MemberState{Members::foreign, text};
   if (ours == disks.size()) return MemberState{Members::ours, ""};
-  if (ours) return MemberState{Members::foreign, fmt::format("only {} of {} disks belong to array '{}'", ours, disks.size(), want.name)};
+  if (ours)
+    return MemberState{Members::foreign, fmt::format("only {} of {} disks belong to array '{}'", ours,
+                                                     disks.size(), want.name)};
   return MemberState{};
 }
 
@@ -67,20 +80,25 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (context.files.exists(intent_path(context.files, "raid-" + want.name)))
     return differs("array " + want.name + ": an earlier creation was interrupted");
   TRY(const std::string md, array_over(context.files, disks));
-  if (md.empty()) return differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
+  if (md.empty())
+    return differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
   const std::string folder = "/sys/block/" + md + "/md/";
   if (const auto level = context.files.read_line(folder + "level"); level != want.level)
-    return fail(Code::conflict, fmt::format("array {} over these disks is {}, not {}", md, level, want.level));
+    return fail(Code::conflict,
+                fmt::format("array {} over these disks is {}, not {}", md, level, want.level));
   Diff diff;
-  if (const auto state = context.files.read_line(folder + "array_state"); state == "inactive" || state == "clear" || state == "broken")
+  if (const auto state = context.files.read_line(folder + "array_state");
+      state == "inactive" || state == "clear" || state == "broken")
     diff.add("array " + md + " is " + state);
   const auto config = context.files.read(kConfig);
-  if (!config.ok() || ("\n" + *config).find("\n" + config_line(want) + "\n") == std::string::npos) diff.add(std::string(kConfig) + " does not name it");
+  if (!config.ok() || ("\n" + *config).find("\n" + config_line(want) + "\n") == std::string::npos)
+    diff.add(std::string(kConfig) + " does not name it");
   return diff.result();
 }
 
 Status write_config(StepContext& context, const Wanted& want) {
-  const Json line = {{"path", kConfig}, {"line", config_line(want)}, {"prefix", "ARRAY /dev/md/" + want.name + " "}};
+  const Json line = {
+      {"path", kConfig}, {"line", config_line(want)}, {"prefix", "ARRAY /dev/md/" + want.name + " "}};
   return line_module().apply(context, line);
 }
 
@@ -111,19 +129,26 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
 }
 
 // Allowed disks, all of them, before the first byte is written to any.
-Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks, bool resumed) {
+Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
+                    bool resumed) {
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
     WantedDisk disk = want.disks[i];
     if (resumed) {
-      // The approval was given and checked when the intent was noted; since then only this step wrote to the disk.
-      TRY(const auto device, BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
+      // The approval was given and checked when the intent was noted; since then only this step wrote to the
+      // disk.
+      TRY(const auto device,
+          BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
       TRY(const auto content, probe_disk(device));
-      const bool ours_or_empty = content.blank || content.hash == disk.content_hash ||
-          std::any_of(content.signatures.begin(), content.signatures.end(),
-                      [&](const Signature& s) { return s.type == "linux_raid_member" && s.label.size() >= want.name.size() &&
-                                                       s.label.substr(s.label.find(':') + 1) == want.name; });
-      if (!ours_or_empty) return fail(Code::denied, "disk " + disk.serial + " changed since the interrupted creation: " + content.summary);
+      const bool ours_or_empty =
+          content.blank || content.hash == disk.content_hash ||
+          std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
+            return s.type == "linux_raid_member" && s.label.size() >= want.name.size() &&
+                   s.label.substr(s.label.find(':') + 1) == want.name;
+          });
+      if (!ours_or_empty)
+        return fail(Code::denied,
+                    "disk " + disk.serial + " changed since the interrupted creation: " + content.summary);
       disk.content_hash = content.hash;
       disk.policy = "format";
       if (want.disks[i].policy == "keep") disk.policy = "keep";
@@ -134,7 +159,8 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   if (!resumed) {
     Json serials = Json::array();
     for (const auto& disk : want.disks) serials.push_back(disk.serial);
-    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), Json{{"disks", serials}}.dump(), 0600));
+    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), Json{{"disks", serials}}.dump(),
+                             0600));
   }
   for (const auto& device : held) {
     TRY_(wipe_ends(device));
@@ -145,8 +171,14 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
 
 Status create(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks, bool resumed) {
   TRY_(wipe_members(context, want, disks, resumed));
-  std::vector<std::string> argv = {"mdadm", "--create", "/dev/md/" + want.name, "--run", "--level=" + want.level,
-                                   "--raid-devices=" + std::to_string(disks.size()), "--metadata=1.2", "--homehost=any",
+  std::vector<std::string> argv = {"mdadm",
+                                   "--create",
+                                   "/dev/md/" + want.name,
+                                   "--run",
+                                   "--level=" + want.level,
+                                   "--raid-devices=" + std::to_string(disks.size()),
+                                   "--metadata=1.2",
+                                   "--homehost=any",
                                    "--name=" + want.name};
   if (want.level != "raid1") argv.push_back("--chunk=" + std::to_string(want.chunk_kib));
   if (disks.size() == 1) argv.push_back("--force");
@@ -189,10 +221,14 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(create(context, want, released, true));
   } else if (md.empty()) {
     TRY(const MemberState members, member_state(context.files, want, disks));
-    const bool may_replace = std::all_of(want.disks.begin(), want.disks.end(), [](const WantedDisk& d) { return d.policy == "format"; });
-    if (members.state == Members::ours) TRY_(assemble(context, want, disks));
-    else if (members.state == Members::foreign && !may_replace) return fail(Code::denied, members.text);
-    else TRY_(create(context, want, disks, false));
+    const bool may_replace = std::all_of(want.disks.begin(), want.disks.end(),
+                                         [](const WantedDisk& d) { return d.policy == "format"; });
+    if (members.state == Members::ours)
+      TRY_(assemble(context, want, disks));
+    else if (members.state == Members::foreign && !may_replace)
+      return fail(Code::denied, members.text);
+    else
+      TRY_(create(context, want, disks, false));
   }
   return write_config(context, want);
 }
@@ -202,12 +238,15 @@ Status apply(StepContext& context, const Json& params) {
 StepModule raid_module() {
   StepModule m;
   m.name = "raid";
-  m.help = "An md array over exactly the named disks. One that they carry already is assembled and kept; otherwise it is created, "
-           "if every disk is what the approved plan saw and its policy allows it.";
-  m.parameters = Json::array({parameter("name", "string", true, "/dev/md/NAME"),
-                              parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),
-                              parameter("chunk_kib", "int", false, "stripe unit", 512),
-                              parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
+  m.help =
+      "An md array over exactly the named disks. One that they carry already is assembled and kept; "
+      "otherwise it is created, "
+      "if every disk is what the approved plan saw and its policy allows it.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "/dev/md/NAME"),
+       parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),
+       parameter("chunk_kib", "int", false, "stripe unit", 512),
+       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -13,25 +13,31 @@ namespace {
 
 using Properties = std::map<std::string, std::string>;
 
-std::string unit_name(const std::string& name) { return name.find('.') == std::string::npos ? name + ".service" : name; }
+std::string unit_name(const std::string& name) {
+  return name.find('.') == std::string::npos ? name + ".service" : name;
+}
 
 // Unit -> its properties, as systemd sees them now.
 Result<std::map<std::string, Properties>> show(StepContext& context, const std::vector<std::string>& units) {
   std::vector<std::string> argv = {"systemctl", "show", "--no-pager",
-                                   "--property=Id,Names,LoadState,ActiveState,UnitFileState,NeedDaemonReload,ActiveEnterTimestampMonotonic"};
+                                   "--property=Id,Names,LoadState,ActiveState,UnitFileState,NeedDaemonReload,"
+                                   "ActiveEnterTimestampMonotonic"};
   argv.insert(argv.end(), units.begin(), units.end());
   TRY(const std::string out, run_tool(context, argv));
   std::vector<Properties> blocks(1);
   for (const auto& line : lines_of(out)) {
-    if (line.empty()) blocks.emplace_back();
-    else if (const auto equals = line.find('='); equals != std::string::npos) blocks.back()[line.substr(0, equals)] = line.substr(equals + 1);
+    if (line.empty())
+      blocks.emplace_back();
+    else if (const auto equals = line.find('='); equals != std::string::npos)
+      blocks.back()[line.substr(0, equals)] = line.substr(equals + 1);
   }
   std::map<std::string, Properties> found;
   for (const auto& block : blocks) {
     const auto id = block.find("Id");
     if (id == block.end()) continue;
     found[id->second] = block;
-    if (const auto names = block.find("Names"); names != block.end())   // aliases: chrony.service is chronyd.service elsewhere
+    if (const auto names = block.find("Names");
+        names != block.end())  // aliases: chrony.service is chronyd.service elsewhere
       for (const auto& alias : split(names->second, ' ')) found[alias] = block;
   }
   return found;
@@ -59,14 +65,16 @@ std::string newer_file(const StepContext& context, const Json& params, const Pro
 }
 
 struct Difference {
-  bool load = false, start = false, stop = false, restart = false, enable = false, disable = false, mask = false, unmask = false;
+  bool load = false, start = false, stop = false, restart = false, enable = false, disable = false,
+       mask = false, unmask = false;
   Diff text;
 };
 
 Difference difference(const StepContext& context, const Json& params, const Properties& p) {
   Difference d;
   const bool masked = bool_of(params, "masked", false);
-  const bool is_masked = property(p, "LoadState") == "masked" || property(p, "UnitFileState").rfind("masked", 0) == 0;
+  const bool is_masked =
+      property(p, "LoadState") == "masked" || property(p, "UnitFileState").rfind("masked", 0) == 0;
   const std::string active = property(p, "ActiveState"), file = property(p, "UnitFileState");
   const bool running = active == "active" || active == "activating" || active == "reloading";
   if (masked) {
@@ -78,17 +86,22 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   if (is_masked) d.unmask = true, d.text.add("masked");
   d.load = property(p, "NeedDaemonReload") == "yes" || property(p, "LoadState") == "not-found";
   if (params.contains("enabled")) {
-    const bool enabled = file == "enabled" || file == "enabled-runtime" || file == "static" || file == "alias" || file == "indirect" || file == "generated";
-    if (bool_of(params, "enabled", true) && !enabled) d.enable = true, d.text.add(file.empty() ? "unit not found" : file);
-    if (!bool_of(params, "enabled", true) && (file == "enabled" || file == "enabled-runtime")) d.disable = true, d.text.add("enabled");
+    const bool enabled = file == "enabled" || file == "enabled-runtime" || file == "static" ||
+                         file == "alias" || file == "indirect" || file == "generated";
+    if (bool_of(params, "enabled", true) && !enabled)
+      d.enable = true, d.text.add(file.empty() ? "unit not found" : file);
+    if (!bool_of(params, "enabled", true) && (file == "enabled" || file == "enabled-runtime"))
+      d.disable = true, d.text.add("enabled");
   }
   const bool want_running = bool_of(params, "running", true);
   if (want_running && !running) d.start = true, d.text.add(active.empty() ? "not running" : active);
   if (!want_running && running) d.stop = true, d.text.add("running");
   if (want_running && running) {
     const std::string path = newer_file(context, params, p);
-    if (!path.empty()) d.restart = true, d.text.add(path + " is newer than the running service");
-    else if (property(p, "NeedDaemonReload") == "yes") d.restart = true, d.text.add("its unit file changed");
+    if (!path.empty())
+      d.restart = true, d.text.add(path + " is newer than the running service");
+    else if (property(p, "NeedDaemonReload") == "yes")
+      d.restart = true, d.text.add("its unit file changed");
   }
   return d;
 }
@@ -99,7 +112,8 @@ std::vector<std::string> units_of(const Json& params) {
   return out;
 }
 
-CheckResult compare(const StepContext& context, const Json& params, const std::map<std::string, Properties>& found) {
+CheckResult compare(const StepContext& context, const Json& params,
+                    const std::map<std::string, Properties>& found) {
   Diff diff;
   for (const auto& unit : units_of(params)) {
     const auto it = found.find(unit);
@@ -116,8 +130,10 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
   const auto found = show(context, units);
   std::vector<Result<CheckResult>> out;
   for (const auto& p : params) {
-    if (found.ok()) out.push_back(compare(context, p, *found));
-    else out.push_back(found.error());
+    if (found.ok())
+      out.push_back(compare(context, p, *found));
+    else
+      out.push_back(found.error());
   }
   return out;
 }
@@ -148,7 +164,9 @@ Status apply(StepContext& context, const Json& params) {
   if (verbs.count("3 start")) {
     std::vector<std::string> failed_units;
     for (const auto& unit : verbs["3 start"])
-      if (const auto it = found.find(unit); it != found.end() && property(it->second, "ActiveState") == "failed") failed_units.push_back(unit);
+      if (const auto it = found.find(unit);
+          it != found.end() && property(it->second, "ActiveState") == "failed")
+        failed_units.push_back(unit);
     if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
   }
   if (load) {
@@ -169,12 +187,15 @@ Status apply(StepContext& context, const Json& params) {
 StepModule service_module() {
   StepModule m;
   m.name = "service";
-  m.help = "systemd units: enabled, running, or masked. A running one is restarted when a file of `restart_for` is newer than its start.";
-  m.parameters = Json::array({parameter("names", "list", true, "unit names; .service is added where there is no suffix"),
-                              parameter("enabled", "bool", false, "started at boot; left alone when not given"),
-                              parameter("running", "bool", false, "active now", true),
-                              parameter("masked", "bool", false, "stopped and masked; a unit that does not exist counts", false),
-                              parameter("restart_for", "list", false, "files it reads at its start")});
+  m.help =
+      "systemd units: enabled, running, or masked. A running one is restarted when a file of `restart_for` "
+      "is newer than its start.";
+  m.parameters = Json::array(
+      {parameter("names", "list", true, "unit names; .service is added where there is no suffix"),
+       parameter("enabled", "bool", false, "started at boot; left alone when not given"),
+       parameter("running", "bool", false, "active now", true),
+       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist counts", false),
+       parameter("restart_for", "list", false, "files it reads at its start")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

@@ -1,4 +1,5 @@
-// sshd: settings of the SSH server in one drop-in that is read first (the first value counts), applied in two phases.
+// sshd: settings of the SSH server in one drop-in that is read first (the first value counts), applied in two
+// phases.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -16,7 +17,8 @@ constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
 constexpr const char* kMain = "/etc/ssh/sshd_config";
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -26,8 +28,10 @@ std::string value_text(const Json& value) {
 }
 
 std::string drop_in(const Json& params) {
-  std::string out = "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n";
-  for (const auto& [name, value] : object_of(params, "settings").items()) out += name + " " + value_text(value) + "\n";
+  std::string out =
+      "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n";
+  for (const auto& [name, value] : object_of(params, "settings").items())
+    out += name + " " + value_text(value) + "\n";
   return out;
 }
 
@@ -48,11 +52,14 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY_(includes_folder(context));
   Diff diff;
   const auto have = context.files.read(kDropIn);
-  if (!have.ok()) diff.add(std::string(kDropIn) + " does not exist");
-  else if (*have != drop_in(params)) diff.add(std::string(kDropIn) + " differs");
+  if (!have.ok())
+    diff.add(std::string(kDropIn) + " does not exist");
+  else if (*have != drop_in(params))
+    diff.add(std::string(kDropIn) + " differs");
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
   for (const auto& name : context.files.list(kFolder))
-    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf") diff.add(name + " is read before muster's settings");
+    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
+      diff.add(name + " is read before muster's settings");
   return diff.result();
 }
 
@@ -66,7 +73,8 @@ Status effective(StepContext& context, const Json& params) {
   TRY(const std::string out, run_tool(context, {"sshd", "-T"}));
   std::map<std::string, std::string> have;
   for (const auto& line : lines_of(out))
-    if (const auto space = line.find(' '); space != std::string::npos) have.emplace(line.substr(0, space), line.substr(space + 1));
+    if (const auto space = line.find(' '); space != std::string::npos)
+      have.emplace(line.substr(0, space), line.substr(space + 1));
   for (const auto& [name, value] : object_of(params, "settings").items()) {
     const auto it = have.find(lower(name));
     // Lists are printed one element a line; their first line is what can be compared.
@@ -91,14 +99,16 @@ Status answers(const Json& params) {
 
 Status change(StepContext& context, const Json& params) {
   TRY_(context.files.write(kDropIn, drop_in(params), 0600));
-  // sshd refuses to test anything without its privilege separation folder, which a socket-activated one lacks until used.
+  // sshd refuses to test anything without its privilege separation folder, which a socket-activated one lacks
+  // until used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
   TRY(auto tested, run_tool(context, {"sshd", "-t"}));
   TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
   (void)tested, (void)reloaded;
   TRY_(effective(context, params));
   TRY_(answers(params));
-  if (const std::string controller = text_of(params, "controller"); !controller.empty()) return reach(controller, 20 * kSecond);
+  if (const std::string controller = text_of(params, "controller"); !controller.empty())
+    return reach(controller, 20 * kSecond);
   return Ok{};
 }
 
@@ -107,7 +117,10 @@ Status apply(StepContext& context, const Json& params) {
   for (const auto& name : context.files.list(kFolder))
     if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
       return fail(Code::conflict, name + " would be read before muster's settings");
-  const TwoPhase phases{"sshd", {kDropIn}, {{"systemctl", "try-reload-or-restart", "ssh.service"}}, int_of(params, "rollback_seconds", 120)};
+  const TwoPhase phases{"sshd",
+                        {kDropIn},
+                        {{"systemctl", "try-reload-or-restart", "ssh.service"}},
+                        int_of(params, "rollback_seconds", 120)};
   return in_two_phases(context, phases, [&] { return change(context, params); });
 }
 
@@ -116,12 +129,15 @@ Status apply(StepContext& context, const Json& params) {
 StepModule sshd_module() {
   StepModule m;
   m.name = "sshd";
-  m.help = "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, and taken back by a timer "
-           "unless the server still answers and the controller is reachable.";
-  m.parameters = Json::array({parameter("settings", "object", true, "setting -> value"),
-                              parameter("controller", "string", false, "URL that must be reachable afterwards"),
-                              parameter("port", "int", false, "where the server must still answer; 0: not asked", 22),
-                              parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+  m.help =
+      "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, "
+      "and taken back by a timer "
+      "unless the server still answers and the controller is reachable.";
+  m.parameters = Json::array(
+      {parameter("settings", "object", true, "setting -> value"),
+       parameter("controller", "string", false, "URL that must be reachable afterwards"),
+       parameter("port", "int", false, "where the server must still answer; 0: not asked", 22),
+       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
   m.check = check;
   m.apply = apply;
   return m;

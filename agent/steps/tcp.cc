@@ -18,7 +18,9 @@ namespace {
 class Socket {
  public:
   explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() { if (fd_ >= 0) close(fd_); }
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
+  }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   int get() const { return fd_; }
@@ -29,7 +31,8 @@ class Socket {
 
 bool wait_for(int fd, short events, std::chrono::steady_clock::time_point until) {
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
     pollfd p = {fd, events, 0};
     const int ready = poll(&p, 1, static_cast<int>(left));

@@ -19,9 +19,10 @@ std::string_view to_string(TcpState state);
 
 struct TcpAnswer {
   TcpState state = TcpState::filtered;
-  std::string banner;   // first bytes the server sent, when asked for
+  std::string banner;  // first bytes the server sent, when asked for
 };
 // `invalid` for an address that is not numeric. `banner` waits for the server to speak first (SSH does).
-Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationMs deadline, bool banner = false);
+Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationMs deadline,
+                            bool banner = false);
 
 }  // namespace muster::steps

@@ -17,7 +17,8 @@ std::string unit_of(const std::string& name) { return "muster-rollback-" + name;
 }  // namespace
 
 Status arm(StepContext& context, const TwoPhase& change) {
-  // A record that is there already holds the state before an earlier attempt that was never confirmed: that is the good one.
+  // A record that is there already holds the state before an earlier attempt that was never confirmed: that
+  // is the good one.
   if (!context.files.exists(record_path(change.name))) {
     Json saved = Json::object();
     for (const auto& path : change.files) {
@@ -35,9 +36,10 @@ Status arm(StepContext& context, const TwoPhase& change) {
   stop.argv = {"systemctl", "stop", unit_of(change.name) + ".timer"};
   TRY(auto ignored, context.process.run(stop));
   (void)ignored;
-  TRY(auto out, run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
-                                   "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
-                                   "/usr/sbin/muster-agent", "rollback", change.name}));
+  TRY(auto out,
+      run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
+                         "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
+                         "/usr/sbin/muster-agent", "rollback", change.name}));
   (void)out;
   return Ok{};
 }
@@ -52,8 +54,10 @@ Status roll_back(Files& files, Process& process, const std::string& name) {
   TRY(const std::string text, files.read(record_path(name)));
   TRY(const Json record, parse_json(text));
   for (const auto& [path, saved] : record.at("files").items()) {
-    if (saved.is_null()) TRY_(files.remove(path));
-    else TRY_(files.write(path, saved.at("content").get<std::string>(), saved.at("mode").get<unsigned>()));
+    if (saved.is_null())
+      TRY_(files.remove(path));
+    else
+      TRY_(files.write(path, saved.at("content").get<std::string>(), saved.at("mode").get<unsigned>()));
   }
   Status worst = Ok{};
   for (const auto& argv : record.at("after")) {
@@ -76,7 +80,8 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(phases.name) + ".timer"};
   (void)context.process.run(stop).ok();
-  if (!back.ok()) return fail(changed.error().code, changed.error().message + "; taking it back: " + back.error().message);
+  if (!back.ok())
+    return fail(changed.error().code, changed.error().message + "; taking it back: " + back.error().message);
   return fail(changed.error().code, changed.error().message + "; taken back");
 }
 
@@ -95,7 +100,8 @@ Status reach(const std::string& controller, DurationMs deadline) {
     TRY(const TcpAnswer answer, tcp_probe(host, port, 3 * kSecond));
     if (answer.state == TcpState::open) return Ok{};
     if (std::chrono::steady_clock::now() >= until)
-      return fail(Code::failed, "the controller at " + text + " is " + std::string(to_string(answer.state)) + " from here");
+      return fail(Code::failed,
+                  "the controller at " + text + " is " + std::string(to_string(answer.state)) + " from here");
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }

@@ -1,9 +1,11 @@
-// Changes that could lock the controller out are made in two phases: apply, prove that the controller is still reachable,
-// confirm. Without the confirmation a systemd timer of its own takes the change back, whatever became of the agent.
+// Changes that could lock the controller out are made in two phases: apply, prove that the controller is
+// still reachable, confirm. Without the confirmation a systemd timer of its own takes the change back,
+// whatever became of the agent.
 //
 //   arm()       copies the files about to change to /var/lib/muster/rollback/NAME and starts the timer
 //   confirm()   stops the timer and removes the copies
-//   roll_back() what the timer runs (`muster-agent rollback NAME`): puts the copies back, then the after-commands
+//   roll_back() what the timer runs (`muster-agent rollback NAME`): puts the copies back, then the
+//   after-commands
 // A crash between arm() and confirm() ends in a rollback: the step has not held, and is simply applied again.
 // Thread: blocking.
 #pragma once
@@ -17,9 +19,9 @@
 namespace muster::steps {
 
 struct TwoPhase {
-  std::string name;                                  // "ufw", "sshd"
-  std::vector<std::string> files;                    // restored; one that does not exist now is removed then
-  std::vector<std::vector<std::string>> after;       // programs to run once the files are back
+  std::string name;                             // "ufw", "sshd"
+  std::vector<std::string> files;               // restored; one that does not exist now is removed then
+  std::vector<std::vector<std::string>> after;  // programs to run once the files are back
   int64_t seconds = 120;
 };
 Status arm(StepContext& context, const TwoPhase& change);
@@ -31,7 +33,8 @@ bool is_armed(const Files& files, const std::string& name);
 // arm, `change`, confirm; takes the change back at once when it fails.
 Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change);
 
-// Opens a new connection to "address:port" or "https://address:port". Ok when it could be made within `deadline`.
+// Opens a new connection to "address:port" or "https://address:port". Ok when it could be made within
+// `deadline`.
 Status reach(const std::string& controller, DurationMs deadline);
 
 }  // namespace muster::steps

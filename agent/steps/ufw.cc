@@ -1,7 +1,8 @@
 // ufw: the whole rule set of the firewall, declared. Applied in two phases (two_phase.h).
 //
-// The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments included: `ufw status`
-// shows the rules) and loads them the way ufw's init script does. What the kernel has is asked from iptables, never assumed.
+// The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
+// included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
+// is asked from iptables, never assumed.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,15 +21,17 @@ constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
 
 struct Rule {
-  std::string from, proto, comment, ports;   // ports: "22", "1024:65535", empty: all
+  std::string from, proto, comment, ports;  // ports: "22", "1024:65535", empty: all
 };
 
 bool is_cidr(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789./") == std::string::npos && std::count(text.begin(), text.end(), '.') == 3;
+  return !text.empty() && text.find_first_not_of("0123456789./") == std::string::npos &&
+         std::count(text.begin(), text.end(), '.') == 3;
 }
 
 bool is_port(const std::string& text) {
-  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos && std::stoi(text) <= 65535;
+  return !text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == std::string::npos &&
+         std::stoi(text) <= 65535;
 }
 
 Result<Rule> rule_of(const Json& element) {
@@ -36,14 +39,17 @@ Result<Rule> rule_of(const Json& element) {
   for (const auto& [key, value] : element.items())
     if (key != "from" && key != "port" && key != "ports" && key != "proto" && key != "comment")
       return fail(Code::invalid, "ufw: unknown key '" + key + "' in a rule");
-  Rule rule{text_of(element, "from", "0.0.0.0/0"), text_of(element, "proto"), text_of(element, "comment"), text_of(element, "ports")};
+  Rule rule{text_of(element, "from", "0.0.0.0/0"), text_of(element, "proto"), text_of(element, "comment"),
+            text_of(element, "ports")};
   if (const int64_t port = int_of(element, "port", 0)) rule.ports = std::to_string(port);
   if (!rule.ports.empty() && rule.proto.empty()) rule.proto = "tcp";
   if (!is_cidr(rule.from)) return fail(Code::invalid, "ufw: '" + rule.from + "' is not an IPv4 network");
   const auto range = split(rule.ports, ':');
-  if (!rule.ports.empty() && (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
+  if (!rule.ports.empty() &&
+      (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
     return fail(Code::invalid, "ufw: '" + rule.ports + "' is neither a port nor a range");
-  if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp") return fail(Code::invalid, "ufw: proto is tcp or udp");
+  if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp")
+    return fail(Code::invalid, "ufw: proto is tcp or udp");
   return rule;
 }
 
@@ -67,16 +73,18 @@ std::string chain_line(const Rule& rule) {
   std::string line = "-A ufw-user-input";
   if (from != "0.0.0.0/0") line += " -s " + from;
   if (!rule.proto.empty()) line += " -p " + rule.proto;
-  if (rule.ports.find(':') != std::string::npos) line += " -m multiport --dports " + rule.ports;
-  else if (!rule.ports.empty()) line += fmt::format(" -m {} --dport {}", rule.proto, rule.ports);
+  if (rule.ports.find(':') != std::string::npos)
+    line += " -m multiport --dports " + rule.ports;
+  else if (!rule.ports.empty())
+    line += fmt::format(" -m {} --dport {}", rule.proto, rule.ports);
   return line + " -j ACCEPT";
 }
 
 // `comment` in the way ufw stores it.
 std::string tuple(const Rule& rule) {
-  return fmt::format("### tuple ### allow {} {} 0.0.0.0/0 any {} in{}", rule.proto.empty() ? "any" : rule.proto,
-                     rule.ports.empty() ? "any" : rule.ports, rule.from,
-                     rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
+  return fmt::format("### tuple ### allow {} {} 0.0.0.0/0 any {} in{}",
+                     rule.proto.empty() ? "any" : rule.proto, rule.ports.empty() ? "any" : rule.ports,
+                     rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
 std::string rules_text(const std::vector<Rule>& rules) {
@@ -85,28 +93,35 @@ std::string rules_text(const std::vector<Rule>& rules) {
     out += fmt::format(":ufw-{} - [0:0]\n", chain);
   out += "### RULES ###\n";
   for (const auto& rule : rules) out += "\n" + tuple(rule) + "\n" + chain_line(rule) + "\n";
-  return out + "\n### END RULES ###\n"
-               "-A ufw-user-limit -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n"
-               "-A ufw-user-limit -j REJECT\n-A ufw-user-limit-accept -j ACCEPT\nCOMMIT\n";
+  return out +
+         "\n### END RULES ###\n"
+         "-A ufw-user-limit -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n"
+         "-A ufw-user-limit -j REJECT\n-A ufw-user-limit-accept -j ACCEPT\nCOMMIT\n";
 }
 
 // A shell-style settings file with these values; other lines stay.
-std::string with_settings(const std::string& text, const std::vector<std::pair<std::string, std::string>>& settings) {
+std::string with_settings(const std::string& text,
+                          const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string out;
   std::vector<bool> placed(settings.size());
   for (const auto& line : lines_of(text)) {
     size_t match = settings.size();
     for (size_t i = 0; i < settings.size(); ++i)
       if (line.rfind(settings[i].first + "=", 0) == 0) match = i;
-    if (match == settings.size()) out += line + "\n";
-    else if (!placed[match]) out += settings[match].first + "=" + settings[match].second + "\n", placed[match] = true;
+    if (match == settings.size())
+      out += line + "\n";
+    else if (!placed[match])
+      out += settings[match].first + "=" + settings[match].second + "\n", placed[match] = true;
   }
   for (size_t i = 0; i < settings.size(); ++i)
     if (!placed[i]) out += settings[i].first + "=" + settings[i].second + "\n";
   return out;
 }
 
-struct File { std::string path, text; unsigned mode; };
+struct File {
+  std::string path, text;
+  unsigned mode;
+};
 
 Result<std::vector<File>> wanted_files(const StepContext& context, const Json& params) {
   TRY(const auto rules, rules_of(params));
@@ -114,9 +129,14 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
   TRY(const std::string defaults, context.files.read(kDefaults));
   return std::vector<File>{
       {kRules, rules_text(rules), 0640},
-      {kDefaults, with_settings(defaults, {{"IPV6", "yes"}, {"DEFAULT_INPUT_POLICY", "\"DROP\""},
-                                           {"DEFAULT_OUTPUT_POLICY", "\"ACCEPT\""}, {"DEFAULT_FORWARD_POLICY", "\"DROP\""}}), 0644},
-      {kConf, with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}), 0644}};
+      {kDefaults,
+       with_settings(defaults, {{"IPV6", "yes"},
+                                {"DEFAULT_INPUT_POLICY", "\"DROP\""},
+                                {"DEFAULT_OUTPUT_POLICY", "\"ACCEPT\""},
+                                {"DEFAULT_FORWARD_POLICY", "\"DROP\""}}),
+       0644},
+      {kConf, with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}),
+       0644}};
 }
 
 // Lines of the kernel's rule list; empty when the chain is not there (firewall not loaded).
@@ -140,9 +160,12 @@ Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& dif
   }
   for (const auto& rule : rules) want.push_back(chain_line(rule));
   if (active) *active = chain && drop;
-  if (!chain) diff.add("firewall is not loaded");
-  else if (!drop) diff.add("incoming traffic is not denied by default");
-  else if (have != want) diff.add(fmt::format("loaded rules differ: {} loaded, {} declared", have.size(), want.size()));
+  if (!chain)
+    diff.add("firewall is not loaded");
+  else if (!drop)
+    diff.add("incoming traffic is not denied by default");
+  else if (have != want)
+    diff.add(fmt::format("loaded rules differ: {} loaded, {} declared", have.size(), want.size()));
   return Ok{};
 }
 
@@ -183,7 +206,8 @@ Status change(StepContext& context, const Json& params, bool active) {
   Diff diff;
   TRY_(live_diff(context, rules, diff, nullptr));
   if (!diff.empty()) return fail(Code::failed, diff.result().diff);
-  if (const std::string controller = text_of(params, "controller"); !controller.empty()) return reach(controller, 20 * kSecond);
+  if (const std::string controller = text_of(params, "controller"); !controller.empty())
+    return reach(controller, 20 * kSecond);
   return Ok{};
 }
 
@@ -194,8 +218,10 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const auto rules, rules_of(params));
   TRY_(live_diff(context, rules, ignored, &active));
   TwoPhase phases{"ufw", {kRules, kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
-  if (active) phases.after = {{"iptables-restore", "-n", kRules}};
-  else phases.after = {{kInit, "force-stop"}, {"systemctl", "disable", "ufw.service"}};
+  if (active)
+    phases.after = {{"iptables-restore", "-n", kRules}};
+  else
+    phases.after = {{kInit, "force-stop"}, {"systemctl", "disable", "ufw.service"}};
   return in_two_phases(context, phases, [&] { return change(context, params, active); });
 }
 
@@ -204,12 +230,17 @@ Status apply(StepContext& context, const Json& params) {
 StepModule ufw_module() {
   StepModule m;
   m.name = "ufw";
-  m.help = "The firewall's whole rule set: what `allow` lists may come in, everything else may not. Taken back by a timer unless the "
-           "controller is still reachable afterwards.";
-  m.parameters = Json::array({parameter("allow", "list", true, "[{from: CIDR, port | ports: \"A:B\", proto, comment}]; without port: everything from there"),
-                              parameter("controller", "string", false, "URL that must be reachable afterwards"),
-                              parameter("logging", "string", false, "ufw log level", "off"),
-                              parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+  m.help =
+      "The firewall's whole rule set: what `allow` lists may come in, everything else may not. Taken back by "
+      "a timer unless the "
+      "controller is still reachable afterwards.";
+  m.parameters = Json::array(
+      {parameter(
+           "allow", "list", true,
+           "[{from: CIDR, port | ports: \"A:B\", proto, comment}]; without port: everything from there"),
+       parameter("controller", "string", false, "URL that must be reachable afterwards"),
+       parameter("logging", "string", false, "ufw log level", "off"),
+       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
   m.check = check;
   m.apply = apply;
   return m;

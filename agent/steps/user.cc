@@ -1,7 +1,7 @@
 // user: an account with a locked password, exactly these SSH keys, and sudo or not.
 //
-// Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers drop-in (tested by visudo
-// before it is put in place: a broken one would take sudo away from everybody).
+// Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
+// drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
 #include <fmt/format.h>
 
 #include "agent/steps/accounts.h"
@@ -42,7 +42,8 @@ void account_diff(const StepContext& context, const Wanted& want, const PasswdEn
   for (const auto& name : want.groups) {
     const auto group = find_group(context.files, name);
     bool member = false;
-    if (group) for (const auto& m : group->members) member = member || m == want.name;
+    if (group)
+      for (const auto& m : group->members) member = member || m == want.name;
     if (!member && !(group && group->gid == user.gid)) diff.add("not in group " + name);
   }
 }
@@ -51,10 +52,13 @@ void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry
   if (!want.manage_keys) return;
   const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
   const FileState dir = look(context.files, folder), file = look(context.files, path);
-  if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty()) diff.add(folder + ": mode or owner");
+  if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty())
+    diff.add(folder + ": mode or owner");
   const auto have = context.files.read(path);
-  if (!have.ok() || *have != want.keys_text) diff.add("authorized keys differ");
-  else if (!file.regular || !permission_diff(file, 0600, user.uid, user.gid).empty()) diff.add(path + ": mode or owner");
+  if (!have.ok() || *have != want.keys_text)
+    diff.add("authorized keys differ");
+  else if (!file.regular || !permission_diff(file, 0600, user.uid, user.gid).empty())
+    diff.add(path + ": mode or owner");
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -65,7 +69,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   account_diff(context, want, *user, diff);
   keys_diff(context, want, *user, diff);
   const auto sudoers = context.files.read(want.sudoers_path);
-  if (want.sudo != sudoers.ok() || (want.sudo && *sudoers != sudoers_text(want))) diff.add(want.sudo ? "no sudo" : "has sudo");
+  if (want.sudo != sudoers.ok() || (want.sudo && *sudoers != sudoers_text(want)))
+    diff.add(want.sudo ? "no sudo" : "has sudo");
   if (diff.empty()) return holds();
   return differs(want.name + ": " + diff.result().diff);
 }
@@ -74,12 +79,15 @@ Status make_account(StepContext& context, const Wanted& want) {
   const auto user = find_user(context.files, want.name);
   std::vector<std::string> argv;
   if (!user) {
-    // Without -m a home that survived elsewhere is not touched; useradd only copies /etc/skel into one it makes.
+    // Without -m a home that survived elsewhere is not touched; useradd only copies /etc/skel into one it
+    // makes.
     argv = {"useradd", "-m", "-d", want.home, "-s", want.shell};
     if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
     // A group of that name from an earlier step becomes the user's own.
-    if (find_group(context.files, want.name)) argv.insert(argv.end(), {"-g", want.name});
-    else argv.push_back("-U");
+    if (find_group(context.files, want.name))
+      argv.insert(argv.end(), {"-g", want.name});
+    else
+      argv.push_back("-U");
     if (!want.groups.empty()) argv.insert(argv.end(), {"-G", join(want.groups, ",")});
   } else {
     Diff diff;
@@ -136,13 +144,15 @@ Status apply(StepContext& context, const Json& params) {
 StepModule user_module() {
   StepModule m;
   m.name = "user";
-  m.help = "An account with a locked password. `keys` is the complete set: keys that are not listed are removed.";
-  m.parameters = Json::array({parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
-                              parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),
-                              parameter("sudo", "bool", false, "may use sudo without a password", false),
-                              parameter("groups", "list", false, "further groups"),
-                              parameter("shell", "string", false, "login shell", "/bin/bash"),
-                              parameter("home", "string", false, "home folder; default /home/NAME")});
+  m.help =
+      "An account with a locked password. `keys` is the complete set: keys that are not listed are removed.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
+       parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),
+       parameter("sudo", "bool", false, "may use sudo without a password", false),
+       parameter("groups", "list", false, "further groups"),
+       parameter("shell", "string", false, "login shell", "/bin/bash"),
+       parameter("home", "string", false, "home folder; default /home/NAME")});
   m.check = check;
   m.apply = apply;
   return m;

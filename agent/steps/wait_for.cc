@@ -12,12 +12,15 @@ namespace {
 
 // "" when it holds, else what is not there yet.
 Result<std::string> missing(StepContext& context, const Json& params) {
-  if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path)) return path + " does not exist";
-  if (const auto path = text_of(params, "path_gone"); !path.empty() && context.files.exists(path)) return path + " still exists";
+  if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
+    return path + " does not exist";
+  if (const auto path = text_of(params, "path_gone"); !path.empty() && context.files.exists(path))
+    return path + " still exists";
   if (const auto host = text_of(params, "host"); !host.empty()) {
     const int64_t port = int_of(params, "port", 0);
     TRY(const TcpAnswer answer, tcp_probe(host, static_cast<uint16_t>(port), 2 * kSecond));
-    if (answer.state != TcpState::open) return fmt::format("{} port {} is {}", host, port, to_string(answer.state));
+    if (answer.state != TcpState::open)
+      return fmt::format("{} port {} is {}", host, port, to_string(answer.state));
   }
   if (const auto argv = list_of(params, "command"); !argv.empty()) {
     Command command;
@@ -30,7 +33,8 @@ Result<std::string> missing(StepContext& context, const Json& params) {
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   DurationMs pause = 250;
   for (;;) {
     TRY(const std::string lacking, missing(context, params));
@@ -47,8 +51,11 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 StepModule wait_for_module() {
   StepModule m;
   m.name = "wait_for";
-  m.help = "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a program succeeds.";
-  m.parameters = Json::array({parameter("path", "string", false, "exists"), parameter("path_gone", "string", false, "does not exist"),
+  m.help =
+      "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a "
+      "program succeeds.";
+  m.parameters = Json::array({parameter("path", "string", false, "exists"),
+                              parameter("path_gone", "string", false, "does not exist"),
                               parameter("host", "string", false, "numeric address, with `port`"),
                               parameter("port", "int", false, "TCP port that is open"),
                               parameter("command", "list", false, "program that succeeds"),

@@ -1,8 +1,10 @@
-// MooseFS: master on the leader, metadata loggers on the others, a chunk server with its own XFS per bulk disk on every member.
+// MooseFS: master on the leader, metadata loggers on the others, a chunk server with its own XFS per bulk
+// disk on every member.
 //
-// Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is mounted and kept, and a
-// master that finds metadata keeps it. A chunk server does not start unless every disk of it is a mount point: chunks written below an
-// unmounted one would fill the root disk and be lost at the next boot.
+// Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
+// mounted and kept, and a master that finds metadata keeps it. A chunk server does not start unless every
+// disk of it is a mount point: chunks written below an unmounted one would fill the root disk and be lost at
+// the next boot.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -21,7 +23,9 @@ namespace {
 constexpr const char* kUser = "mfs";
 constexpr const char* kHead = "# Written by muster.\n";
 
-std::string state_folder(const Files& files) { return files.is_directory("/state") ? "/state/mfs" : "/var/lib/mfs"; }
+std::string state_folder(const Files& files) {
+  return files.is_directory("/state") ? "/state/mfs" : "/var/lib/mfs";
+}
 
 std::string plain(const std::string& serial) {
   std::string out;
@@ -88,7 +92,8 @@ Part service_part(const std::string& unit, const std::vector<std::string>& files
 }
 // Daemons run as `mfs`; Debian's default is root.
 std::string config(const std::string& folder, const std::string& rest) {
-  return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kHead, kUser, kUser, folder, rest);
+  return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kHead, kUser, kUser,
+                     folder, rest);
 }
 
 // ---- disks ----
@@ -100,11 +105,16 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
   for (size_t i = 0; i < disks.size(); ++i) {
     const std::string label = label_of(disks[i].serial), target = mount_point(disks[i].serial);
     if (const auto [it, fresh] = labels.emplace(label, disks[i].serial); !fresh)
-      return fail(Code::conflict, fmt::format("disks {} and {} would get the same label", it->second, disks[i].serial));
+      return fail(Code::conflict,
+                  fmt::format("disks {} and {} would get the same label", it->second, disks[i].serial));
     const Json one = Json::array({params["disks"][i]});
     out.push_back({filesystem_module(), {{"fs", "xfs"}, {"label", label}, {"disks", one}}});
-    out.push_back({mount_module(), {{"source", "LABEL=" + label}, {"target", target}, {"fs", "xfs"}, {"disks", one},
-                                    {"options", "noatime,nofail,x-systemd.device-timeout=60s"}}});
+    out.push_back({mount_module(),
+                   {{"source", "LABEL=" + label},
+                    {"target", target},
+                    {"fs", "xfs"},
+                    {"disks", one},
+                    {"options", "noatime,nofail,x-systemd.device-timeout=60s"}}});
     out.push_back(own_folder(target));
   }
   return out;
@@ -120,14 +130,19 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
   const std::string cfg = "/etc/mfs/mfsmaster.cfg", exports = "/etc/mfs/mfsexports.cfg";
   // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
   const std::string unit = std::string(kHead) + "[Unit]\nRequiresMountsFor=" + folder +
-                           "\n[Service]\nExecStart=\nExecStart=/usr/sbin/mfsmaster -c /etc/mfs/mfsmaster.cfg -a -f start\nRestart=on-failure\nRestartSec=5\n";
+                           "\n[Service]\nExecStart=\nExecStart=/usr/sbin/mfsmaster -c /etc/mfs/mfsmaster.cfg "
+                           "-a -f start\nRestart=on-failure\nRestartSec=5\n";
   const std::string drop_in = "/etc/systemd/system/moosefs-master.service.d/10-muster.conf";
   return std::vector<Part>{
-      own_folder(state_folder(context.files)), own_folder(folder),
+      own_folder(state_folder(context.files)),
+      own_folder(folder),
       file_part("/etc/mfs/mfstopology.cfg", kHead),
-      file_part(exports, fmt::format("{}{} / rw,alldirs,admin,maproot=0:0\n{} . rw\n", kHead, network, network)),
-      file_part(cfg, config(folder, "EXPORTS_FILENAME = " + exports + "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n")),
-      file_part(drop_in, unit), service_part("moosefs-master", {cfg, exports})};
+      file_part(exports,
+                fmt::format("{}{} / rw,alldirs,admin,maproot=0:0\n{} . rw\n", kHead, network, network)),
+      file_part(cfg, config(folder, "EXPORTS_FILENAME = " + exports +
+                                        "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n")),
+      file_part(drop_in, unit),
+      service_part("moosefs-master", {cfg, exports})};
 }
 
 // An empty name space is made exactly once: never where metadata, its backup, or change logs are.
@@ -153,14 +168,16 @@ Status apply_master(StepContext& context, const Json& params) {
 
 Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Json& params) {
   const std::string folder = state_folder(context.files) + "/metalogger", cfg = "/etc/mfs/mfsmetalogger.cfg";
-  return std::vector<Part>{own_folder(state_folder(context.files)), own_folder(folder),
-                           file_part(cfg, config(folder, "MASTER_HOST = " + text_of(params, "master") + "\n")),
-                           service_part("moosefs-metalogger", {cfg})};
+  return std::vector<Part>{
+      own_folder(state_folder(context.files)), own_folder(folder),
+      file_part(cfg, config(folder, "MASTER_HOST = " + text_of(params, "master") + "\n")),
+      service_part("moosefs-metalogger", {cfg})};
 }
 
 Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
-  const std::string folder = state_folder(context.files) + "/chunkserver", cfg = "/etc/mfs/mfschunkserver.cfg", list = "/etc/mfs/mfshdd.cfg";
+  const std::string folder = state_folder(context.files) + "/chunkserver",
+                    cfg = "/etc/mfs/mfschunkserver.cfg", list = "/etc/mfs/mfshdd.cfg";
   std::string paths = kHead, unit = std::string(kHead) + "[Unit]\n";
   for (const auto& disk : disks) {
     const std::string path = mount_point(disk.serial);
@@ -168,37 +185,49 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
     unit += "RequiresMountsFor=" + path + "\nConditionPathIsMountPoint=" + path + "\n";
   }
   return std::vector<Part>{
-      own_folder(state_folder(context.files)), own_folder(folder), file_part(list, paths),
-      file_part(cfg, config(folder, "HDD_CONF_FILENAME = " + list + "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " + text_of(params, "master") + "\n")),
-      file_part("/etc/systemd/system/moosefs-chunkserver.service.d/10-muster.conf", unit), service_part("moosefs-chunkserver", {cfg, list})};
+      own_folder(state_folder(context.files)),
+      own_folder(folder),
+      file_part(list, paths),
+      file_part(cfg, config(folder, "HDD_CONF_FILENAME = " + list +
+                                        "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " +
+                                        text_of(params, "master") + "\n")),
+      file_part("/etc/systemd/system/moosefs-chunkserver.service.d/10-muster.conf", unit),
+      service_part("moosefs-chunkserver", {cfg, list})};
 }
 
 // ---- mount ----
 
-struct SharedMount { std::string name, master, target, unit; };
+struct SharedMount {
+  std::string name, master, target, unit;
+};
 
 SharedMount shared_mount(const Json& params) {
-  SharedMount out{plain(text_of(params, "name", "shared")), text_of(params, "master"), text_of(params, "target"), ""};
+  SharedMount out{plain(text_of(params, "name", "shared")), text_of(params, "master"),
+                  text_of(params, "target"), ""};
   out.unit = "muster-mfs-" + out.name;
   return out;
 }
 
-// Type and source as Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later ones ("fuse.mfs") show them.
+// Type and source as Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later ones ("fuse.mfs") show
+// them.
 std::string mount_problem(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
   if (entry->fs.rfind("fuse", 0) != 0) return fmt::format("{} is {}, not MooseFS", want.target, entry->fs);
   const std::string end = want.master + ":9421", source = entry->source;
-  const bool fits = source.size() >= end.size() && source.compare(source.size() - end.size(), end.size(), end) == 0 &&
+  const bool fits = source.size() >= end.size() &&
+                    source.compare(source.size() - end.size(), end.size(), end) == 0 &&
                     (source.size() == end.size() || source[source.size() - end.size() - 1] == '#');
   return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
 }
 
 std::vector<Part> mount_parts(const SharedMount& want) {
   const std::string unit = fmt::format(
-      "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target moosefs-master.service\n"
+      "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
+      "moosefs-master.service\n"
       "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f\n"
-      "ExecStop=/usr/bin/umount {}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
+      "ExecStop=/usr/bin/umount "
+      "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
   return {file_part(path, unit), service_part(want.unit, {path})};
@@ -218,7 +247,8 @@ Status apply_mounted(StepContext& context, const Json& params) {
   if (!problem.empty() && find_mount(context.files, want.target)) return fail(Code::conflict, problem);
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY_(apply_parts(context, mount_parts(want)));
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     const std::string still = mount_problem(context.files, want);
     if (still.empty()) return Ok{};
@@ -234,7 +264,8 @@ Status apply_mounted(StepContext& context, const Json& params) {
 Result<std::string> attribute(StepContext& context, const char* tool, const std::string& target) {
   TRY(const std::string out, run_tool(context, {tool, target}));
   const auto colon = out.find(": ");
-  if (colon == std::string::npos) return fail(Code::failed, std::string(tool) + " answers: " + out.substr(0, 100));
+  if (colon == std::string::npos)
+    return fail(Code::failed, std::string(tool) + " answers: " + out.substr(0, 100));
   std::string value = out.substr(colon + 2);
   while (!value.empty() && isspace(static_cast<unsigned char>(value.back()))) value.pop_back();
   return value;
@@ -242,7 +273,8 @@ Result<std::string> attribute(StepContext& context, const char* tool, const std:
 
 Result<CheckResult> check_policy(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
   Diff diff;
   TRY(const std::string copies, attribute(context, "mfsgetgoal", want.target));
   if (copies != std::to_string(int_of(params, "copies", 2))) diff.add("copies of new files: " + copies);
@@ -253,9 +285,11 @@ Result<CheckResult> check_policy(StepContext& context, const Json& params) {
 
 Status apply_policy(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
   TRY(auto goal, run_tool(context, {"mfssetgoal", std::to_string(int_of(params, "copies", 2)), want.target}));
-  TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)), want.target}));
+  TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)),
+                                     want.target}));
   (void)goal, (void)trash;
   return Ok{};
 }
@@ -264,23 +298,27 @@ Status apply_policy(StepContext& context, const Json& params) {
 
 // What the master says is missing; "" when every member's chunk server and all its disks are well.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
-  TRY(const std::string out, run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
+  TRY(const std::string out,
+      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
   std::set<std::string> servers;
   Diff diff;
   for (const auto& line : lines_of(out)) {
     const auto fields = split(line, '|');
     if (fields.size() > 4 && fields[0] == "chunk servers:") servers.insert(fields[1]);
-    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok") diff.add("disk " + fields[1] + " is " + fields[4]);
+    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok")
+      diff.add("disk " + fields[1] + " is " + fields[4]);
   }
   const auto members = params.find("members");
   if (members != params.end())
     for (const auto& member : *members)
-      if (!servers.count(text_of(member, "address"))) diff.add(text_of(member, "name", text_of(member, "address")) + " has no chunk server");
+      if (!servers.count(text_of(member, "address")))
+        diff.add(text_of(member, "name", text_of(member, "address")) + " has no chunk server");
   return diff.result().diff;
 }
 
 Result<CheckResult> check_members(StepContext& context, const Json& params) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     TRY(const std::string missing, members_missing(context, params));
     if (missing.empty()) return holds();
@@ -292,19 +330,24 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
 
 // ---- a file that another node reads ----
 
-std::string shared_file(const Json& params) { return text_of(params, "target") + "/.muster/" + plain(text_of(params, "file")); }
+std::string shared_file(const Json& params) {
+  return text_of(params, "target") + "/.muster/" + plain(text_of(params, "file"));
+}
 
 Result<CheckResult> check_shared_file(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
   const auto have = context.files.read(shared_file(params));
   if (!have.ok()) return differs(shared_file(params) + " is not there");
-  return *have == text_of(params, "content") ? holds() : differs(shared_file(params) + " holds something else");
+  return *have == text_of(params, "content") ? holds()
+                                             : differs(shared_file(params) + " holds something else");
 }
 
 Status write_shared_file(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
   return context.files.write(shared_file(params), text_of(params, "content"));
 }
 
@@ -319,25 +362,34 @@ Json with(Json parameters, std::initializer_list<Json> more) {
 }  // namespace
 
 StepModule moosefs_disks_module() {
-  return made_of("moosefs_disks", "One XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that carries muster's label already is kept with its chunks.",
-                 Json::array({parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")}), disk_parts);
+  return made_of("moosefs_disks",
+                 "One XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that carries muster's label "
+                 "already is kept with its chunks.",
+                 Json::array({parameter("disks", "list", true,
+                                        "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
+                 disk_parts);
 }
 
 StepModule moosefs_master_module() {
-  auto m = made_of("moosefs_master", "The metadata server; its metadata lives in /state/mfs and is kept when it is there.",
-                   Json::array({parameter("network", "string", true, "who may mount: the cluster's network")}), master_parts);
+  auto m = made_of(
+      "moosefs_master", "The metadata server; its metadata lives in /state/mfs and is kept when it is there.",
+      Json::array({parameter("network", "string", true, "who may mount: the cluster's network")}),
+      master_parts);
   m.apply = apply_master;
   return m;
 }
 
 StepModule moosefs_metalogger_module() {
   return made_of("moosefs_metalogger", "A running copy of the master's metadata.",
-                 Json::array({parameter("master", "string", true, "address of the master")}), metalogger_parts);
+                 Json::array({parameter("master", "string", true, "address of the master")}),
+                 metalogger_parts);
 }
 
 StepModule moosefs_chunkserver_module() {
-  return made_of("moosefs_chunkserver", "The chunk server of this node; refuses to start when one of its disks is not mounted.",
-                 Json::array({parameter("master", "string", true, "address of the master"), parameter("disks", "list", true, "as of moosefs_disks")}),
+  return made_of("moosefs_chunkserver",
+                 "The chunk server of this node; refuses to start when one of its disks is not mounted.",
+                 Json::array({parameter("master", "string", true, "address of the master"),
+                              parameter("disks", "list", true, "as of moosefs_disks")}),
                  chunkserver_parts);
 }
 
@@ -355,7 +407,9 @@ StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
   m.help = "Copies and trash time of what is made in the shared file system from now on.";
-  m.parameters = with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2), parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
+  m.parameters =
+      with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
+                              parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
   m.check = check_policy;
   m.apply = apply_policy;
   return m;
@@ -365,7 +419,8 @@ StepModule moosefs_members_module() {
   StepModule m;
   m.name = "moosefs_members";
   m.help = "The master sees a chunk server of every member, and every disk of theirs is well. Pure test.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"), parameter("members", "list", true, "[{name, address}]"),
+  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
+                              parameter("members", "list", true, "[{name, address}]"),
                               parameter("deadline_seconds", "int", false, "to register", 60)});
   m.check = check_members;
   return m;
@@ -374,8 +429,11 @@ StepModule moosefs_members_module() {
 StepModule shared_write_module() {
   StepModule m;
   m.name = "shared_write";
-  m.help = "A small file in the shared file system, written only when that is what is mounted. For another node's shared_read.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
+  m.help =
+      "A small file in the shared file system, written only when that is what is mounted. For another node's "
+      "shared_read.";
+  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
+                                         parameter("content", "string", true, "content")});
   m.check = check_shared_file;
   m.apply = write_shared_file;
   return m;
@@ -385,7 +443,8 @@ StepModule shared_read_module() {
   StepModule m;
   m.name = "shared_read";
   m.help = "A small file that another node wrote is here with the same content. Pure test.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
+  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
+                                         parameter("content", "string", true, "content")});
   m.check = check_shared_file;
   return m;
 }

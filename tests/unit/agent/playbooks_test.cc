@@ -1,0 +1,111 @@
+// Every shipped playbook parses, names only modules that exist, and gives them parameters they accept,
+// rendered over a context like the planner's (docs/playbook-context.md).
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "agent/step.h"
+#include "controller/spec/playbook.h"
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json disk(const char* serial) {
+  return {{"serial", serial},
+          {"wwid", "eui.1"},
+          {"model", "LAB"},
+          {"size_bytes", 2147483648u},
+          {"content_hash", "sha256:0"},
+          {"policy", "format-if-blank"}};
+}
+
+Json node(const char* name, const char* address) {
+  return {{"name", name}, {"address", address}, {"role", "cpu"}};
+}
+
+Json context() {
+  const Json first = node("node01", "10.20.0.11"), second = node("node02", "10.20.0.12");
+  Json out = {{"cluster", "lab"},
+              {"controller", {{"address", "10.20.0.1"}, {"url", "https://10.20.0.1:7443"}}},
+              {"node", first},
+              {"nodes", {first, second}},
+              {"peers", {second}},
+              {"next", second},
+              {"leader", first},
+              {"is_leader", true},
+              {"users", {{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}, {"uid", 0}}}},
+              {"network", {{"provisioning", "10.20.0.0/24"}, {"bmc", ""}, {"storage", ""}}},
+              {"storage_local",
+               {{{"name", "scratch"},
+                 {"mount", "/scratch"},
+                 {"level", "raid0"},
+                 {"fs", "xfs"},
+                 {"disks", {disk("A"), disk("B")}}}}},
+              {"storage_shared",
+               {{{"name", "shared"},
+                 {"engine", "moosefs"},
+                 {"mount", "/shared"},
+                 {"copies", 2},
+                 {"leader", first},
+                 {"is_leader", true},
+                 {"members", {first, second}},
+                 {"disks", {disk("C")}}}}},
+              {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
+              {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
+              {"vars", Json::object()}};
+  out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
+  return out;
+}
+
+std::vector<fs::path> playbooks() {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::recursive_directory_iterator(std::string(MUSTER_SOURCE_DIR) + "/playbooks"))
+    if (entry.path().extension() == ".yaml") out.push_back(entry.path());
+  return out;
+}
+
+std::string problem(const std::string& module, const Json& params, const Json& with) {
+  const StepModule* found = find_step_module(module);
+  if (!found) return "no module '" + module + "'";
+  const auto rendered = render_params(params, with);
+  if (!rendered.ok()) return rendered.error().message;
+  const auto accepted = check_parameters(*found, *rendered);
+  return accepted.ok() ? "" : accepted.error().message;
+}
+
+TEST_CASE("every shipped playbook fits the modules") {
+  REQUIRE(playbooks().size() >= 5);
+  for (const auto& path : playbooks()) {
+    std::ifstream in(path);
+    const auto parsed = parse_playbook({std::istreambuf_iterator<char>(in), {}});
+    INFO(path.string());
+    for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, path.filename().string()));
+    CHECK(!parsed.playbook.steps.empty());
+    for (const auto& step : parsed.playbook.steps) {
+      INFO(step.name);
+      Json with = context();
+      std::vector<Json> items = {Json()};
+      if (!step.for_each.empty()) {
+        REQUIRE(with.contains(step.for_each));
+        items = with[step.for_each].get<std::vector<Json>>();
+      }
+      for (const auto& item : items) {
+        if (!item.is_null()) with["item"] = item;
+        CHECK(problem(step.module, step.params, with) == "");
+        if (!step.verify.is_null()) CHECK(problem(step.verify["module"], step.verify["params"], with) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("the playbook test can fail") {
+  CHECK(problem("no-such-module", Json::object(), context()) != "");
+  CHECK(problem("mount", {{"sorce", "x"}}, context()) != "");
+  CHECK(problem("file", {{"path", "{{nodes.nope}}"}}, context()) != "");
+}
+
+}  // namespace
+}  // namespace muster
