@@ -1,9 +1,9 @@
 // The controller itself: version, backup, certificates.
 #include "controller/api/handlers.h"
 #include "controller/authority.h"
-#include "controller/backup.h"
 #include "controller/event_log.h"
 #include "controller/services.h"
+#include "controller/store/migrate.h"
 
 namespace muster::api {
 
@@ -22,7 +22,7 @@ void make_backup(const CallPtr& call) {
   if (path.empty() || path.front() != '/') return call->error(fail(Code::invalid, "the path must be absolute"));
   auto result = std::make_shared<Status>(Ok{});
   const std::string state = call->services.options.state;
-  call->services.reactor.offload([state, path, result] { *result = backup_state(state, path); },
+  call->services.reactor.offload([state, path, result] { *result = backup_store(state + "/muster.db", path); },
                                  [call, path, result] {
                                    if (!result->ok()) return call->error(result->error());
                                    call->ok({{"path", path}});

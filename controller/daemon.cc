@@ -1,0 +1,290 @@
+#include "controller/daemon.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "base/http.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "controller/acceptance.h"
+#include "controller/api/api.h"
+#include "controller/authority.h"
+#include "controller/boot/boot.h"
+#include "controller/boot_port.h"
+#include "controller/bringup.h"
+#include "controller/current_spec.h"
+#include "controller/dhcp_service.h"
+#include "controller/event_log.h"
+#include "controller/image_service.h"
+#include "controller/link_hub.h"
+#include "controller/power_port.h"
+#include "controller/run/executor.h"
+#include "controller/services.h"
+#include "controller/store/lock_file.h"
+#include "controller/store/sqlite_store.h"
+#include "controller/vault.h"
+
+namespace muster {
+namespace {
+
+// Everything but servers, in the order they need one another.
+struct Core {
+  Core(RealReactor& r, DaemonOptions o, Authority a, std::unique_ptr<Store> s)
+      : reactor(r), options(std::move(o)), authority(std::move(a)), store(std::move(s)) {}
+
+  RealReactor& reactor;
+  const DaemonOptions options;
+  const Authority authority;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Vault> vault;
+  std::map<std::string, std::string> problems;
+
+  CurrentSpec spec{*store};
+  EventLog events{reactor, *store};
+  ImageService images{reactor, options};
+  PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};
+  BootService boot{reactor, *store, authority,
+                   {[this](const std::string& mac) { return node_of_mac(mac); },
+                    [this](const std::string& node, const std::string& mac, const std::string& token) {
+                      return boot_script(node, mac, token);
+                    }}};
+  LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
+  Executor executor{reactor, {*store, power, boot, link}, hooks()};
+  std::unique_ptr<Bringup> bringup;
+  std::unique_ptr<Services> services;
+
+  Status finish();
+  ExecutorHooks hooks();
+  void observe(const RunEvent& event);
+  Result<PowerService::Where> bmc_of(const std::string& node);
+  std::string node_of_mac(const std::string& mac);
+  Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
+  std::string address();
+};
+
+Status Core::finish() {
+  TRY(vault, Vault::open(options.state, reactor, *store));
+  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault});
+  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
+                                                 *vault, images, *bringup, problems});
+  link.connect({[this](const Hello& hello) { executor.on_hello(hello); },
+                [this](const std::string& node, const wire::Event& event) { executor.on_event(node, event); },
+                [this](const std::string& node) { executor.on_contact(node); }});
+  return Ok{};
+}
+
+ExecutorHooks Core::hooks() {
+  ExecutorHooks made;
+  made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
+  made.observe = [this](const RunEvent& event) { observe(event); };
+  made.ended = [this](const RunRow& run) {
+    log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
+    events.poke();
+  };
+  return made;
+}
+
+// What agents say is in the live log already (controller/link_hub.cc); here comes what the executor does about it.
+void Core::observe(const RunEvent& event) {
+  if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;
+  events.add(event.run, event.node, event.kind, event.data);
+}
+
+std::string Core::address() {
+  if (!options.listen.empty()) return options.listen;
+  const auto current = spec.get();
+  return current.ok() ? controller_address((*current)->spec) : "";
+}
+
+Result<PowerService::Where> Core::bmc_of(const std::string& name) {
+  TRY(const auto current, spec.get());
+  const NodeSpec* node = current->spec.node(name);
+  if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
+  PowerService::Where where;
+  where.driver = node->power.driver;
+  where.target.node = name;
+  where.target.address = node->power.address;
+  where.target.pin_sha256 = node->power.pin;
+  where.target.expected_uuid = executor.node_row(name).product_uuid;
+  if (node->power.secret.empty()) return where;
+  TRY(const auto secret, vault->get(node->power.secret));
+  const auto colon = secret.find(':');
+  if (colon == std::string::npos) return fail(Code::invalid, "secret '" + node->power.secret + "' is not user:password");
+  where.target.user = secret.substr(0, colon);
+  where.target.password = secret.substr(colon + 1);
+  return where;
+}
+
+std::string Core::node_of_mac(const std::string& mac) {
+  const auto current = spec.get();
+  if (!current.ok()) return "";
+  for (const auto& node : (*current)->spec.nodes)
+    if (normal_mac(node.mac) == mac) return node.name;
+  return "";
+}
+
+Result<std::string> Core::boot_script(const std::string& name, const std::string& mac, const std::string& token) {
+  TRY(const auto current, spec.get());
+  const Spec& cluster = current->spec;
+  const NodeSpec* node = cluster.node(name);
+  if (!node && cluster.nodes.empty()) return fail(Code::not_found, "the spec has no nodes");
+  const std::string image = node ? node->image : cluster.nodes.front().image;
+  BootDecision decision;
+  decision.ram = true;
+  decision.base_url = fmt::format("http://{}:{}", address(), options.boot_port);
+  decision.kernel = "/ram/" + image + "/vmlinuz";
+  decision.initrd = "/ram/" + image + "/initrd";
+  decision.console = cluster.lab ? "ttyS0" : "";
+  decision.url = fmt::format("https://{}:{}", address(), options.tls_port);
+  decision.pin = authority.ca_fingerprint().substr(authority.ca_fingerprint().find(':') + 1);
+  decision.token = token;
+  decision.node = name;
+  decision.mac = mac;
+  if (node) decision.ip = fmt::format("{}/{}", node->address, prefix_length(cluster.network.provisioning.cidr));
+  return ipxe_script(decision);
+}
+
+class RealDaemon : public Daemon {
+ public:
+  RealDaemon(LockFile lock, std::unique_ptr<Core> core)
+      : lock_(std::move(lock)), core_(std::move(core)), dhcp_(core_->reactor, core_->options, core_->problems) {}
+  ~RealDaemon() override { stop(); }
+
+  Status start() override;
+  void stop() override;
+  uint16_t tls_port() const override { return tls_ ? tls_->port() : 0; }
+  uint16_t boot_port() const override { return boot_ ? boot_->port() : 0; }
+  Services& services() override { return *core_->services; }
+
+ private:
+  HttpHandler handler(api::Door door);
+  Status open_unix();
+  void open_network();
+  Status open_port(api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server);
+  void resume();
+
+  LockFile lock_;
+  std::unique_ptr<Core> core_;
+  DhcpService dhcp_;
+  std::unique_ptr<HttpServer> unix_, tls_, boot_;
+  std::string open_address_;
+};
+
+// Requests arrive on the servers' threads; everything is decided on the reactor's.
+HttpHandler RealDaemon::handler(api::Door door) {
+  return [this, door](HttpRequest request, ResponderPtr responder) {
+    core_->reactor.post([this, door, request = std::move(request), responder = std::move(responder)]() mutable {
+      api::dispatch(*core_->services, door, std::move(request), std::move(responder));
+    });
+  };
+}
+
+Status RealDaemon::open_unix() {
+  HttpServerOptions options;
+  options.unix_path = core_->options.socket;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
+  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder says that nobody else is alive
+  TRY(unix_, start_http_server(options, handler(api::Door::local)));
+  return Ok{};
+}
+
+Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server) {
+  HttpServerOptions options;
+  options.address = open_address_;
+  options.port = port;
+  options.threads = 2;
+  if (door == api::Door::tls) {
+    options.tls = true;
+    options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
+    options.tls_options.key_pem = core_->authority.server().key_pem;
+    options.tls_options.client_ca_pem = core_->authority.ca_pem();
+  }
+  TRY(server, start_http_server(options, handler(door)));
+  return Ok{};
+}
+
+// (Re)opens the ports on the provisioning network when its address is known or changed.
+void RealDaemon::open_network() {
+  const std::string address = core_->address();
+  if (address.empty()) return;
+  if (address != open_address_) {
+    tls_.reset();
+    boot_.reset();
+    open_address_ = address;
+  }
+  core_->problems.erase("listen");
+  const auto open = [&](api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server) {
+    if (server) return;
+    const auto opened = open_port(door, port, server);
+    if (opened.ok()) return;
+    core_->problems["listen"] = opened.error().message;
+    log::error("port not open", {{"address", address}, {"port", std::to_string(port)}, {"error", opened.error().message}});
+  };
+  open(api::Door::tls, core_->options.tls_port, tls_);
+  open(api::Door::boot, core_->options.boot_port, boot_);
+  const auto current = core_->spec.get();
+  if (core_->options.dhcp && current.ok()) dhcp_.apply((*current)->spec, address);
+}
+
+void RealDaemon::resume() {
+  const auto runs = core_->store->runs();
+  if (!runs.ok()) return;
+  for (const auto& run : *runs) {
+    if (run.state != "running") continue;
+    log::info("continuing a run", {{"run", std::to_string(run.id)}});
+    const auto resumed = core_->executor.resume(run.id);
+    if (!resumed.ok()) {
+      core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
+      log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
+    }
+    return;  // there is at most one
+  }
+}
+
+Status RealDaemon::start() {
+  TRY_(open_unix());
+  core_->spec.on_change([this] { open_network(); });
+  core_->vault->make_own_secrets([](Status made) {
+    if (!made.ok()) log::error("own secrets not made", {{"error", made.error().message}});
+  });
+  // Doors first: agents that find the controller back get answers while the run is being continued.
+  core_->reactor.post([this] {
+    open_network();
+    resume();
+  });
+  log::info("musterd is ready", {{"version", MUSTER_VERSION}, {"state", core_->options.state},
+                                 {"socket", core_->options.socket}});
+  return Ok{};
+}
+
+void RealDaemon::stop() {
+  core_->link.close();
+  core_->events.close();
+  tls_.reset();
+  boot_.reset();
+  unix_.reset();
+  dhcp_.stop();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptions options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.state, error);
+  if (error) return fail(Code::denied, options.state + ": " + error.message());
+  options.state = std::filesystem::canonical(options.state).string();
+  TRY(auto lock, LockFile::take(options.state + "/musterd.lock"));
+  std::vector<std::string> addresses = {"127.0.0.1"};
+  if (!options.listen.empty()) addresses.push_back(options.listen);
+  TRY(auto authority, Authority::open(options.state, addresses));
+  TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
+  auto core = std::make_unique<Core>(reactor, std::move(options), std::move(authority), std::move(store));
+  TRY_(core->finish());
+  return std::unique_ptr<Daemon>(new RealDaemon(std::move(lock), std::move(core)));
+}
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+#include "controller/vault.h"
+
+#include <libssh/libssh.h>
+
+#include "base/os.h"
+#include "controller/store/seal.h"
+
+namespace muster {
+namespace {
+
+constexpr char kMpiKey[] = "mpi-ssh-key";
+constexpr char kReference[] = "secret:";
+
+struct SshKey {
+  ssh_key key = nullptr;
+  ~SshKey() { ssh_key_free(key); }
+};
+
+Result<std::string> make_ssh_key() {
+  SshKey made;
+  char* text = nullptr;
+  if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &made.key) != SSH_OK ||
+      ssh_pki_export_privkey_base64(made.key, nullptr, nullptr, nullptr, &text) != SSH_OK)
+    return fail(Code::failed, "making an SSH key failed");
+  std::string pem = text;
+  ssh_string_free_char(text);
+  if (pem.empty() || pem.back() != '\n') pem += '\n';
+  return pem;
+}
+
+Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
+  SshKey key;
+  char* text = nullptr;
+  if (ssh_pki_import_privkey_base64(pem.c_str(), nullptr, nullptr, nullptr, &key.key) != SSH_OK ||
+      ssh_pki_export_pubkey_base64(key.key, &text) != SSH_OK)
+    return fail(Code::corrupt, "the stored SSH key cannot be read");
+  const std::string line = std::string("ssh-ed25519 ") + text + " " + comment;
+  ssh_string_free_char(text);
+  return line;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Vault>> Vault::open(const std::string& state, Reactor& reactor, Store& store) {
+  TRY(auto key, master_key(Files(state).real("/pki/secrets.key")));
+  return std::unique_ptr<Vault>(new Vault(std::move(key), reactor, store));
+}
+
+Result<std::vector<Vault::Name>> Vault::list() {
+  TRY(const auto rows, store_.secrets());
+  std::vector<Name> names;
+  for (const auto& row : rows) names.push_back({row.name, row.time});
+  return names;
+}
+
+Result<std::string> Vault::get(const std::string& name) {
+  TRY(const auto rows, store_.secrets());
+  for (const auto& row : rows)
+    if (row.name == name) return unseal(key_, name, row.sealed);
+  return fail(Code::not_found, "secret '" + name + "' is not set: muster secret set " + name);
+}
+
+void Vault::put(const std::string& name, const std::string& value, Store::Done done) {
+  const auto sealed = seal(key_, name, value);
+  if (!sealed.ok()) return reactor_.post([done, error = sealed.error()] { done(error); });
+  store_.write({SecretRow{name, reactor_.now(), *sealed}}, std::move(done));
+}
+
+void Vault::remove(const std::string& name, Store::Done done) { store_.write({DeleteSecret{name}}, std::move(done)); }
+
+Result<Json> Vault::resolve(const Json& params) {
+  if (params.is_string()) {
+    const auto& text = params.get_ref<const std::string&>();
+    if (text.rfind(kReference, 0) != 0) return params;
+    TRY(const auto value, get(text.substr(sizeof kReference - 1)));
+    return Json(value);
+  }
+  Json out = params;
+  if (params.is_structured())
+    for (auto& [key, value] : out.items()) {
+      TRY(auto resolved, resolve(value));
+      value = std::move(resolved);
+    }
+  return out;
+}
+
+void Vault::make_own_secrets(Store::Done done) {
+  const auto present = get(kMpiKey);
+  if (present.ok()) return reactor_.post([done] { done(Ok{}); });
+  const auto made = make_ssh_key();
+  if (!made.ok()) return reactor_.post([done, error = made.error()] { done(error); });
+  put(kMpiKey, *made, std::move(done));
+}
+
+Json Vault::public_values() {
+  Json values = Json::object();
+  const auto pem = get(kMpiKey);
+  if (!pem.ok()) return values;
+  const auto line = public_ssh_key(*pem, "muster-mpi");
+  if (line.ok()) values["mpi_ssh_key"] = *line;
+  return values;
+}
+
+}  // namespace muster
