@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/context.h"
 #include "cli/lab.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
+#include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
@@ -16,11 +18,14 @@ namespace {
 constexpr char kFooter[] =
     "First steps:\n"
     "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
-    "  muster lab up                    a virtual cluster on this machine to rehearse on\n"
+    "  muster lab up SPEC               a virtual cluster on this machine to rehearse on\n"
     "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
     "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, 4 refused for safety";
 
 void global_flags(CLI::App& app, Context& context) {
+  // Without an installed controller a lab's is meant, when there is exactly one.
+  if (std::error_code error; !std::filesystem::exists(context.socket, error))
+    if (const auto socket = lab::lab_socket(); !socket.empty()) context.socket = socket;
   app.add_option("--socket", context.socket, "the controller's Unix socket")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();

@@ -8,6 +8,7 @@
 #include "cli/context.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
+#include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 void check(Context& context, const std::string& path) {
   const auto text = Files().read(std::filesystem::absolute(path).string());
   if (!text.ok()) return complain(context, fail(Code::invalid, path + ": " + text.error().message));
-  const ParsedSpec parsed = parse_spec(*text);
+  const ParsedSpec parsed = parse_spec(lab::with_any_lab_key(*text));
   Json errors = Json::array();
   for (const auto& e : parsed.errors)
     errors.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message}});

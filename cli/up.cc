@@ -9,6 +9,7 @@
 #include "cli/bringup.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
+#include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
@@ -21,7 +22,7 @@ struct Flags {
 Result<std::string> read_spec(const std::string& path) {
   auto text = Files().read(std::filesystem::absolute(path).string());
   if (!text.ok()) return fail(Code::invalid, path + ": " + text.error().message);
-  return text;
+  return lab::with_any_lab_key(*text);
 }
 
 // Uploads the spec; prints every error with its place.

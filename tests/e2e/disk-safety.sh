@@ -4,8 +4,8 @@
 source "$(dirname "$0")/lib.sh"
 cp lab/quickstart.yaml "$work/cluster.yaml"
 $muster lab up "$work/cluster.yaml"
-$muster lab break node02 foreign-fs data1
-disk() { $muster lab status --json | jq -r '.nodes[] | select(.name == "node02") | .drives[] | select(.name == "data1") | .file'; }
+$muster lab break node02 foreign-fs fast1
+disk() { $muster lab status --json | jq -r '.nodes[] | select(.name == "node02") | .drives[] | select(.name == "fast1") | .file'; }
 sum() { qemu-img convert -O raw "$(disk)" /dev/stdout 2>/dev/null | sha256sum || sha256sum <"$(disk)"; }
 before=$(sum)
 expect_exit 4 $muster up "$work/cluster.yaml" --yes --report "$work/report"
