@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/facts.h"
@@ -135,19 +136,37 @@ void Executor::set_node(const std::string& node, const std::function<void(NodeRo
   write({changed(node, change)});
 }
 
-// A write that fails (disk full) is tried again until it succeeds: nothing goes on without its row.
+// One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is tried again until it
+// succeeds, and nothing overtakes it: the journal's order is the order of events.
 void Executor::write(Rows rows, std::function<void()> then) {
-  auto kept = std::make_shared<Rows>(rows);
-  ports_.store.write(std::move(rows), [this, alive = alive_, kept, then](Status status) {
+  std::move(rows.begin(), rows.end(), std::back_inserter(unwritten_));
+  if (then) after_write_.push_back(std::move(then));
+  if (!writing_) flush();
+}
+
+void Executor::flush() {
+  if (unwritten_.empty() && after_write_.empty()) return;
+  writing_ = true;
+  auto rows = std::make_shared<Rows>(std::exchange(unwritten_, {}));
+  auto then = std::make_shared<std::vector<std::function<void()>>>(std::exchange(after_write_, {}));
+  commit(rows, then);
+}
+
+void Executor::commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<std::function<void()>>> then) {
+  ports_.store.write(*rows, [this, alive = alive_, rows, then](Status status) {
     if (!*alive) return;
-    if (status.ok()) {
-      if (then) then();
+    if (!status.ok()) {
+      if (!std::exchange(complained_, true))
+        log::error("the store cannot be written; trying again every second", {{"error", status.error().message}});
+      reactor_.after(kSecond, [this, alive, rows, then] {
+        if (*alive) commit(rows, then);
+      });
       return;
     }
-    log::error("the store cannot be written; trying again", {{"error", status.error().message}});
-    reactor_.after(kSecond, [this, alive, kept, then] {
-      if (*alive) write(*kept, then);
-    });
+    writing_ = complained_ = false;
+    flush();
+    for (const auto& next : *then)
+      if (*alive) next();
   });
 }
 
@@ -282,19 +301,19 @@ void Executor::resume_node(Runtime& node) {
                            now + timing_.after_resume);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
-  limits_.begin(Limits::lane_of(action.kind), node.name, now);
+  limits_.begin(Limits::lane_of(action.kind), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
   const bool new_boot = !agent.boot_id.empty() && agent.boot_id != node.boot_before;
   if (action.kind == ActionKind::power_off) return power_off(node);
   if (action.kind == ActionKind::netboot || node.with_netboot) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram(node);
-    if (!limits_.holds(Lane::netboot, node.name)) limits_.begin(Lane::netboot, node.name, now);
+    limits_.begin(Lane::netboot, node.name);
     node.awaiting_ram = true;
     node.power_asked = now;
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
-                    node.deadline});
+                    now + timing_.power_call});
     return ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status) {
       n.stage = Runtime::Stage::awaiting;
       consider(n);
@@ -361,17 +380,10 @@ void Executor::kick_node(Runtime& node) {
   }
   if (!ready(node)) return;
   const Lane lane = Limits::lane_of(node.action().kind);
-  const TimeMs now = reactor_.now(), at = limits_.earliest(lane, now);
-  if (at != 0) {
-    set_wait(node, {"the limit of the plan is reached", "a free place for " + node.action().title, "", "it starts", now,
-                    at > 0 ? at : 0});
-    if (at > now && !node.timer) node.timer = reactor_.after(at - now, bound(node, [this](Runtime& n) {
-      n.timer = 0;
-      kick();
-    }));
-    return;
-  }
-  limits_.begin(lane, node.name, now);
+  if (!limits_.may_begin(lane))
+    return set_wait(node, {"the limit of the plan is reached", "a free place for " + node.action().title, "", "it starts",
+                           reactor_.now(), 0});
+  limits_.begin(lane, node.name);
   begin(node, false);
 }
 
@@ -416,7 +428,7 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   const Action& action = node.action();
   const bool first = !std::exchange(node.begun, true);
   end_attempt(node);
-  limits_.begin(Limits::lane_of(action.kind), node.name, reactor_.now());
+  limits_.begin(Limits::lane_of(action.kind), node.name);
   node.attempt = log_.of(action.id).attempt + 1;
   node.started = reactor_.now();
   node.deadline = node.started + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
@@ -464,8 +476,8 @@ void Executor::end_attempt(Runtime& node) {
 bool Executor::claim_or_pause(Runtime& node) {
   if (limits_.holds(Lane::netboot, node.name)) return true;
   const TimeMs now = reactor_.now();
-  if (limits_.earliest(Lane::netboot, now) == 0) {
-    limits_.begin(Lane::netboot, node.name, now);
+  if (limits_.may_begin(Lane::netboot)) {
+    limits_.begin(Lane::netboot, node.name);
     return true;
   }
   const DurationMs delay = 2 * kSecond;
@@ -484,12 +496,22 @@ void Executor::netboot(Runtime& node) {
   node.power_certain = false;
   node.power.reset();
   set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state", now,
-                  node.deadline});
+                  now + timing_.power_call});
   ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status armed) {
     if (!armed.ok()) return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
-    n.power_asked = reactor_.now();
-    ports_.power.netboot(n.name, bound(n, [this](Runtime& m, Status result) { on_powered(m, std::move(result)); }));
+    const TimeMs at = limits_.reserve_power_on(reactor_.now());
+    if (at <= reactor_.now()) return switch_on(n);
+    pause(n, at - reactor_.now(), {"power-ons are staggered", "its turn", "", "power cycle", reactor_.now(), at},
+          [this](Runtime& m) { switch_on(m); });
   }));
+}
+
+void Executor::switch_on(Runtime& node) {
+  node.stage = Runtime::Stage::powering;
+  node.power_asked = reactor_.now();
+  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state",
+                  node.power_asked, node.power_asked + timing_.power_call});
+  ports_.power.netboot(node.name, bound(node, [this](Runtime& n, Status result) { on_powered(n, std::move(result)); }));
 }
 
 void Executor::on_powered(Runtime& node, Status result) {
@@ -515,6 +537,8 @@ void Executor::on_powered(Runtime& node, Status result) {
 void Executor::power_off(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
+  set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state", reactor_.now(),
+                  reactor_.now() + timing_.power_call});
   ports_.power.power_off(node.name, bound(node, [this](Runtime& n, Status result) {
     if (result.ok()) return succeed(n, Json::object());
     if (result.error().code == Code::timeout || result.error().code == Code::unavailable) {
@@ -530,6 +554,8 @@ void Executor::power_off(Runtime& node) {
 void Executor::look(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::looking;
+  const TimeMs now = reactor_.now();
+  set_wait(node, {"looking at the power state", "the BMC's answer", node.power_error, "a decision", now, now + timing_.power_call});
   ports_.power.state(node.name, bound(node, [this](Runtime& n, Result<PowerState> state) {
     n.stage = Runtime::Stage::awaiting;
     n.looked = std::max(reactor_.now(), n.power_asked + 1);
@@ -832,6 +858,7 @@ void Executor::fail_attempt(Runtime& node, const Error& error, Json result) {
   const std::string message = error.message;
   end_attempt(node);
   node.stage = Runtime::Stage::committing;
+  set_wait(node, {});
   transition(node, ActionState::failed,
              {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}},
              [this, &node, retry, message] {
@@ -849,6 +876,7 @@ void Executor::lose_attempt(Runtime& node, const std::string& reason, bool with_
   const bool netboot_first = with_netboot && action.kind != ActionKind::netboot;
   end_attempt(node);
   node.stage = Runtime::Stage::committing;
+  set_wait(node, {});
   const std::string message =
       retry || action.max_attempts == 1 ? reason : fmt::format("{} (attempt {} of {})", reason, node.attempt, action.max_attempts);
   transition(node, ActionState::unknown, {{"message", message}, {"with_netboot", netboot_first}, {"retry", retry}},

@@ -9,7 +9,8 @@
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - resume() after a crash continues from the journal: orders are offered again under the same id, power is looked at first.
 // The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
-// Thread: the reactor's. on_hello(), on_event() and on_contact() hand their rows to the store before they return.
+// An event may be acknowledged before its rows are durable: after a crash the order is offered again and the agent reports again.
+// Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -98,6 +99,8 @@ class Executor {
   void load_rows();
   void adopt(const Plan& plan, const RunRow& row);
   void write(Rows rows, std::function<void()> then = {});
+  void flush();
+  void commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<std::function<void()>>> then);
   void transition(Runtime& node, ActionState to, Json data, std::function<void()> then = {}, Rows extra = {});
   void observe(const std::string& node, const std::string& kind, Json data) const;
   Write changed(const std::string& node, const std::function<void(NodeRow&)>& change);
@@ -108,6 +111,7 @@ class Executor {
   void begin(Runtime& node, bool with_netboot);
   void effect(Runtime& node);
   void netboot(Runtime& node);
+  void switch_on(Runtime& node);
   void on_powered(Runtime& node, Status result);
   void power_off(Runtime& node);
   void look(Runtime& node);
@@ -157,6 +161,9 @@ class Executor {
   std::map<std::string, const Action*> actions_;
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
+  Rows unwritten_;                                    // waiting for the commit under way
+  std::vector<std::function<void()>> after_write_;
+  bool writing_ = false, complained_ = false;
 };
 
 }  // namespace muster

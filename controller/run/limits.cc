@@ -10,21 +10,21 @@ Limits::Lane Limits::lane_of(ActionKind kind) {
   return Lane::free;
 }
 
-TimeMs Limits::earliest(Lane lane, TimeMs now) const {
-  if (lane == Lane::free) return 0;
-  const bool imaging = lane == Lane::imaging;
-  const int most = imaging ? limits_.parallel_imaging : limits_.parallel_netboot;
-  if (static_cast<int>((imaging ? imaging_ : netboot_).size()) >= std::max(most, 1)) return -1;
-  if (imaging || !powered_ || now >= last_power_on_ + limits_.power_stagger) return 0;
-  return last_power_on_ + limits_.power_stagger;
+bool Limits::may_begin(Lane lane) const {
+  if (lane == Lane::free) return true;
+  const int most = lane == Lane::imaging ? limits_.parallel_imaging : limits_.parallel_netboot;
+  return static_cast<int>(in_flight(lane)) < std::max(most, 1);
 }
 
-void Limits::begin(Lane lane, const std::string& node, TimeMs now) {
+void Limits::begin(Lane lane, const std::string& node) {
   if (lane == Lane::imaging) imaging_.insert(node);
-  if (lane != Lane::netboot) return;
-  netboot_.insert(node);
-  last_power_on_ = now;
+  if (lane == Lane::netboot) netboot_.insert(node);
+}
+
+TimeMs Limits::reserve_power_on(TimeMs now) {
+  last_power_on_ = powered_ ? std::max(now, last_power_on_ + limits_.power_stagger) : now;
   powered_ = true;
+  return last_power_on_;
 }
 
 void Limits::end(Lane lane, const std::string& node) {

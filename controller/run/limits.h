@@ -16,12 +16,13 @@ class Limits {
   enum class Lane { free, imaging, netboot };   // free: no limit
   static Lane lane_of(ActionKind kind);
 
-  // 0: may start now. > now: not before that time. -1: when another one ends.
-  TimeMs earliest(Lane lane, TimeMs now) const;
-  void begin(Lane lane, const std::string& node, TimeMs now);
+  bool may_begin(Lane lane) const;
+  void begin(Lane lane, const std::string& node);
   void end(Lane lane, const std::string& node);
   bool holds(Lane lane, const std::string& node) const;
   size_t in_flight(Lane lane) const;
+  // When the next power-on may happen, now or later; taken by the call, so that two never come closer than the stagger.
+  TimeMs reserve_power_on(TimeMs now);
   bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }
   const PlanLimits& limits() const { return limits_; }
 

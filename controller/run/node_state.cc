@@ -24,7 +24,7 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
 std::string power_text(const Situation& s) {
   if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
   if (!s.power) return "power state not looked at";
-  return "power is " + std::string(to_string(*s.power));
+  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
 }
 
 // A power cycle was asked for; the RAM system's agent has not said hello since.

@@ -21,6 +21,7 @@ struct ExecutorTiming {
   DurationMs lost_after = 135 * kSecond;       // powered on but silent this long: lost
   DurationMs uncertain_power = 150 * kSecond;  // a power cycle whose outcome is unknown gets this long to show an agent
   DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
+  DurationMs power_call = 5 * kMinute;         // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
   DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;

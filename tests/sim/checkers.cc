@@ -1,0 +1,163 @@
+#include "tests/sim/checkers.h"
+
+#include <algorithm>
+
+namespace muster::sim {
+namespace {
+
+// "3/node01/image#2" -> node01/image, 2
+std::pair<std::string, int> action_of(const std::string& order) {
+  const auto slash = order.find('/'), hash = order.rfind('#');
+  return {order.substr(slash + 1, hash - slash - 1), std::atoi(order.c_str() + hash + 1)};
+}
+
+std::string order_id(int64_t run, const std::string& action, int attempt) {
+  return fmt::format("{}/{}#{}", run, action, attempt);
+}
+
+}  // namespace
+
+StepLog Checkers::replay(int64_t run) {
+  StepLog log;
+  for (const auto& row : store_.journal(run).value_or({}))
+    if (auto legal = log.apply(row); !legal.ok()) world_.violated("S5", legal.error().message);
+  return log;
+}
+
+bool Checkers::intent_is_durable(const std::string& action, int attempt) {
+  const auto run = store_.run(0);
+  if (!run.ok()) return false;
+  for (const auto& row : store_.journal(run->id).value_or({}))
+    if (row.action == action && row.event == "intent" && row.attempt == attempt) return true;
+  return false;
+}
+
+void Checkers::on_power(const std::string& node, const Executor& executor) {
+  bool named = false, intended = false;
+  for (const auto& a : plan_.actions) {
+    if (a.node != node) continue;
+    const bool power = a.kind == ActionKind::netboot || a.kind == ActionKind::image || a.kind == ActionKind::boot_disk;
+    named = named || power;
+    const auto& record = executor.log().of(a.id);
+    const bool open = record.state == ActionState::intent || record.state == ActionState::started;
+    intended = intended || (power && open && intent_is_durable(a.id, record.attempt));
+  }
+  if (!named) world_.violated("S1", "power cycle of " + node + ", for which the plan has no such action");
+  if (!intended) world_.violated("S2", "power cycle of " + node + " without a durable intent");
+  if (world_.options.stagger && last_power_ && world_.reactor.now() < last_power_ + world_.options.stagger)
+    if (executor.log().all().size() > 0) {
+      // A repeated call for the same attempt is not another power-on; those are told apart by the node.
+      if (last_power_node_ != node) world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
+    }
+  last_power_ = world_.reactor.now();
+  last_power_node_ = node;
+}
+
+void Checkers::on_offer(const std::string& node, const wire::WorkOrder& order) {
+  const auto [action, attempt] = action_of(order.id);
+  const Action* planned = plan_.find(action);
+  if (!planned || planned->node != node) return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
+  if (!intent_is_durable(action, attempt)) world_.violated("S2", "order " + order.id + " on offer without a durable intent");
+}
+
+void Checkers::on_order_run(const std::string& node, const wire::WorkOrder& order, bool remembers_its_end) {
+  if (remembers_its_end) world_.violated("S3", node + " carries out " + order.id + " again");
+  if (const auto it = running_.find(node); it != running_.end())
+    world_.violated("S2", node + " runs " + order.id + " while it runs " + it->second);
+  running_[node] = order.id;
+  const auto [action, attempt] = action_of(order.id);
+  const auto run = store_.run(0);
+  if (run.ok() && order.id.rfind(std::to_string(run->id) + "/", 0) == 0 && replay(run->id).of(action).state == ActionState::succeeded)
+    world_.violated("S3", order.id + " is carried out although " + action + " succeeded");
+}
+
+void Checkers::on_order_end(const std::string& node, const std::string& order, bool ok) {
+  running_.erase(node);
+  if (ok) carried_out_.insert(order);
+}
+
+void Checkers::on_disk_write(const std::string& node, const std::string& serial, const std::string& content) {
+  for (const auto& a : plan_.actions) {
+    if (a.node != node || a.kind != ActionKind::image || a.params.value("disk_serial", "") != serial) continue;
+    const bool bound = a.params.value("content_hash", "") == content || a.params.value("allow_ours", false);
+    if (!bound) world_.violated("S1", node + ": disk " + serial + " is written although it holds something else than approved");
+    return;
+  }
+  world_.violated("S1", node + ": disk " + serial + " is written, which the plan does not name");
+}
+
+void Checkers::on_step(const std::string& node, const std::string& step) {
+  for (const auto& a : plan_.actions) {
+    if (a.node != node || !a.params.contains("steps")) continue;
+    for (const auto& s : a.params["steps"])
+      if (s["id"] == step) return;
+  }
+  world_.violated("S1", node + ": step " + step + " is not in the plan");
+}
+
+void Checkers::on_succeeded(const std::string& action, int attempt) {
+  const Action* planned = plan_.find(action);
+  const auto run = store_.run(0);
+  if (!planned || !run.ok()) return;
+  // What counts for these is the system that came up, whatever made it.
+  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk) return;
+  if (!carried_out_.count(order_id(run->id, action, attempt)))
+    world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
+}
+
+void Checkers::at_all_times(const Executor& executor) {
+  int imaging = 0, netboot = 0;
+  for (const auto& [id, record] : executor.log().all()) {
+    const Action* action = executor.plan().find(id);
+    const bool open = record.state == ActionState::intent || record.state == ActionState::started;
+    imaging += open && action && action->kind == ActionKind::image;
+    netboot += open && action && action->kind == ActionKind::netboot;
+  }
+  if (imaging > world_.options.parallel_imaging) world_.violated("S4", fmt::format("{} nodes are imaged at once", imaging));
+  if (netboot > world_.options.parallel_netboot) world_.violated("S4", fmt::format("{} nodes netboot at once", netboot));
+  if (!executor.active()) return;
+  const Json progress = executor.progress();
+  for (const auto& node : progress["nodes"]) {
+    if (!node.contains("wait")) continue;
+    const TimeMs until = node["wait"].value("until", TimeMs{0});
+    if (until > 0 && world_.reactor.now() > until + 5 * kSecond)
+      world_.violated("L2", fmt::format("{} waits for {} {} ms past its time", node.value("node", ""),
+                                        node["wait"].value("awaited", ""), world_.reactor.now() - until));
+  }
+}
+
+void Checkers::after_restart(const Executor& executor) {
+  const StepLog durable = replay(executor.run_id());
+  for (const auto& [id, record] : durable.all()) {
+    const auto& believed = executor.log().of(id);
+    const bool same = believed.state == record.state && believed.attempt == record.attempt;
+    // Resuming may itself have gone on: only forward.
+    if (!same && believed.attempt < record.attempt) world_.violated("S5", id + " went back in time after a restart");
+    if (record.state == ActionState::succeeded && !same) world_.violated("S5", id + " lost its success in a restart");
+  }
+}
+
+void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
+  const StepLog durable = replay(run.id);
+  for (const auto& [id, record] : executor.log().all()) {
+    const auto& kept = durable.of(id);
+    if (kept.state != record.state || kept.attempt != record.attempt)
+      world_.violated("S5", fmt::format("{}: executor says {} #{}, journal says {} #{}", id, to_string(record.state), record.attempt,
+                                        to_string(kept.state), kept.attempt));
+  }
+  size_t good = 0;
+  for (const auto& node : plan_.nodes) {
+    bool all = true;
+    for (const auto& a : plan_.actions) all = all && (a.node != node || durable.of(a.id).state == ActionState::succeeded);
+    good += all;
+    const auto row = store_.node(node);
+    const std::string state = row.ok() ? row->state : "";
+    const bool accepted = state == "accepted" || state == "discovered";
+    if (accepted != all) world_.violated("S6", node + " is " + state + ", but its journal says otherwise");
+    if (!all && (!row.ok() || row->reason.empty())) world_.violated("S6", node + " is not accepted and has no reason");
+  }
+  const std::string expected = good == plan_.nodes.size() ? "done" : good ? "partial" : "failed";
+  if (run.state != expected) world_.violated("S6", "run ended as " + run.state + ", the journal says " + expected);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,58 @@
+// Checkers: what must hold in every simulated world, one function each. They know the truth of the machines and what is durable,
+// and believe nothing the executor says about itself.
+//
+//   S1 nothing outside the plan: power, disk writes and steps on a node are those the active plan names for it
+//   S2 one running order per node; no effect without its durable intent row
+//   S3 an action recorded as succeeded is not carried out again, and was carried out under that very attempt
+//   S4 limits hold at every instant
+//   S5 the executor's state equals the replay of the journal
+//   S6 the end of a run is a function of its journal; every node that is not accepted has a reason
+//   L1 all live nodes end accepted or explained (the controller's loop asks)
+//   L2 no wait outlives its deadline
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "controller/run/executor.h"
+#include "controller/store/store.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+
+class Checkers {
+ public:
+  Checkers(World& world, Store& store) : world_(world), store_(store) {}
+
+  void approve(const Plan& plan) { plan_ = plan; }                 // the operator's approval
+  void controller_died() { last_power_ = 0; }
+  // Effects, as the machines see them or as they leave the controller.
+  void on_power(const std::string& node, const Executor& executor);
+  void on_offer(const std::string& node, const wire::WorkOrder& order);
+  // `remembers_its_end`: that very order ended before and the node's journal says so.
+  void on_order_run(const std::string& node, const wire::WorkOrder& order, bool remembers_its_end);
+  void on_order_end(const std::string& node, const std::string& order, bool ok);
+  void on_disk_write(const std::string& node, const std::string& serial, const std::string& content);
+  void on_step(const std::string& node, const std::string& step);
+  void node_stopped(const std::string& node) { running_.erase(node); }
+  // States.
+  void on_succeeded(const std::string& action, int attempt);
+  void at_all_times(const Executor& executor);
+  void after_restart(const Executor& executor);
+  void at_run_end(const Executor& executor, const RunRow& run);
+
+ private:
+  bool intent_is_durable(const std::string& action, int attempt);
+  StepLog replay(int64_t run);
+
+  World& world_;
+  Store& store_;
+  Plan plan_;
+  std::map<std::string, std::string> running_;             // node -> order
+  std::set<std::string> carried_out_;                      // orders that ended well in truth
+  TimeMs last_power_ = 0;
+  std::string last_power_node_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,327 @@
+#include "tests/sim/controller.h"
+
+#include <algorithm>
+
+#include "tests/sim/early_store.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr DurationMs kLongPoll = 25 * kSecond;
+
+PlaybookStep make_step(const std::string& name, const std::string& phase, int stage = 1, const std::string& on = "all") {
+  PlaybookStep s;
+  s.name = name;
+  s.phase = phase;
+  s.module = "file";
+  s.params = {{"path", "/etc/" + name}, {"content", "{{node.name}}"}};
+  s.stage = stage;
+  s.on = on;
+  return s;
+}
+
+Spec make_spec(const Options& o) {
+  Spec spec;
+  spec.cluster = "sim";
+  spec.lab = true;
+  spec.network.provisioning.cidr = "10.20.0.0/16";
+  spec.images["cpu"] = {"cpu", "debian-12", "cloud", {}};
+  spec.roles["cpu"] = {"base", "shared"};
+  spec.acceptance_profile = "sim";
+  spec.limits.parallel_imaging = o.parallel_imaging;
+  spec.limits.parallel_netboot = o.parallel_netboot;
+  spec.limits.power_stagger = o.stagger;
+  for (int i = 0; i < o.nodes; ++i) {
+    NodeSpec node;
+    node.name = fmt::format("n{:03}", i + 1);
+    node.role = "cpu";
+    node.image = "cpu";
+    node.address = fmt::format("10.20.{}.{}", (i + 11) / 250, (i + 11) % 250);
+    DiskGroup os;
+    os.name = "os";
+    os.match.model = "SIM OS";
+    node.disks["os"] = os;
+    spec.nodes.push_back(node);
+  }
+  return spec;
+}
+
+std::map<std::string, Playbook> make_playbooks() {
+  std::map<std::string, Playbook> out;
+  out["base"] = {"base", "", {make_step("hostname", "node"), make_step("hosts", "node"), make_step("time", "node")}};
+  out["shared"] = {"shared", "", {make_step("master", "cluster", 1, "leader"), make_step("chunk", "cluster", 2)}};
+  out["acceptance/sim"] = {"acceptance/sim", "", {make_step("dgemm", "node"), make_step("allreduce", "cluster", 2, "leader")}};
+  return out;
+}
+
+}  // namespace
+
+// Everything that dies with the process. Callbacks of the machines (BMC answers) check `alive`.
+struct SimController::Life : LinkPort, BootPort, PowerPort {
+  struct Waiter { std::set<std::string> have; ControllerLink::Orders answer; Reactor::TimerId timer = 0; };
+  struct Stream { std::string boot, incarnation; uint64_t taken = 0, durable = 0; };
+
+  Life(SimController& c)
+      : home(c), early(c.store_, c.world_.reactor), store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.store_) {
+    ExecutorHooks hooks;
+    hooks.observe = [this](const RunEvent& e) { observe(e); };
+    hooks.ended = [this](const RunRow& run) { home.ended(run); };
+    executor = std::make_unique<Executor>(home.world_.reactor, ExecutorPorts{store, *this, *this, *this}, std::move(hooks));
+  }
+  ~Life() override {
+    *alive = false;
+    for (auto& [node, waiter] : waiters) home.world_.reactor.cancel(waiter.timer);
+  }
+  World& world() { return home.world_; }
+
+  void observe(const RunEvent& e) {
+    if (e.kind == "action")
+      world().trace(e.node, fmt::format("{} #{} {} {}", e.data.value("action", ""), e.data.value("attempt", 0),
+                                        e.data.value("event", ""), e.data.value("message", "")));
+    if (e.kind == "action" && e.data.value("event", "") == "succeeded")
+      home.checkers_.on_succeeded(e.data.value("action", ""), e.data.value("attempt", 0));
+    if (e.kind == "node") world().trace(e.node, e.data.value("state", "") + ": " + e.data.value("reason", ""));
+  }
+
+  // LinkPort
+  void offer(const std::string& node, wire::WorkOrder order) override {
+    home.checkers_.on_offer(node, order);
+    if (home.maybe_die_at_effect()) return;
+    offers[node][order.id] = order;
+    const auto it = waiters.find(node);
+    if (it != waiters.end() && !it->second.have.count(order.id)) release(node);
+  }
+  void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
+  std::vector<wire::WorkOrder> open_orders(const std::string& node, const std::set<std::string>& have) {
+    std::vector<wire::WorkOrder> out;
+    for (const auto& [id, order] : offers[node])
+      if (!have.count(id)) out.push_back(order);
+    return out;
+  }
+  void release(const std::string& node) {
+    const auto it = waiters.find(node);
+    if (it == waiters.end()) return;
+    Waiter waiter = std::move(it->second);
+    waiters.erase(it);
+    world().reactor.cancel(waiter.timer);
+    waiter.answer(open_orders(node, waiter.have));
+  }
+
+  // BootPort
+  void arm(const std::string& node, std::function<void(Status)> done) override {
+    world().reactor.after(world().random.range(1, 50), [this, life = alive, node, done] {
+      if (!*life) return;
+      armed.insert(node);
+      done(Ok{});
+    });
+  }
+  void disarm(const std::string& node) override { armed.erase(node); }
+
+  // PowerPort
+  template <typename T>
+  std::function<void(T)> mine(std::function<void(T)> done) {
+    return [life = alive, done](T value) {
+      if (*life) done(std::move(value));
+    };
+  }
+  void netboot(const std::string& node, PowerPort::Done done) override {
+    home.checkers_.on_power(node, *executor);
+    if (home.maybe_die_at_effect()) return;
+    home.node(node).netboot(mine<Status>(std::move(done)));
+    if (home.world_.options.plant == "outside" && node != "n001") home.checkers_.on_power("n999", *executor);
+  }
+  void power_off(const std::string&, PowerPort::Done done) override {
+    world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
+  }
+  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override {
+    home.node(node).power_state(mine<Result<PowerState>>(std::move(done)));
+  }
+
+  SimController& home;
+  EarlyStore early;
+  Store& store;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  std::unique_ptr<Executor> executor;
+  std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
+  std::map<std::string, Waiter> waiters;
+  std::map<std::string, std::vector<Stream>> streams;
+  std::map<std::string, TimeMs> heard;
+  std::set<std::string> armed;
+  bool dying = false;
+};
+
+SimController::SimController(World& world)
+    : world_(world), store_(world.reactor, [&world] { return world.random.range(1, 30); }), checkers_(world, store_),
+      spec_(make_spec(world.options)) {}
+SimController::~SimController() { life_.reset(); }
+
+void SimController::add_node(std::unique_ptr<SimNode> node) { nodes_[node->name()] = std::move(node); }
+Executor* SimController::executor() { return life_ ? life_->executor.get() : nullptr; }
+bool SimController::armed(const std::string& node) const { return life_ && life_->armed.count(node) > 0; }
+
+void SimController::start() { begin_life(); }
+
+void SimController::begin_life() {
+  world_.trace("", "controller starts");
+  life_ = std::make_unique<Life>(*this);
+  const auto run = store_.run(0);
+  if (run.ok() && run->state == "running") {
+    auto resumed = life_->executor->resume(run->id);
+    if (!resumed.ok()) return world_.violated("S5", "resume: " + resumed.error().message);
+    checkers_.after_restart(*life_->executor);
+    return;
+  }
+  operator_goes_on();
+}
+
+void SimController::kill() {
+  if (!life_) return;
+  world_.trace("", "controller killed");
+  life_.reset();
+  store_.crash(world_.random.chance(0.5) ? MemStore::Unsynced::lost : MemStore::Unsynced::kept);
+  checkers_.controller_died();
+  world_.reactor.after(world_.random.range(1, 30) * kSecond, [this] {
+    if (!life_) begin_life();
+  });
+}
+
+// A crash right before an effect: its intent is durable, it never happened.
+bool SimController::maybe_die_at_effect() {
+  if (life_->dying) return true;
+  if (!world_.chance(world_.options.killed_at_effect)) return false;
+  const bool before = world_.random.chance(0.5);
+  life_->dying = before;
+  world_.reactor.after(before ? 0 : world_.random.range(0, 50), [this, life = life_->alive] {
+    if (*life) kill();
+  });
+  return before;
+}
+
+// ---- the operator ----
+
+PlannerInput SimController::input() const {
+  PlannerInput in;
+  in.spec = spec_;
+  in.revision = 1;
+  in.playbooks = make_playbooks();
+  in.images["cpu"] = {"sha256:image-cpu", "/images/cpu/manifest.json"};
+  for (const auto& node : spec_.nodes) {
+    const NodeRow row = life_->executor->node_row(node.name);
+    NodeObservation seen;
+    if (!row.facts.empty())
+      if (auto json = parse_json(row.facts); json.ok())
+        if (auto facts = hardware_facts_from_json(*json); facts.ok()) seen.facts = *facts;
+    if (auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
+    const auto heard = life_->heard.find(node.name);
+    seen.online = heard != life_->heard.end() && world_.reactor.now() - heard->second < kMinute;
+    seen.state = row.state;
+    seen.image_digest = row.image_digest;
+    seen.config_digest = row.config_digest;
+    seen.product_uuid = row.product_uuid;
+    in.nodes[node.name] = std::move(seen);
+  }
+  in.request.skip_unseen = skip_unseen_;
+  return in;
+}
+
+void SimController::operator_goes_on() {
+  // Long enough for agents to be heard after a restart.
+  world_.reactor.after(kMinute, [this, life = life_->alive] {
+    if (*life && life_ && !life_->executor->active()) say_up(skip_unseen_);
+  });
+}
+
+void SimController::say_up(bool skip_unseen) {
+  skip_unseen_ = skip_unseen;
+  auto made = make_plan(input());
+  if (!made.ok()) return world_.violated("planner", made.error().message);
+  if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
+  if (made->plan.empty()) {
+    skip_unseen_ = false;
+    // Long enough after the last fault that "online" is the truth.
+    finished_ = !world_.faults && world_.reactor.now() > faults_ended_ + 2 * kMinute;
+    if (!finished_) operator_goes_on();
+    return;
+  }
+  checkers_.approve(made->plan);
+  world_.trace("", "muster up: " + made->plan.kind);
+  life_->executor->start(made->plan, "sim", [](Result<int64_t>) {});
+}
+
+void SimController::ended(const RunRow& run) {
+  ++runs_;
+  world_.trace("", fmt::format("run {} ended as {}", run.id, run.state));
+  checkers_.at_run_end(*life_->executor, run);
+  skip_unseen_ = life_->executor->plan().kind == "discover";
+  if (!world_.faults && !skip_unseen_ && ++calm_runs_ >= 3) {
+    finished_ = true;
+    return;
+  }
+  operator_goes_on();
+}
+
+void SimController::calm() {
+  world_.faults = false;
+  faults_ended_ = world_.reactor.now();
+  world_.trace("", "faults end");
+}
+
+void SimController::check_end() {
+  for (auto& [name, node] : nodes_) {
+    const NodeRow row = life_->executor->node_row(name);
+    if (row.state == "accepted") {
+      if (!node->runs_installed("sha256:image-cpu")) world_.violated("L1", name + " is accepted, but does not run its image");
+      if (node->dead || node->bad) world_.violated("L1", name + " is accepted, though it cannot be");
+      if (node->applied() < 3) world_.violated("L1", name + " is accepted, but not all of its steps were applied");
+    } else if (!node->dead && !node->bad) {
+      const auto& leader = nodes_.begin()->second;
+      if (leader->dead || leader->bad) continue;   // explained: what needs the leader cannot be
+      world_.violated("L1", name + " could have been accepted and is " + row.state + ": " + row.reason);
+    } else if (row.reason.empty()) {
+      world_.violated("L1", name + " is " + row.state + " without a reason");
+    }
+  }
+}
+
+// ---- the agent link, as controller/link_hub.cc does it ----
+
+void SimController::ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) {
+  Life& life = *life_;
+  life.heard[node] = world_.reactor.now();
+  life.executor->on_contact(node);
+  life.release(node);
+  std::set<std::string> known(have.begin(), have.end());
+  auto orders = life.open_orders(node, known);
+  if (!orders.empty()) return answer(std::move(orders));
+  Life::Waiter waiter{std::move(known), std::move(answer), 0};
+  waiter.timer = world_.reactor.after(kLongPoll, [this, node] { life_->release(node); });
+  life.waiters[node] = std::move(waiter);
+}
+
+void SimController::take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) {
+  Life& life = *life_;
+  life.heard[node] = world_.reactor.now();
+  life.executor->on_contact(node);
+  auto& streams = life.streams[node];
+  auto stream = std::find_if(streams.begin(), streams.end(), [&](const Life::Stream& s) {
+    return s.boot == batch.boot_id && s.incarnation == batch.incarnation;
+  });
+  if (stream == streams.end()) stream = streams.insert(streams.end(), {batch.boot_id, batch.incarnation, 0, 0});
+  for (auto& event : batch.events) {
+    if (event.seq <= stream->taken) continue;
+    stream->taken = event.seq;
+    if (event.kind == "hello")
+      life.executor->on_hello({node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram), batch.boot_id,
+                               event.data.value("image_digest", "")});
+    if (world_.options.plant == "stale" && !life.offers[node].empty()) event.order = life.offers[node].begin()->first;
+    life.executor->on_event(node, event);
+  }
+  const uint64_t up_to = stream->taken;
+  store_.write({EventRow{0, world_.reactor.now(), 0, node, "contact", "{}"}}, [answer, up_to, alive = life.alive](Status written) {
+    if (!*alive) return;
+    if (written.ok()) answer(up_to);
+    else answer(written.error());
+  });
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,67 @@
+// SimController: the controller's machine: store, agent link, boot service, power calls, the production planner and executor, and an
+// operator who says `muster up` until nothing is left to do. kill() is `kill -9`.
+// Thread: one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/plan/planner.h"
+#include "controller/run/executor.h"
+#include "tests/fakes/mem_store.h"
+#include "tests/sim/checkers.h"
+#include "tests/sim/node.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+
+class SimController : public Uplink {
+ public:
+  explicit SimController(World& world);
+  ~SimController() override;
+
+  void add_node(std::unique_ptr<SimNode> node);
+  Checkers& checkers() { return checkers_; }
+  SimNode& node(const std::string& name) { return *nodes_.at(name); }
+  std::map<std::string, std::unique_ptr<SimNode>>& nodes() { return nodes_; }
+
+  void start();                          // first start of the controller and first `muster up`
+  void kill();
+  void fill_disk(int writes) { store_.fail_next(writes, fail(Code::unavailable, "disk full")); }
+  void calm();                           // no more faults
+  bool finished() const { return finished_; }
+  int runs() const { return runs_; }
+  // L1: every node is accepted in truth, or explained.
+  void check_end();
+  Executor* executor();
+
+  bool up() const override { return life_ != nullptr; }
+  void ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) override;
+  void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) override;
+  bool armed(const std::string& node) const override;
+
+ private:
+  struct Life;                           // what a kill takes away
+  void begin_life();
+  void operator_goes_on();
+  void say_up(bool skip_unseen);
+  void ended(const RunRow& run);
+  Result<PlanOutcome> make();
+  PlannerInput input() const;
+  bool maybe_die_at_effect();
+
+  World& world_;
+  MemStore store_;
+  Checkers checkers_;
+  Spec spec_;
+  std::map<std::string, std::unique_ptr<SimNode>> nodes_;
+  std::unique_ptr<Life> life_;
+  TimeMs faults_ended_ = 0;
+  bool skip_unseen_ = false, finished_ = false;
+  int runs_ = 0, calm_runs_ = 0;
+};
+
+}  // namespace muster::sim

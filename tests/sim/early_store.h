@@ -1,0 +1,41 @@
+// A store with a bug on purpose: it says "durable" before it is. Everything else is the store behind it.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/reactor.h"
+#include "controller/store/store.h"
+
+namespace muster::sim {
+
+class EarlyStore : public Store {
+ public:
+  EarlyStore(Store& store, Reactor& reactor) : store_(store), reactor_(reactor) {}
+  void write(std::vector<Write> batch, Done done) override {
+    store_.write(std::move(batch), [](Status) {});
+    reactor_.post([done] { done(Ok{}); });
+  }
+  Result<std::vector<SpecRow>> specs() override { return store_.specs(); }
+  Result<SpecRow> spec(int64_t revision) override { return store_.spec(revision); }
+  Result<PlanRow> plan(const std::string& digest) override { return store_.plan(digest); }
+  Result<std::vector<RunRow>> runs() override { return store_.runs(); }
+  Result<RunRow> run(int64_t id) override { return store_.run(id); }
+  Result<std::vector<JournalRow>> journal(int64_t run) override { return store_.journal(run); }
+  Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
+  Result<NodeRow> node(const std::string& name) override { return store_.node(name); }
+  Result<TokenRow> token(const std::string& digest) override { return store_.token(digest); }
+  Result<CertificateRow> certificate(const std::string& serial) override { return store_.certificate(serial); }
+  Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
+  Result<std::vector<EventRow>> events(int64_t after, size_t limit, const std::string& node) override {
+    return store_.events(after, limit, node);
+  }
+  int64_t next_run_id() override { return store_.next_run_id(); }
+  int64_t next_spec_revision() override { return store_.next_spec_revision(); }
+
+ private:
+  Store& store_;
+  Reactor& reactor_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,106 @@
+// World: the one clock, the one source of randomness and the options of a simulated cluster. Everything that differs between two
+// runs of one seed would be a bug; `hash` proves that nothing does.
+// Thread: one.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/manual_reactor.h"
+
+namespace muster::sim {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  int64_t range(int64_t from, int64_t to) { return from + static_cast<int64_t>(next() % static_cast<uint64_t>(to - from + 1)); }
+  bool chance(double p) { return static_cast<double>(next() >> 11) < p * 9007199254740992.0; }
+
+ private:
+  uint64_t state_;
+};
+
+// Derived from the seed, so that different seeds stress different things.
+struct Options {
+  uint64_t seed = 1;
+  int nodes = 8;
+  double lost = 0, doubled = 0;          // of messages between agent and controller
+  DurationMs delay = 200;                // most of one message
+  double bmc_busy = 0, bmc_silent = 0, bmc_lies = 0, bmc_idle = 0;   // of power calls
+  double step_fails = 0;
+  DurationMs node_fault_every = 0, controller_killed_every = 0;      // 0: never
+  double killed_at_effect = 0;
+  double store_fails = 0;               // > 0: the disk of the controller is full now and then
+  int dead = 0, bad = 0;                 // nodes that never boot; nodes whose acceptance fails
+  int parallel_imaging = 16, parallel_netboot = 16;
+  DurationMs stagger = 0;
+  DurationMs faults_end = 40 * kMinute;
+  std::string plant;                     // a bug on purpose: stale | early | outside | again
+  bool log = false;
+};
+
+inline Options options_for(uint64_t seed, int nodes) {
+  Random r(seed ^ 0x5eed);
+  Options o;
+  o.seed = seed;
+  o.nodes = nodes > 0 ? nodes : static_cast<int>(r.range(3, 12));
+  const auto some = [&](double most) { return r.chance(0.6) ? most * static_cast<double>(r.range(1, 100)) / 100.0 : 0.0; };
+  o.lost = some(0.15);
+  o.doubled = some(0.15);
+  o.delay = r.range(20, 4000);
+  o.bmc_busy = some(0.4);
+  o.bmc_silent = some(0.3);
+  o.bmc_lies = some(0.2);
+  o.bmc_idle = some(0.2);
+  o.step_fails = some(0.02);
+  o.node_fault_every = r.chance(0.7) ? r.range(30, 600) * kSecond : 0;
+  o.controller_killed_every = r.chance(0.7) ? r.range(20, 600) * kSecond : 0;
+  o.killed_at_effect = some(0.05);
+  o.store_fails = some(0.01);
+  o.dead = r.chance(0.5) ? static_cast<int>(r.range(0, o.nodes / 3)) : 0;
+  o.bad = r.chance(0.3) ? 1 : 0;
+  o.parallel_imaging = static_cast<int>(r.range(1, o.nodes));
+  o.parallel_netboot = static_cast<int>(r.range(1, o.nodes));
+  o.stagger = r.chance(0.5) ? r.range(1, 5) * kSecond : 0;
+  return o;
+}
+
+class World {
+ public:
+  explicit World(Options o) : options(std::move(o)), random(options.seed) {}
+
+  Options options;
+  ManualReactor reactor;
+  Random random;
+  bool faults = true;
+  std::vector<std::string> violations;
+  uint64_t hash = 0xcbf29ce484222325ull;
+
+  bool chance(double p) { return faults && p > 0 && random.chance(p); }
+  // One message over the network: late, doubled or lost.
+  void send(std::function<void()> message) {
+    const int copies = chance(options.lost) ? 0 : chance(options.doubled) ? 2 : 1;
+    for (int i = 0; i < copies; ++i) reactor.after(random.range(1, faults ? options.delay : 20), message);
+  }
+  void trace(const std::string& node, const std::string& what) {
+    const std::string line = fmt::format("{:>10} {:<8} {}", reactor.now() - 1'700'000'000'000, node, what);
+    for (const char c : line) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    if (options.log) fmt::print("{}\n", line);
+  }
+  void violated(const std::string& checker, const std::string& what) {
+    trace("", "VIOLATION " + checker + ": " + what);
+    violations.push_back(checker + ": " + what);
+  }
+};
+
+}  // namespace muster::sim
