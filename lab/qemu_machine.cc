@@ -148,7 +148,7 @@ void QemuMachine::post(std::function<void()> task) {
 void QemuMachine::work() {
   if (running()) {  // adopted: its control socket is free again
     auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 5 * kSecond, [this](auto& event, auto&) {
-      if (event == "RESET") post([this] { if (booted_) booted_(); });
+      if (event == "RESET") post([this] { tell_booted(); });
     });
     if (qmp) qmp_ = std::move(*qmp);
   }
@@ -188,13 +188,13 @@ void QemuMachine::do_start() {
   if (auto written = write_pid_file(dir_.node(node_.name, "qemu.pid"), *child); !written)
     note("pid file: " + written.error().message);
   auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 20 * kSecond, [this](auto& event, auto&) {
-    if (event == "RESET") post([this] { if (booted_) booted_(); });
+    if (event == "RESET") post([this] { tell_booted(); });
   });
   if (!qmp) return note("start: " + qmp.error().message);
   qmp_ = std::move(*qmp);
   apply_throttles();
   // QMP answers only after QEMU's initial reset: this boot's order has been read.
-  if (booted_) booted_();
+  tell_booted();
 }
 
 void QemuMachine::do_cut() {
@@ -208,6 +208,20 @@ void QemuMachine::do_cut() {
   if (auto ended = terminate(child, 0); !ended) note("power off: " + ended.error().message);
   qmp_.reset();
   running();  // reaps
+}
+
+void QemuMachine::on_boot(std::function<void()> booted) {
+  std::lock_guard lock(mutex_);
+  booted_ = std::move(booted);
+}
+
+void QemuMachine::tell_booted() {
+  std::function<void()> booted;
+  {
+    std::lock_guard lock(mutex_);
+    booted = booted_;
+  }
+  if (booted) booted();
 }
 
 void QemuMachine::write_boot_order() {

@@ -33,7 +33,7 @@ class QemuMachine : public Machine {
   void reset() override;
   void press_power() override;
   void set_boot_first(BootFirst first) override;
-  void on_boot(std::function<void()> booted) override { booted_ = std::move(booted); }
+  void on_boot(std::function<void()> booted) override;
 
   void set_dead_power_button(bool dead);
   bool dead_power_button();
@@ -50,6 +50,7 @@ class QemuMachine : public Machine {
   void work();
   void do_start();
   void do_cut();
+  void tell_booted();
   void write_boot_order();
   void note(const std::string& text);   // one line in qemu.log
   void mark_console(const std::string& text);
@@ -57,12 +58,12 @@ class QemuMachine : public Machine {
 
   const LabDir dir_;
   const QemuHost host_;
-  std::function<void()> booted_;
 
-  std::mutex mutex_;                 // everything below, never held while calling QMP or booted_
+  std::mutex mutex_;                 // everything below, never held while calling QMP or telling booted_
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
   bool busy_ = false, stop_ = false;
+  std::function<void()> booted_;
   LabNode node_;
   BootFirst first_ = BootFirst::disk;
   ChildId child_;
