@@ -92,7 +92,8 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   std::string out =
       "# Written by musterd; changes are lost.\n"
       "port=0\nno-resolv\nno-hosts\nno-ping\nkeep-in-foreground\n";
-  out += fmt::format("interface={}\nexcept-interface=lo\nbind-interfaces\nuser={}\n", network.interface, network.user);
+  // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is switched on.
+  out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface, network.user);
   out += fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
@@ -102,7 +103,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   }
   out += range_lines(network, net);
   // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is no router (lifetime 0).
-  out += fmt::format("enable-ra\ndhcp-range=fd6d:7573:7465:7200::,ra-stateless,64\nra-param={},high,10,0\n", network.interface);
+  out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix, network.interface);
   out += "dhcp-option=tag:ipxe,encap:175,176,1b\n"
          "dhcp-match=set:ipxe,175\ndhcp-match=set:efi,option:client-arch,7\ndhcp-match=set:efi,option:client-arch,9\n";
   if (network.mode == "managed") out += "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi\n";

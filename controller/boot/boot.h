@@ -33,6 +33,9 @@ struct BootNetwork {
   std::string run_dir;           // leases, pid, log and the TFTP root live here
   std::string user = "root";     // dnsmasq's own after start
 };
+// Network announced by router advertisements, which keep iPXE from waiting 16 s for IPv6. Machines make no use of it.
+inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
+
 // Text for --conf-file. Code::invalid when an address is outside the network, or a name, MAC or address is not one.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
 

@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -36,6 +39,31 @@ std::string pick_user(const std::string& folder) {
   for (const char* name : {"dnsmasq", "nobody"})
     if (::getpwnam(name)) return name;
   return "root";
+}
+
+// dnsmasq answers router solicitations only where it has an address of the advertised network (see kRaPrefix).
+void set_ra_address(const std::string& interface, bool present) {
+  struct {  // linux/ipv6.h clashes with netinet/in.h
+    in6_addr address;
+    uint32_t prefix;
+    int index;
+  } request = {};
+  ::inet_pton(AF_INET6, (std::string(kRaPrefix) + "1").c_str(), &request.address);
+  request.prefix = 64;
+  request.index = static_cast<int>(::if_nametoindex(interface.c_str()));
+  const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;  // no IPv6 here: machines boot all the same, some seconds later
+  (void)::ioctl(fd, present ? SIOCSIFADDR : SIOCDIFADDR, &request);
+  ::close(fd);
+}
+
+// One that outlived a killed daemon: giving up root cancels its parent-death signal.
+void end_leftover(const std::string& run_dir, const std::string& argument) {
+  const pid_t pid = std::atoi(Files("/").read_line(run_dir + "/dnsmasq.pid", "0").c_str());
+  const std::string proc = fmt::format("/proc/{}/cmdline", pid);
+  if (pid <= 1 || Files("/").read(proc).value_or("").find(argument + '\0') == std::string::npos) return;
+  ::kill(pid, SIGTERM);
+  for (int i = 0; i < 100 && Files("/").exists(proc); ++i) pause_ms(10);
 }
 
 }  // namespace
@@ -74,6 +102,7 @@ void Dnsmasq::stop() {
     ::waitpid(pid_, nullptr, 0);
   }
   pid_ = -1;
+  set_ra_address(interface_, false);
 }
 
 Status Dnsmasq::apply(BootNetwork network) {
@@ -104,6 +133,9 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   TRY_(files.write(network.run_dir + "/tftp/snponly.efi", *loader));
   TRY_(files.write(path, config));
   const std::string argument = "--conf-file=" + path;
+  end_leftover(network.run_dir, argument);
+  interface_ = network.interface;
+  set_ra_address(interface_, true);
   const pid_t daemon = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) return fail(Code::failed, std::string("fork: ") + strerror(errno));

@@ -4,6 +4,7 @@
 // when the configuration changed or it died, stops it when the mode is "external". The child dies with the daemon.
 // Refuses (Code::denied) to start when the interface does not carry the controller's address of that network: a DHCP server on
 // the wrong network takes it down.
+// While it runs, the interface also has the address kRaPrefix + "1", which router advertisements need.
 // Thread: one at a time; each call blocks for at most about a second.
 #pragma once
 
@@ -36,7 +37,8 @@ class Dnsmasq {
   Status start(const BootNetwork& network, const std::string& config);
 
   DnsmasqOptions options_;
-  std::string config_ = {};  // of the running child
+  std::string config_ = {};     // of the running child
+  std::string interface_ = {};  // it listens on
   int pid_ = -1;
 };
 

@@ -79,6 +79,26 @@ constexpr const char* kFstab = R"(# / comes from the kernel command line (A/B sl
 PARTLABEL=muster-esp /boot/efi vfat noauto,umask=0077 0 0
 )";
 
+// systemd/muster-agent.service, baked in so that every slot has it; a test keeps the two equal. The program itself comes with
+// the RAM system: a new agent needs no new image.
+constexpr const char* kAgentUnit = R"([Unit]
+Description=muster agent
+After=network-online.target local-fs.target
+Wants=network-online.target
+ConditionPathExists=/state/muster/agent.json
+
+[Service]
+Type=exec
+ExecStart=/usr/sbin/muster-agent run --config /state/muster/agent.json
+Restart=always
+RestartSec=2
+# Steps it runs (mounts, daemons) must outlive an agent restart.
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+)";
+
 std::string quoted(const std::string& s) {
   std::string out = "'";
   for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -99,6 +119,7 @@ std::vector<RecipeFile> builtin_files() {
           {"/usr/lib/muster/ssh-host-key", kHostKeys, 0755},
           {"/etc/systemd/system/muster-ssh-host-key.service", kHostKeysUnit},
           {"/etc/ssh/sshd_config.d/10-muster.conf", kSshd},
+          {"/etc/systemd/system/muster-agent.service", kAgentUnit},
           {"/etc/fstab", kFstab}};
 }
 
@@ -109,7 +130,8 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
     s += fmt::format("install -D -m {:04o} {} \"$1\"{}\n", recipe.files[i].mode, quoted(fmt::format("{}/{}", overlay, i)),
                      quoted(recipe.files[i].path));
   for (const auto& unit : recipe.mask) s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
-  std::vector<std::string> enable = {"systemctl", "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service"};
+  std::vector<std::string> enable = {"systemctl", "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service",
+                                     "muster-agent.service"};
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
   if (!recipe.disable.empty()) {

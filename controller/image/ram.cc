@@ -184,7 +184,7 @@ Result<std::string> pack(const RamRequest& request, const std::string& agent) {
 
 }  // namespace
 
-int ram_tree_version() { return 1; }
+int ram_tree_version() { return 2; }
 
 Result<std::string> kernel_release(const std::string& tree) {
   const Names found = Files(tree).list("/usr/lib/modules");

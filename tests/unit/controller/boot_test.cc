@@ -45,7 +45,7 @@ TEST_CASE("dnsmasq serves one interface, known hosts, and no DNS") {
   REQUIRE(c);
   CHECK(has(*c, "port=0"));
   CHECK(has(*c, "interface=br0"));
-  CHECK(has(*c, "bind-interfaces"));
+  CHECK(has(*c, "bind-dynamic"));
   CHECK(has(*c, "dhcp-host=52:54:00:00:01:01,10.20.0.11,node01,12h"));
   CHECK(has(*c, "dhcp-range=10.20.0.191,10.20.0.253,255.255.255.0,10m"));
   CHECK(has(*c, "dhcp-boot=tag:ipxe,http://10.20.0.1:7480/boot.ipxe"));

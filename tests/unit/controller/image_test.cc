@@ -109,6 +109,13 @@ TEST_CASE("the customize script masks, installs and runs what the recipe says, q
   CHECK(s.find("rm -f \"$1\"/etc/ssh/ssh_host_*") != std::string::npos);
 }
 
+TEST_CASE("the agent's unit in images is the one that is packaged") {
+  for (const auto& f : builtin_files())
+    if (f.path == "/etc/systemd/system/muster-agent.service")
+      CHECK(f.content == slurp(std::string(MUSTER_SOURCE_DIR) + "/systemd/muster-agent.service"));
+  CHECK(customize_script({}, "/o").find("'muster-agent.service'") != std::string::npos);
+}
+
 TEST_CASE("frames hold exactly the raw image, zero frames are not stored") {
   TempFolder tmp;
   std::string raw(2 * kFrameSize + 12345, '\0');
