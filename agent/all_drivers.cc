@@ -1,12 +1,17 @@
 // Every step module of the agent, one line each. Nothing registers itself.
+#include "agent/checks/checks.h"
 #include "agent/step.h"
 #include "agent/steps/modules.h"
 
 namespace muster {
 
 const std::vector<StepModule>& step_modules() {
+  using namespace checks;
   using namespace steps;
   static const std::vector<StepModule> modules = {
+      accept_module(),
+      accept_links_module(),
+      accept_mpi_module(),
       command_module(),
       directory_module(),
       file_module(),

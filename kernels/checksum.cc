@@ -2,8 +2,8 @@
 //
 // How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421 --name f1 --size 4 --seed 7
 //              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]   (on another node)
-// Reference:   the writer's SHA-256 over what it generated, carried to the reader by the controller, not by the file system
-//              under test. Content is seeded pseudo-random, so no block is zero and no two blocks are equal.
+// Reference:   the SHA-256 of the generated content: the writer's word carried by the controller (--expect), or made again by
+//              the reader from seed and size. Never something that came through the file system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are equal.
 // Expected:    equal digests; speed is reported, not judged.
 #include <fcntl.h>
 #include <unistd.h>
@@ -44,6 +44,20 @@ Result<std::string> file_of(const Files& files, const ChecksumOptions& options) 
     return fail(Code::invalid, fmt::format("'{}' is not a plain file name", options.name));
   TRY_(check_mount(files, options.mount));
   return files.real(options.mount.path + "/" + options.name);
+}
+
+// What the writer's file must be, without the file.
+std::string content_digest(const ChecksumOptions& options) {
+  SplitMix random(options.seed);
+  Sha256 digest;
+  std::vector<char> chunk(kChunk);
+  for (uint64_t left = options.size_bytes; left > 0;) {
+    const size_t bytes = static_cast<size_t>(std::min<uint64_t>(left, kChunk));
+    fill_random(random, chunk.data(), bytes);
+    digest.update({chunk.data(), bytes});
+    left -= bytes;
+  }
+  return digest.finish();
 }
 
 Result<std::string> write_content(const std::string& path, const ChecksumOptions& options) {
@@ -123,8 +137,7 @@ Measurement run_checksum_write(const Files& files, const ChecksumOptions& option
 
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options) {
   Measurement out = begin("read", options);
-  if (options.expect.empty())
-    return failed(out, fail(Code::invalid, "no digest to compare with"), options.mount.path);
+  const std::string expect = options.expect.empty() ? content_digest(options) : options.expect;
   auto path = file_of(files, options);
   if (!path) return failed(out, path.error(), options.mount.path);
   const double start = seconds_now();
@@ -135,11 +148,11 @@ Measurement run_checksum_read(const Files& files, const ChecksumOptions& options
   out.metrics["read_mbps"] = {static_cast<double>(bytes) / took / 1e6, "MB/s"};
   out.detail["sha256"] = *digest;
   out.detail["size_bytes"] = bytes;
-  out.detail["expected"] = options.expect;
-  if (*digest != options.expect)
+  out.detail["expected"] = expect;
+  if (*digest != expect)
     return failed(out,
-                  fail(Code::corrupt, fmt::format("{} has digest {}, its writer gave {}", options.name,
-                                                  *digest, options.expect)),
+                  fail(Code::corrupt,
+                       fmt::format("{} has digest {}, its writer gave {}", options.name, *digest, expect)),
                   options.mount.path);
   if (options.remove_after)
     if (auto removed = files.remove(options.mount.path + "/" + options.name); !removed)

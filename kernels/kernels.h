@@ -116,8 +116,8 @@ Measurement run_link(const LinkOptions& options);
 // --- mount.cc -------------------------------------------------------------------------------------------------------
 struct MountRule {  // what a path must be before anything is written there
   std::string path = {};
-  std::string fstype = {};  // as in mountinfo: "xfs", "fuse.mfs"
-  std::string source = {};  // "/dev/md/scratch" (links are followed), "mfsmaster:9421"
+  std::string fstype = {};  // as in mountinfo: "xfs", "fuse*"
+  std::string source = {};  // "/dev/md/scratch" (links are followed), "*10.20.0.11:9421"
 };
 // Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is itself a
 // mount point whose topmost mount has that type and source.
@@ -140,7 +140,8 @@ struct ChecksumOptions {
   std::string name = {};  // file name inside the mount, no slash
   uint64_t size_bytes = 4 << 20;
   uint64_t seed = 1;
-  std::string expect = {};    // reader: "sha256:<hex>" the writer returned
+  // Reader: "sha256:<hex>" the writer returned; empty: made again from size and seed, which is the same.
+  std::string expect = {};
   bool remove_after = false;  // reader
 };
 // Writes seeded content and syncs it; detail.sha256 is its digest. Metric: write_mbps.

@@ -388,6 +388,8 @@ Result<LinkServer> LinkServer::open(LinkServerOptions options) {
   out.fd_ = ::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
   ::setsockopt(out.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // A second attempt of an acceptance must not fail because the first one's server has not reached its deadline.
+  ::setsockopt(out.fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(out.fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(out.fd_, 64) != 0)
     return fail(Code::unavailable,
                 fmt::format("listening on {} port {}: {}", options.bind, options.port, std::strerror(errno)));

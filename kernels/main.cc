@@ -1,5 +1,8 @@
 // muster-accept: runs one acceptance kernel and prints its measurement as JSON on stdout.
 // Exit status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
@@ -21,6 +24,13 @@ std::optional<Flip> parse_flip(const std::string& text) {
   return flip;
 }
 
+// A word names content too, such as the writing node's name.
+uint64_t parse_seed(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
 struct Arguments {
   DgemmOptions dgemm;
   StreamOptions stream;
@@ -31,6 +41,8 @@ struct Arguments {
   uint64_t fio_mib = 16;
   ChecksumOptions checksum;
   uint64_t checksum_mib = 4;
+  std::string seed = "1";
+  bool detach = false;
   std::string flip;
 };
 
@@ -68,6 +80,7 @@ void declare_link(CLI::App& app, Arguments& a) {
   serve->add_option("--seconds", a.serve.seconds, "exits after so long, whatever happens");
   serve->add_option("--sessions", a.serve.sessions,
                     "exits after so many connections; 0: only at the deadline");
+  serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
   serve->add_option("--from", a.serve.from, "the only address that is answered");
   add_flip(*serve, a);
   auto* link =
@@ -91,13 +104,43 @@ void declare_storage(CLI::App& app, Arguments& a) {
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
   write->add_option("--size", a.checksum_mib, "file size in MiB");
-  write->add_option("--seed", a.checksum.seed, "content");
+  write->add_option("--seed", a.seed, "content: a number or any word");
   auto* read =
       app.add_subcommand("checksum-read", "reads such a file, on another node, and compares its digest");
   add_mount(*read, a.checksum.mount);
   read->add_option("--name", a.checksum.name, "file name")->required();
-  read->add_option("--expect", a.checksum.expect, "digest the writer printed")->required();
+  read->add_option("--expect", a.checksum.expect,
+                   "digest the writer printed; without it: from --size and --seed");
+  read->add_option("--size", a.checksum_mib, "file size in MiB");
+  read->add_option("--seed", a.seed, "content: a number or any word");
   read->add_flag("--remove", a.checksum.remove_after, "removes the file when it was right");
+}
+
+// The parent answers when the port is open; the child has nothing left of it that anyone could wait for.
+Measurement serve_detached(LinkServer& server, const LinkServerOptions& options) {
+  Measurement out;
+  out.check = "link-serve";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    const int null = ::open("/dev/null", O_RDWR);
+    for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+    ::_exit(exit_status(server.run().outcome));
+  }
+  if (child < 0) out.outcome = Outcome::unavailable, out.error = "fork failed";
+  out.detail = {
+      {"bind", options.bind}, {"port", server.port()}, {"pid", child}, {"seconds", options.seconds}};
+  return out;
+}
+
+Measurement serve(const Arguments& a) {
+  auto server = LinkServer::open(a.serve);
+  if (server) return a.detach ? serve_detached(*server, a.serve) : server->run();
+  Measurement out;
+  out.check = "link-serve";
+  out.outcome = Outcome::unavailable;
+  out.error = server.error().message;
+  return out;
 }
 
 Measurement run(const std::string& kernel, Arguments& a) {
@@ -106,6 +149,7 @@ Measurement run(const std::string& kernel, Arguments& a) {
   a.stream.max_bytes = a.stream_mib * kMiB;
   a.fio.size_bytes = a.fio_mib * kMiB;
   a.checksum.size_bytes = a.checksum_mib * kMiB;
+  a.checksum.seed = parse_seed(a.seed);
   const Files files;
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);
@@ -116,13 +160,7 @@ Measurement run(const std::string& kernel, Arguments& a) {
     const auto process = make_process();
     return run_fio(files, *process, a.fio);
   }
-  auto server = LinkServer::open(a.serve);
-  if (server) return server->run();
-  Measurement out;
-  out.check = kernel;
-  out.outcome = Outcome::unavailable;
-  out.error = server.error().message;
-  return out;
+  return serve(a);
 }
 
 int main_with(int argc, char** argv) {

@@ -1,13 +1,13 @@
 #include "controller/report/verdict.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
 #include <set>
+
+#include "controller/plan/disks.h"
 
 namespace muster {
 namespace {
@@ -19,10 +19,6 @@ constexpr size_t kFleetMinimum = 3;  // values; a median of two cannot tell whic
 // one of 32 equal modules.
 constexpr double kMemoryShare = 0.015;
 constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
-
-bool glob(const std::string& pattern, const std::string& text) {
-  return ::fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
-}
 
 std::string amount(double value, const std::string& unit) {
   // Four significant digits, without exponents for everyday sizes.
@@ -73,7 +69,7 @@ Check judge_model(const char* part, std::string what, const std::string& pattern
   std::set<std::string> models;
   for (const auto& [id, model] : found) {
     models.insert(model);
-    if (!glob(pattern, model)) check.blame.push_back(fmt::format("{} is {}", id, model));
+    if (!glob_match(pattern, model)) check.blame.push_back(fmt::format("{} is {}", id, model));
   }
   check.measured_text = fmt::format("{}", fmt::join(models, ", "));
   if (found.empty())
@@ -196,22 +192,10 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   return check;
 }
 
-bool matches(const DiskMatch& match, const DiskFacts& disk) {
-  if (!match.serial.empty() && !glob(match.serial, disk.serial)) return false;
-  if (!match.model.empty() && !glob(match.model, disk.model)) return false;
-  if (!match.wwid.empty() && match.wwid != disk.wwid) return false;
-  if (!match.transport.empty() && match.transport != disk.transport) return false;
-  if (!match.serials.empty() &&
-      std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end())
-    return false;
-  const double size = static_cast<double>(disk.size_bytes), wanted = static_cast<double>(match.size_bytes);
-  return match.size_bytes == 0 || std::fabs(size - wanted) <= 0.02 * wanted;
-}
-
 Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
   Check check = hardware_check(("disks/" + group.name).c_str(), "Disks of group " + group.name);
   const auto found = std::count_if(facts.disks.begin(), facts.disks.end(),
-                                   [&](const DiskFacts& d) { return matches(group.match, d); });
+                                   [&](const DiskFacts& d) { return disk_matches(group.match, d); });
   judge_count(check, static_cast<double>(found), group.match.count, "disks");
   check.derivation = "exactly as many disks match the group's selector as it declares";
   return check;
@@ -241,6 +225,30 @@ std::optional<double> metric_value(const Json& result, const std::string& metric
   const Json& value = field(field(field(result, "metrics"), metric.c_str()), "value");
   if (!value.is_number() || !std::isfinite(value.get<double>())) return {};
   return value.get<double>();
+}
+
+// A step that measured several things ("parts": [{subject, result}]) is several steps. None at all does not apply.
+std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
+  std::vector<MeasuredStep> out;
+  for (const auto& step : steps) {
+    const Json& parts = field(step.result, "parts");
+    if (!parts.is_array()) {
+      out.push_back(step);
+      continue;
+    }
+    MeasuredStep one = step;
+    one.result = nullptr;
+    for (const auto& part : parts) {
+      one.subject = text_of(field(part, "subject"));
+      one.result = field(part, "result");
+      out.push_back(one);
+    }
+    if (!parts.empty()) continue;
+    one.status = "not_applicable";
+    one.message = "there was nothing to measure";
+    out.push_back(one);
+  }
+  return out;
 }
 
 double median_of(std::vector<double> values) {
@@ -400,7 +408,8 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
   return out;
 }
 
-std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& steps) {
+std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given) {
+  const std::vector<MeasuredStep> steps = expand(given);
   const Fleet fleet = collect_fleet(steps);
   std::map<std::string, std::vector<Check>> out;
   for (const auto& step : steps) {
@@ -421,9 +430,10 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   return out;
 }
 
-std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
+std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
                                     const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address) {
+  const std::vector<MeasuredStep> steps = expand(given);
   std::map<std::pair<std::string, std::string>, LinkRecord> found;
   for (const auto& a : nodes)
     for (const auto& b : nodes)

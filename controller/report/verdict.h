@@ -30,8 +30,9 @@ struct MeasuredStep {
   std::string message = {};
   bool mandatory = true;
   Json expect = nullptr;  // {metric: {min?, max?, fleet_min_ratio?, unit?}}, from the acceptance profile
-  Json result =
-      nullptr;  // the kernel's measurement (kernels/kernels.h, "outcome", "metrics", "blame", "detail")
+  // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them from one
+  // step: {"parts": [{"subject", "result"}]}.
+  Json result = nullptr;
 };
 
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected metric.

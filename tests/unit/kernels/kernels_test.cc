@@ -194,6 +194,8 @@ TEST_CASE("a mount rule holds only for the topmost mount of exactly that path") 
   CHECK_FALSE(check_mount(root.files(), root.scratch()).ok());
   root.mountinfo("36 27 9:127 / /my\\040data rw - fuse.mfs mfsmaster:9421 rw\n");
   CHECK(check_mount(root.files(), {"/my data", "fuse.mfs", "mfsmaster:9421"}).ok());
+  CHECK(check_mount(root.files(), {"/my data", "fuse*", "*mfsmaster:9421"}).ok());
+  CHECK_FALSE(check_mount(root.files(), {"/my data", "fuse*", "*other:9421"}).ok());
 }
 
 TEST_CASE("a mount's source may be declared by a stable link") {
@@ -277,6 +279,15 @@ TEST_CASE("a file written through one mount is proven by its digest through anot
     CHECK(m.outcome == Outcome::corrupt);
     CHECK(m.blame == Blame{"/scratch"});
     CHECK(root.files().exists("/scratch/probe"));
+  }
+  SECTION("the reader may make the digest itself, from seed and size") {
+    options.expect.clear();
+    CHECK(run_checksum_read(root.files(), options).outcome == Outcome::measured);
+    options.seed = 9;
+    CHECK(run_checksum_read(root.files(), options).outcome == Outcome::corrupt);
+    options.seed = 7;
+    --options.size_bytes;
+    CHECK(run_checksum_read(root.files(), options).outcome == Outcome::corrupt);
   }
   SECTION("a missing file fails") {
     REQUIRE(root.files().remove("/scratch/probe").ok());

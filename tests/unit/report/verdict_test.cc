@@ -335,6 +335,29 @@ TEST_CASE("the link matrix has every direction of every pair") {
   CHECK(get("b", "c").verdict == Verdict::skipped);
 }
 
+TEST_CASE("a step that measured several things is judged part by part") {
+  const Json expect = Json::parse(R"({"send_mbps":{"min":50}})");
+  const auto part = [](const char* subject, const char* to, double rate) {
+    return Json{{"subject", subject},
+                {"result", measured("link", {{"send_mbps", {rate, "MB/s"}}}, {{"to", to}})}};
+  };
+  MeasuredStep s = step("a", "links", "", "", expect,
+                        {{"parts", {part("b", "10.0.0.2", 100), part("c", "10.0.0.3", 20)}}});
+  const auto checks = judge_measurements({s}).at("a");
+  REQUIRE(checks.size() == 4);
+  CHECK(find(checks, "links/send_mbps", "b")->verdict == Verdict::pass);
+  CHECK(find(checks, "links/send_mbps", "c")->verdict == Verdict::fail);
+  const auto links = link_matrix({s}, {"a", "b", "c"}, {{"10.0.0.2", "b"}, {"10.0.0.3", "c"}});
+  CHECK(links.at(0).to == "b");
+  CHECK(links.at(0).mbps == 100.0);
+  CHECK(links.at(1).verdict == Verdict::fail);
+
+  s.result = {{"parts", Json::array()}};
+  const auto none = judge_measurements({s}).at("a");
+  REQUIRE(none.size() == 1);
+  CHECK(none[0].verdict == Verdict::not_applicable);
+}
+
 TEST_CASE("expectations of a profile are checked before anything runs") {
   CHECK(check_expectations(nullptr).ok());
   CHECK(check_expectations(

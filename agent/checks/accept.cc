@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/checks/checks.h"
+#include "agent/steps/modules.h"
+
+namespace muster::checks {
+namespace {
+
+using steps::int_of;
+using steps::object_of;
+using steps::parameter;
+using steps::text_of;
+
+constexpr const char* kKernels[] = {"dgemm", "stream", "fio", "checksum-write", "checksum-read"};
+constexpr int kDefaultPort = 7490;
+
+std::string program(const Files& files, const std::string& name) {
+  const std::string carried = "/usr/lib/muster/" + name;
+  return files.exists(carried) ? carried : "/usr/sbin/" + name;
+}
+
+// The measurement a kernel printed. Its exit status only repeats the outcome; mpirun adds words of its own around it.
+Result<Json> measurement(const Output& output, const std::string& what) {
+  const size_t brace = output.out.find("{\"");
+  const size_t end = brace == std::string::npos ? brace : output.out.find('\n', brace);
+  auto json = brace == std::string::npos
+                  ? Result<Json>(fail(Code::failed, "no output"))
+                  : parse_json(std::string_view(output.out).substr(brace, end - brace));
+  if (json.ok() && json->is_object() && json->contains("outcome")) return json;
+  const std::string tail = output.err.substr(output.err.size() - std::min<size_t>(output.err.size(), 400));
+  return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
+              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code, tail));
+}
+
+Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
+  Command command;
+  const std::string kernel = arguments.front();
+  command.argv = {program(context.files, "muster-accept")};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.deadline = deadline;
+  TRY(const Output output, context.process.run(command));
+  return measurement(output, "muster-accept " + kernel);
+}
+
+struct Peer {
+  std::string name, address;
+};
+Result<std::vector<Peer>> peers_of(const Json& params, const char* key) {
+  std::vector<Peer> out;
+  if (!params.contains(key)) return out;
+  for (const auto& item : params[key]) {
+    Peer peer;
+    JsonReader r(item, key);
+    r.allow_unknown();
+    r.get("name", peer.name);
+    r.get("address", peer.address);
+    TRY_(r.finish());
+    out.push_back(std::move(peer));
+  }
+  return out;
+}
+
+// In name order, beginning with the one after this node: so that nodes have different partners.
+std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
+  std::sort(peers.begin(), peers.end(), [](const Peer& a, const Peer& b) { return a.name < b.name; });
+  const auto first = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) { return p.name > self; });
+  std::rotate(peers.begin(), first == peers.end() ? peers.begin() : first, peers.end());
+  return peers;
+}
+
+std::string argument_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+Result<Json> measure_kernel(StepContext& context, const Json& params) {
+  const std::string kernel = text_of(params, "kernel");
+  if (std::find(std::begin(kKernels), std::end(kKernels), kernel) == std::end(kKernels))
+    return fail(Code::invalid, fmt::format("accept: there is no kernel '{}'", kernel));
+  std::string peer;
+  if (params.contains("peers")) {
+    TRY(const auto peers, peers_of(params, "peers"));
+    if (peers.empty()) return Json{{"check", kernel}, {"parts", Json::array()}};
+    peer = from_next(peers, context.node).front().name;
+  }
+  std::vector<std::string> arguments = {kernel};
+  for (const auto& [name, value] : object_of(params, "options").items()) {
+    if (value == false) continue;
+    arguments.push_back("--" + name);
+    if (value != true) arguments.push_back(argument_text(value, peer));
+  }
+  return run_kernel(context, arguments, int_of(params, "deadline_seconds", 120) * kSecond);
+}
+
+// Serves while it measures: every node runs this step at the same time, so each finds the others' servers. The server ends
+// by itself. Peers are measured one after the other, each node beginning with the one after it in name order, so that
+// at any moment most nodes are busy with different partners.
+Result<Json> measure_links(StepContext& context, const Json& params) {
+  TRY(std::vector<Peer> peers, peers_of(params, "peers"));
+  if (peers.empty()) return Json{{"check", "links"}, {"parts", Json::array()}};
+  peers = from_next(std::move(peers), context.node);
+  const std::string address = text_of(params, "address"),
+                    port = std::to_string(int_of(params, "port", kDefaultPort));
+  const std::string seconds = text_of(params, "seconds", "1");
+  const std::string wait = std::to_string(int_of(params, "connect_seconds", 45));
+  TRY(const Json server, run_kernel(context,
+                                    {"link-serve", "--bind", address, "--port", port, "--detach", "--seconds",
+                                     std::to_string(int_of(params, "serve_seconds", 120))},
+                                    20 * kSecond));
+  if (server.value("outcome", "") != "measured")
+    return fail(Code::unavailable, "the link server does not start: " + server.value("error", ""));
+  Json parts = Json::array();
+  for (const auto& peer : peers) {
+    if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
+    steps::say(context, "link to " + peer.name);
+    TRY(const Json result, run_kernel(context,
+                                      {"link", "--to", peer.address, "--port", port, "--bind", address,
+                                       "--seconds", seconds, "--connect-seconds", wait},
+                                      int_of(params, "deadline_seconds", 120) * kSecond));
+    parts.push_back({{"subject", peer.name}, {"result", result}});
+  }
+  return Json{{"check", "links"}, {"parts", parts}};
+}
+
+Result<Json> measure_mpi(StepContext& context, const Json& params) {
+  TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
+  if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
+  std::string list;
+  for (const auto& host : hosts) list += (list.empty() ? "" : ",") + host.address;
+  Command command;
+  command.argv = {"runuser",  "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list,
+                  "--map-by", "node"};
+  if (const std::string network = text_of(params, "network"); !network.empty())
+    for (const char* layer : {"btl_tcp_if_include", "oob_tcp_if_include"}) {
+      command.argv.insert(command.argv.end(), {"--mca", layer, network});
+    }
+  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--seconds",
+                                           text_of(params, "seconds", "1"), "--max-bytes",
+                                           std::to_string(int_of(params, "max_bytes", 262144))});
+  command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
+  command.cwd = "/";
+  TRY(const Output output, context.process.run(command));
+  TRY(Json result, measurement(output, "mpirun"));
+  // Fewer ranks than hosts would be a good result of another cluster.
+  const Json ranks = result.value(Json::json_pointer("/metrics/ranks/value"), Json());
+  if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
+    return fail(Code::failed, fmt::format("{} of {} ranks took part", ranks.dump(), hosts.size()));
+  return result;
+}
+
+}  // namespace
+
+StepModule accept_module() {
+  StepModule m;
+  m.name = "accept";
+  m.help =
+      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, fio, checksum-write or "
+      "checksum-read.";
+  m.parameters =
+      Json::array({parameter("kernel", "string", true, "which"),
+                   parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
+                   parameter("deadline_seconds", "int", false, "killed after so long", 120)});
+  m.measure = measure_kernel;
+  return m;
+}
+
+StepModule accept_links_module() {
+  StepModule m;
+  m.name = "accept_links";
+  m.help =
+      "Measures TCP bandwidth and round trip time to every peer, both ways, every byte verified. A step of "
+      "phase cluster: "
+      "all nodes run it at the same time and serve each other.";
+  m.parameters = Json::array(
+      {parameter("peers", "list", true, "other nodes: {name, address}"),
+       parameter("address", "string", true, "own address"),
+       parameter("port", "int", false, "TCP port of the servers", kDefaultPort),
+       parameter("seconds", "string", false, "per peer, both directions together", "1"),
+       parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
+       parameter("serve_seconds", "int", false, "the own server ends by itself after so long", 120),
+       parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 120)});
+  m.measure = measure_links;
+  return m;
+}
+
+StepModule accept_mpi_module() {
+  StepModule m;
+  m.name = "accept_mpi";
+  m.help =
+      "Runs an MPI all-reduce over the given nodes from this one, one rank each, every element checked "
+      "exactly.";
+  m.parameters =
+      Json::array({parameter("hosts", "list", true, "nodes: {name, address}"),
+                   parameter("user", "string", false, "account that may log in to all of them", "mpi"),
+                   parameter("network", "string", false, "CIDR that Open MPI must use"),
+                   parameter("seconds", "string", false, "time budget", "1"),
+                   parameter("max_bytes", "int", false, "largest message", 262144),
+                   parameter("deadline_seconds", "int", false, "killed after so long", 180)});
+  m.measure = measure_mpi;
+  return m;
+}
+
+}  // namespace muster::checks

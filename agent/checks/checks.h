@@ -1,0 +1,15 @@
+// The measuring modules of acceptance. They run muster-accept and muster-mpi-check, which verify every result, and hand their
+// JSON on untouched: the controller judges (controller/report/verdict.h). A kernel that ran and found wrong data is a
+// measurement like any other; an Error means that there is nothing to judge.
+// Both programs lie in /usr/lib/muster (or /usr/sbin, when installed from a package).
+#pragma once
+
+#include "agent/step.h"
+
+namespace muster::checks {
+
+StepModule accept_module();  // one kernel on this node: dgemm, stream, fio, checksum-write, checksum-read
+StepModule accept_links_module();  // TCP to every peer, both directions; serves the peers meanwhile
+StepModule accept_mpi_module();    // all-reduce over several nodes, started from this one
+
+}  // namespace muster::checks

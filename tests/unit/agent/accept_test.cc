@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "agent/checks/checks.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+// Answers for muster-accept and mpirun: a measurement per program, and a record of what was asked.
+struct Kernels : Process {
+  std::vector<std::vector<std::string>> runs;
+  std::map<std::string, Output> answers;  // by kernel name
+  Result<Output> run(const Command& command) override {
+    runs.push_back(command.argv);
+    for (const auto& [kernel, output] : answers)
+      if (std::count(command.argv.begin(), command.argv.end(), kernel)) return output;
+    return fail(Code::not_found, command.argv[0] + ": not found");
+  }
+};
+
+Output prints(const Json& json, int exit_code = 0) { return {exit_code, json.dump() + "\n", ""}; }
+Json result(const std::string& check, const std::string& outcome = "measured") {
+  return {{"check", check},
+          {"outcome", outcome},
+          {"error", outcome == "measured" ? "" : "bad"},
+          {"metrics", Json::object()}};
+}
+
+struct Bench {
+  Files files{"/nonexistent"};
+  Kernels process;
+  StepContext context{files, process, "node02"};
+};
+
+}  // namespace
+
+TEST_CASE("accept runs one kernel with its options and hands its measurement on") {
+  Bench bench;
+  bench.process.answers["dgemm"] = prints(result("dgemm"));
+  const auto module = checks::accept_module();
+  const Json params = {
+      {"kernel", "dgemm"},
+      {"options",
+       {{"seconds", 0.5}, {"n", 96}, {"variant", "baseline"}, {"remove", true}, {"quiet", false}}}};
+  REQUIRE(check_parameters(module, params).ok());
+  const auto measured = module.measure(bench.context, params);
+  REQUIRE(measured.ok());
+  CHECK(*measured == result("dgemm"));
+  CHECK(bench.process.runs.at(0) == std::vector<std::string>{"/usr/sbin/muster-accept", "dgemm", "--n", "96",
+                                                             "--remove", "--seconds", "0.5", "--variant",
+                                                             "baseline"});
+}
+
+TEST_CASE("wrong data is a measurement; no measurement is an error") {
+  Bench bench;
+  const auto measure = checks::accept_module().measure;
+  bench.process.answers["stream"] = prints(result("stream", "corrupt"), 1);
+  CHECK(measure(bench.context, {{"kernel", "stream"}}).value()["outcome"] == "corrupt");
+  bench.process.answers["stream"] = {2, "", "The following argument was not expected: --secnods"};
+  CHECK(measure(bench.context, {{"kernel", "stream"}}).error().code == Code::invalid);
+  bench.process.answers["stream"] = {139, "", "Segmentation fault"};
+  CHECK(measure(bench.context, {{"kernel", "stream"}}).error().code == Code::failed);
+  bench.process.answers["stream"] = {0, "{\"half", ""};
+  CHECK_FALSE(measure(bench.context, {{"kernel", "stream"}}).ok());
+  const size_t before = bench.process.runs.size();
+  CHECK(measure(bench.context, {{"kernel", "sh"}}).error().code == Code::invalid);
+  CHECK(bench.process.runs.size() == before);
+}
+
+TEST_CASE("a kernel may be about the next peer that is there") {
+  Bench bench;
+  bench.process.answers["checksum-read"] = prints(result("checksum"));
+  const auto measure = checks::accept_module().measure;
+  const auto asked = [&](Json peers) {
+    REQUIRE(measure(bench.context,
+                    {{"kernel", "checksum-read"}, {"options", {{"name", "accept-{peer}"}}}, {"peers", peers}})
+                .ok());
+    return bench.process.runs.empty() ? "" : bench.process.runs.back().back();
+  };
+  const Json one = {{"name", "node01"}, {"address", "a"}}, three = {{"name", "node03"}, {"address", "c"}};
+  CHECK(asked({one, three}) == "accept-node03");
+  CHECK(asked({one}) == "accept-node01");  // node03 is quarantined
+  CHECK(measure(bench.context, {{"kernel", "checksum-read"}, {"peers", Json::array()}})
+            .value()["parts"]
+            .empty());
+}
+
+TEST_CASE("links are measured to every peer, beginning with the next one, while serving") {
+  Bench bench;
+  bench.process.answers["link-serve"] = prints(result("link-serve"));
+  bench.process.answers["link"] = prints(result("link"));
+  const auto module = checks::accept_links_module();
+  const Json params = {
+      {"address", "10.0.0.2"},
+      {"peers",
+       {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node03"}, {"address", "10.0.0.3"}}}}};
+  REQUIRE(check_parameters(module, params).ok());
+  const Json out = module.measure(bench.context, params).value();
+  REQUIRE(out["parts"].size() == 2);
+  CHECK(out["parts"][0]["subject"] == "node03");
+  CHECK(out["parts"][1]["subject"] == "node01");
+  REQUIRE(bench.process.runs.size() == 3);
+  CHECK(bench.process.runs[0][1] == "link-serve");
+  CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
+  CHECK(std::count(bench.process.runs[1].begin(), bench.process.runs[1].end(), "10.0.0.3") == 1);
+
+  bench.process.answers["link-serve"] = prints(result("link-serve", "unavailable"), 3);
+  CHECK(module.measure(bench.context, params).error().code == Code::unavailable);
+  CHECK(module.measure(bench.context, {{"address", "10.0.0.2"}, {"peers", Json::array()}})
+            .value()["parts"]
+            .empty());
+}
+
+TEST_CASE("an all-reduce over fewer ranks than nodes is not a measurement of the cluster") {
+  Bench bench;
+  Json all = result("allreduce");
+  all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
+  bench.process.answers["mpirun"] = {1, all.dump() + "\n-----\nPrimary job terminated normally, but\n", ""};
+  const auto module = checks::accept_mpi_module();
+  const Json host1 = {{"name", "node01"}, {"address", "10.0.0.1"}},
+             host2 = {{"name", "node02"}, {"address", "10.0.0.2"}};
+  const Json two = {{"hosts", {host1, host2}}, {"network", "10.0.0.0/24"}};
+  REQUIRE(check_parameters(module, two).ok());
+  CHECK(module.measure(bench.context, two).value() == all);
+  const auto& argv = bench.process.runs.at(0);
+  CHECK(std::count(argv.begin(), argv.end(), "10.0.0.1,10.0.0.2") == 1);
+  CHECK(std::count(argv.begin(), argv.end(), "10.0.0.0/24") == 2);
+  CHECK(module.measure(bench.context, {{"hosts", {host1, host2, host1}}}).error().code == Code::failed);
+  CHECK(module.measure(bench.context, {{"hosts", Json::array()}}).error().code == Code::invalid);
+}

@@ -1,0 +1,42 @@
+// The acceptance profiles we ship: they parse, name modules the agent has, and expect metrics that can be judged.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "agent/step.h"
+#include "controller/report/verdict.h"
+#include "controller/spec/playbook.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+TEST_CASE("every acceptance profile is one that can be run and judged") {
+  size_t profiles = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance")) {
+    CAPTURE(entry.path().string());
+    std::ifstream in(entry.path());
+    std::stringstream text;
+    text << in.rdbuf();
+    const auto parsed = parse_playbook(text.str());
+    for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, entry.path().filename().string()));
+    CHECK(parsed.playbook.name == entry.path().stem().string());
+    size_t expectations = 0;
+    for (const auto& step : parsed.playbook.steps) {
+      CAPTURE(step.name);
+      const StepModule* module = find_step_module(step.module);
+      REQUIRE(module != nullptr);
+      CHECK(module->measure);  // acceptance measures, it changes nothing
+      Json params = step.params;
+      params.erase("peers_live");
+      for (const auto& [key, value] : params.items())
+        CHECK(std::any_of(module->parameters.begin(), module->parameters.end(),
+                          [&](const Json& p) { return p["name"] == key; }));
+      CHECK(check_expectations(step.expect).ok());
+      expectations += step.expect.size();
+    }
+    CHECK(expectations >= 5);
+    ++profiles;
+  }
+  CHECK(profiles >= 2);
+}
