@@ -70,8 +70,10 @@ std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   return peers;
 }
 
-std::string argument_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+std::string argument_text(const Json& value, const std::string& peer) {
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (const size_t at = text.find("{peer}"); at != std::string::npos) text.replace(at, 6, peer);
+  return text;
 }
 
 Result<Json> measure_kernel(StepContext& context, const Json& params) {
@@ -160,7 +162,9 @@ StepModule accept_module() {
   m.parameters =
       Json::array({parameter("kernel", "string", true, "which"),
                    parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
-                   parameter("deadline_seconds", "int", false, "killed after so long", 120)});
+                   parameter("peers", "list", false,
+                                        "other nodes: {peer} in an option is the name of the next of them"),
+                              parameter("deadline_seconds", "int", false, "killed after so long", 120)});
   m.measure = measure_kernel;
   return m;
 }
