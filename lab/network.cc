@@ -32,9 +32,6 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
                  "forward_delay", "0", "mcast_snooping", "0"}),
       ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)), "dev",
                  "br0"}),
-      // dnsmasq advertises a router only where the interface has an address in its prefix (controller/boot/boot.cc); without an
-      // advertisement iPXE waits 16 s for one at every boot.
-      ip(space, {"addr", "add", "fd6d:7573:7465:7200::1/64", "dev", "br0", "nodad"}),
       // A pair that only gives the bridge a carrier while every machine is off: router advertisements need its link-local address.
       ip(space, {"link", "add", "keep0", "type", "veth", "peer", "name", "keep1"}),
       ip(space, {"link", "set", "keep1", "addrgenmode", "none"}),
