@@ -59,7 +59,7 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
 }
 
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted) {
-  const auto present = scan_disks(files);
+  const auto present = scan_identities(files);  // content is probed where it matters: just before writing
   std::vector<DiskFacts> out;
   std::set<std::string> names;
   for (const auto& want : wanted) {
