@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "controller/bake.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
 
@@ -66,7 +67,8 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
   return images;
 }
 
-void ImageService::build(const Spec* spec, const std::string& name, bool rebuild, Progress progress, Built done) {
+void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name,
+                         bool rebuild, Progress progress, Built done) {
   ImageRequest request;
   request.name = name;
   request.state_dir = options_.state;
@@ -76,6 +78,8 @@ void ImageService::build(const Spec* spec, const std::string& name, bool rebuild
     const ImageSpec& image = spec->images.at(name);
     recipe = image.recipe;
     request.variant = image.kernel;
+    if (const auto baked = bake(image, playbooks, request); !baked.ok())
+      return reactor_.post([done, error = baked.error()] { done(error); });
   }
   request.recipe_path = options_.images + "/" + recipe + ".yaml";
   const auto refuse = [&](Error error) { reactor_.post([done, error = std::move(error)] { done(error); }); };

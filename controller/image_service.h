@@ -15,6 +15,7 @@
 #include "base/reactor.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
+#include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -31,8 +32,9 @@ class ImageService {
   Json list(const Spec* spec) const;
   // The built ones among those the spec names.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
-  // `name`: an image of the spec, or the name of a recipe. Also packs its RAM system.
-  void build(const Spec* spec, const std::string& name, bool rebuild, Progress progress, Built done);
+  // `name`: an image of the spec, or the name of a recipe. Also packs its RAM system. `playbooks`: those it bakes.
+  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name, bool rebuild,
+             Progress progress, Built done);
   // Makes sure that the RAM systems of these images carry the present agent.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // Folder with ram-vmlinuz and ram-initrd.

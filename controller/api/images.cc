@@ -1,5 +1,6 @@
 // Images: what is built, and building with progress as it goes (one JSON object per line).
 #include "controller/api/handlers.h"
+#include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/event_log.h"
 #include "controller/image_service.h"
@@ -24,13 +25,15 @@ void build_image(const CallPtr& call) {
   // The name becomes a folder's name.
   if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos)
     return call->error(fail(Code::invalid, "not an image's name: '" + name + "'"));
+  const auto playbooks = call->services.bringup.playbooks();
+  if (!playbooks.ok()) return call->error(playbooks.error());
   HttpResponse head;
   head.headers["Content-Type"] = "application/x-ndjson";
   call->responder->start_stream(std::move(head));
   const auto line = [call](const Json& json) { call->responder->write(json.dump() + "\n"); };
   const auto spec = call->services.spec.get();
   call->services.images.build(
-      spec.ok() ? &(*spec)->spec : nullptr, name, rebuild,
+      spec.ok() ? &(*spec)->spec : nullptr, *playbooks, name, rebuild,
       [line](const std::string& what, double fraction) { line({{"what", what}, {"fraction", fraction}}); },
       [call, line, name](Result<std::string> digest) {
         if (digest.ok()) {
