@@ -1,0 +1,55 @@
+// musterd: the controller.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "base/reactor.h"
+#include "controller/daemon.h"
+#include "controller/options.h"
+
+namespace {
+
+// Images are built in the pool for minutes; BMCs must not wait behind them.
+constexpr int kWorkers = 12;
+
+int complain(const muster::Error& error) {
+  fmt::print(stderr, "musterd: {}\n", error.message);
+  return error.code == muster::Code::failed ? 1 : 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::DaemonOptions options;
+  CLI::App app("musterd: installs, proves and keeps a GPU cluster; commanded by muster(1)");
+  app.add_option("--state", options.state, "database, keys, images")->envname("MUSTER_STATE")->capture_default_str();
+  app.add_option("--socket", options.socket, "Unix socket for operators")->envname("MUSTER_SOCKET")->capture_default_str();
+  app.add_option("--listen", options.listen, "address on the provisioning network; default: as the spec says");
+  app.add_option("--images", options.images, "folder of image recipes");
+  app.add_option("--playbooks", options.playbooks, "folder of playbooks");
+  app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
+  app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
+  app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
+  app.set_version_flag("--version", "musterd " MUSTER_VERSION);
+  CLI11_PARSE(app, argc, argv);
+
+  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap take it from here.
+  if (const char* proxy = std::getenv("MUSTER_APT_PROXY")) ::setenv("http_proxy", proxy, 1);
+  const auto reactor = muster::make_reactor(kWorkers);
+  auto daemon = muster::Daemon::create(*reactor, muster::with_defaults(options, argv[0]));
+  if (!daemon.ok()) return complain(daemon.error());
+  reactor->on_stop_signal([&] {
+    muster::log::info("stopping");
+    (*daemon)->stop();
+    reactor->stop();
+  });
+  if (const auto started = (*daemon)->start(); !started.ok()) return complain(started.error());
+  reactor->run();
+  daemon->reset();  // closes the store
+  // Workers may sit in a build or a BMC call for minutes; nothing they do is owed a result now.
+  std::fflush(nullptr);
+  std::_Exit(0);
+}
