@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 constexpr char kAcceptOnNode[] = "/usr/lib/muster/muster-accept";
+constexpr char kMpiCheckOnNode[] = "/usr/lib/muster/muster-mpi-check";
 
 Json image_json(const std::string& state, const std::string& name, bool needed) {
   Json j = {{"name", name}, {"needed", needed}, {"built", false}};
@@ -29,7 +30,11 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
   RamRequest request;
   request.image_folder = folder;
   request.agent = options.agent_binary;
-  if (!options.accept_binary.empty()) request.payload.push_back({options.accept_binary, kAcceptOnNode, 0755});
+  if (options.accept_binary.empty()) return request;
+  request.payload.push_back({options.accept_binary, kAcceptOnNode, 0755});
+  // Built beside it where MPI was found; dynamically linked, for the installed system only.
+  const auto mpi = std::filesystem::path(options.accept_binary).replace_filename("muster-mpi-check");
+  if (std::filesystem::exists(mpi)) request.payload.push_back({mpi, kMpiCheckOnNode, 0755});
   return request;
 }
 

@@ -9,9 +9,8 @@
 //              v1: packed panels, register-blocked micro kernel in GCC vector extensions, chosen at run time for SSE2,
 //              AVX2+FMA or AVX-512. Compiled with -O3 (cmake/extra.cmake).
 // Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal; about
-//              0.02-0.05 GFLOP/s per core under emulation, where the number means nothing and the bits still count.
+//              0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still count.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
