@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 namespace muster {
@@ -138,6 +139,12 @@ bool is_our_os_layout(const DiskFacts& disk) {
 
 bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
   std::set<std::string> ours;
+  if (storage.engine == "moosefs") {
+    // agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
+    std::string name;
+    for (const char c : disk.serial) name += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
+    ours.insert("mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name));
+  }
   for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
     ours.insert(base);
     ours.insert(base.substr(0, 12));   // XFS labels end there

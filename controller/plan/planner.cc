@@ -255,6 +255,7 @@ class Planner {
         if (!in_installed(d)) refuse(d.spec->name, "not-running", "its installed system is not online");
         continue;
       }
+      plan_.destroys.insert(plan_.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
       add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
@@ -283,7 +284,6 @@ class Planner {
     const PlannerImage& image = *image_of(d);
     const DiskFacts& disk = d.disks.groups["os"].front();
     plan_.images[d.spec->image] = image.digest;
-    plan_.destroys.insert(plan_.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
     if (d.disks.os_is_ours)
       plan_.notes.push_back(d.spec->name + ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
     if (!in_ram(d)) add_netboot(d);

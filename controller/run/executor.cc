@@ -16,7 +16,8 @@ using Lane = Limits::Lane;
 struct Executor::Live {
   std::optional<wire::Mode> mode;
   std::string boot_id;
-  TimeMs heard = 0;
+  TimeMs contact = 0;   // last word from it
+  TimeMs heard = 0;     // where silence is counted from: its last contact, or later when that would be unfair
 };
 
 struct Executor::Runtime {
@@ -118,10 +119,11 @@ void Executor::load_rows() {
 
 NodeRow Executor::node_row(const std::string& node) const {
   const_cast<Executor*>(this)->load_rows();
-  const auto it = rows_.find(node);
-  if (it != rows_.end()) return it->second;
   NodeRow row;
   row.name = node;
+  if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
+  // Contacts are not written one by one.
+  if (const auto it = live_.find(node); it != live_.end() && it->second) row.last_seen = std::max(row.last_seen, it->second->contact);
   return row;
 }
 
@@ -677,7 +679,7 @@ void Executor::withdraw(Runtime& node) {
 void Executor::on_contact(const std::string& name) {
   Live& agent = live(name);
   const DurationMs gap = reactor_.now() - agent.heard;
-  agent.heard = reactor_.now();
+  agent.heard = agent.contact = reactor_.now();
   Runtime* node = active() ? runtime(name) : nullptr;
   if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
 }
@@ -687,7 +689,7 @@ void Executor::on_hello(const Hello& hello) {
   const bool new_boot = agent.boot_id != hello.boot_id;
   agent.mode = hello.mode;
   agent.boot_id = hello.boot_id;
-  agent.heard = reactor_.now();
+  agent.heard = agent.contact = reactor_.now();
   write({changed(hello.node, [&](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
     row.boot_id = hello.boot_id;
@@ -737,7 +739,7 @@ void Executor::got_ram(Runtime& node) {
 }
 
 void Executor::on_event(const std::string& name, const wire::Event& event) {
-  live(name).heard = reactor_.now();
+  live(name).heard = live(name).contact = reactor_.now();
   Runtime* node = active() ? runtime(name) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
   if (event.order != order_for(*node).id) return;   // of an attempt that no longer counts

@@ -1,7 +1,7 @@
 // muster_sim: the whole cluster in one process under a seeded clock.
 //   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again]
 //   muster_sim --seeds FROM TO         one line per seed that fails
-//   muster_sim --fixed                 the fixed seeds, each twice, with equal hash
+//   muster_sim --fixed                 the fixed seeds, each twice, with equal hash; then every planted bug must be caught
 // The last line is 'N passed, N failed'; exit 1 when one failed.
 #include <cstring>
 #include <string>
@@ -14,6 +14,7 @@ namespace {
 using namespace muster::sim;
 
 constexpr int kFixedSeeds = 20;
+constexpr uint64_t kPlantSeeds = 100;
 
 void print(uint64_t seed, const Verdict& v) {
   fmt::print("seed {:<6} {} hash {:016x}  {} events, {} runs, {} simulated\n", seed, v.violations.empty() ? "ok    " : "FAILED",
@@ -26,6 +27,20 @@ int close(int passed, int failed) {
   return failed ? 1 : 0;
 }
 
+// A checker that cannot fail is no checker: each bug planted on purpose must be found within a few dozen seeds.
+bool caught(const std::string& plant) {
+  for (uint64_t seed = 1; seed <= kPlantSeeds; ++seed) {
+    Options options = options_for(seed, 0);
+    options.plant = plant;
+    const Verdict v = simulate(options);
+    if (v.violations.empty()) continue;
+    fmt::print("planted '{}' caught by seed {}: {}\n", plant, seed, v.violations.front());
+    return true;
+  }
+  fmt::print("planted '{}' was NOT caught in {} seeds\n", plant, kPlantSeeds);
+  return false;
+}
+
 int fixed() {
   int passed = 0, failed = 0;
   for (uint64_t seed = 1; seed <= kFixedSeeds; ++seed) {
@@ -35,6 +50,7 @@ int fixed() {
     print(seed, first);
     ++(first.violations.empty() ? passed : failed);
   }
+  for (const char* plant : {"stale", "early", "outside", "again"}) ++(caught(plant) ? passed : failed);
   return close(passed, failed);
 }
 

@@ -1,0 +1,265 @@
+#include "controller/plan/planner.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "controller/plan/lint.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// MUSTER_ACCEPT=1 rewrites the file.
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/golden/plan/" + name;
+  if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path) << text;
+  CHECK(read_all(path) == text);
+}
+
+std::string refused(const PlannerInput& in) {
+  auto made = make_plan(in);
+  if (!made.ok()) return "error: " + made.error().message;
+  return made->refusals.empty() ? "nothing" : made->refusals[0].rule;
+}
+
+std::vector<std::string> ids(const Plan& plan, const std::string& node) {
+  std::vector<std::string> out;
+  for (const auto& a : plan.actions)
+    if (a.node == node) out.push_back(a.id.substr(node.size() + 1));
+  return out;
+}
+
+bool depends(const Plan& plan, const std::string& action, const std::string& on, bool hard) {
+  for (const auto& d : plan.find(action)->after)
+    if (d.action == on && d.hard == hard) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("nodes that were never seen are discovered first, and nothing else happens", "[plan]") {
+  PlannerInput in = input();
+  in.nodes["node01"] = seen_in_ram("node01");
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "discover");
+  CHECK(plan.nodes == std::vector<std::string>{"node02", "node03"});
+  CHECK(ids(plan, "node02") == std::vector<std::string>{"netboot", "inventory"});
+  CHECK(plan.destroys.empty());
+  in.request.skip_unseen = true;
+  const Plan rest = planned(in);
+  CHECK(rest.kind == "install");
+  CHECK(rest.nodes == std::vector<std::string>{"node01"});
+}
+
+TEST_CASE("an install plan, whole", "[plan]") {
+  const Plan plan = planned(with_nodes(seen_in_ram));
+  CHECK(plan.kind == "install");
+  CHECK(ids(plan, "node01") == std::vector<std::string>{"image", "boot", "configure", "shared-1", "shared-2", "look", "accept",
+                                                        "accept-1"});
+  CHECK(ids(plan, "node02") == std::vector<std::string>{"image", "boot", "configure", "shared-2", "look", "accept"});
+  CHECK(plan.destroys.size() == 12);
+  CHECK(lint_plan(plan).empty());
+  check_golden("install.json", to_json(plan).dump(1) + "\n");
+  check_golden("install.txt", render_plan(plan, false));
+}
+
+TEST_CASE("a node that is off is netbooted before it is imaged", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.nodes["node02"].online = false;
+  CHECK(ids(planned(in), "node02").front() == "netboot");
+  CHECK(ids(planned(in), "node01").front() == "image");
+}
+
+TEST_CASE("stages are barriers: soft across nodes, hard on the leader", "[plan]") {
+  const Plan plan = planned(with_nodes(seen_in_ram));
+  CHECK(depends(plan, "node01/shared-1", "node01/configure", true));
+  CHECK(depends(plan, "node01/shared-1", "node02/configure", false));
+  CHECK(depends(plan, "node02/shared-2", "node01/shared-1", true));
+  CHECK(depends(plan, "node02/shared-2", "node03/configure", false));
+  CHECK(depends(plan, "node03/accept", "node02/look", false));
+}
+
+TEST_CASE("steps come out rendered, one per element, without those whose condition says no", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.spec.roles["cpu"].push_back("optional");
+  in.spec.vars["enabled"] = "no";
+  const Plan plan = planned(in);
+  const Json& steps = plan.find("node02/configure")->params["steps"];
+  REQUIRE(steps.size() == 2);   // image-phase steps of a baked playbook are in the image
+  CHECK(steps[0]["id"] == "base/hostname");
+  CHECK(steps[0]["params"]["content"] == "node02\n");
+  CHECK(steps[1]["id"] == "storage/array[scratch]");
+  CHECK(steps[1]["params"]["disks"].size() == 2);
+  CHECK(steps[1]["params"]["disks"][0]["content_hash"] == "sha256:blank-FASTanode02");
+  in.spec.images["cpu"].bake.clear();
+  CHECK(planned(in).find("node02/configure")->params["steps"].size() == 3);
+}
+
+TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
+  const Plan first = planned(with_nodes(seen_in_ram));
+  PlannerInput in = with_nodes(installed);
+  for (auto& [name, seen] : in.nodes) {
+    seen.state = "accepted";
+    seen.config_digest = first.config_digests.at(name);   // what is on the disks is not part of it
+  }
+  const Plan again = planned(in);
+  CHECK(again.kind == "none");
+  CHECK(again.empty());
+  CHECK(again.unchanged.size() == 3);
+  in.playbooks["base"].steps[1].params["content"] = "other";
+  const Plan changed = planned(in);
+  CHECK(changed.kind == "apply");
+  CHECK(changed.destroys.empty());
+  CHECK(ids(changed, "node02") == std::vector<std::string>{"configure", "shared-2", "look", "accept"});
+}
+
+TEST_CASE("a new drive in a running node is named in the destruction list", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.nodes["node03"].facts->disks[3] = disk("BULKnew", 2ull << 30);
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "apply");
+  REQUIRE(plan.destroys.size() == 1);
+  CHECK(plan.destroys[0].serial == "BULKnew");
+}
+
+TEST_CASE("a re-image keeps data disks and destroys nothing on muster's own layout", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "reimage");
+  CHECK(plan.nodes == std::vector<std::string>{"node02"});
+  CHECK(plan.destroys.empty());
+  CHECK(ids(plan, "node02").front() == "netboot");
+  CHECK(plan.find("node02/image")->params["allow_ours"] == true);
+  CHECK(plan.find("node02/configure")->params["steps"].size() == 2);
+}
+
+TEST_CASE("acceptance alone touches nothing", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.request.kind = RequestKind::accept;
+  const Plan plan = planned(in);
+  for (const auto& a : plan.actions) CHECK(a.kind == ActionKind::check);
+  in.nodes["node02"].online = false;
+  CHECK(refused(in) == "not-running");
+}
+
+TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  auto& node = in.nodes["node02"];
+  SECTION("another number of disks than declared") {
+    node.facts->disks.pop_back();
+    CHECK(refused(in) == "disk-count");
+  }
+  SECTION("one more that matches") {
+    node.facts->disks.push_back(disk("FASTc", 2ull << 30));
+    CHECK(refused(in) == "disk-count");
+  }
+  SECTION("a foreign file system") {
+    node.facts->disks[1].blank = false;
+    node.facts->disks[1].signatures = {"ext4 label=PRECIOUS"};
+    node.facts->disks[1].content = "ext4 \"PRECIOUS\"";
+    CHECK(refused(in) == "disk-foreign");
+  }
+  SECTION("somebody else's array of another name") {
+    node.facts->disks[1].blank = false;
+    node.facts->disks[1].signatures = {"linux_raid_member label=db:data"};
+    CHECK(refused(in) == "disk-foreign");
+  }
+  SECTION("keep is the default") {
+    in.spec.nodes[1].disks["fast"].policy = DiskPolicy::keep;
+    CHECK(refused(in) == "disk-keep");
+  }
+  SECTION("in use") {
+    node.facts->disks[3].mounted = true;
+    CHECK(refused(in) == "disk-in-use");
+  }
+  SECTION("two groups want one disk") {
+    in.spec.nodes[1].disks["bulk"].match.serial = "FASTa*";
+    CHECK(refused(in) == "disk-overlap");
+  }
+  SECTION("a remote disk is never one of ours") {
+    node.facts->disks[3].transport = "nvme-tcp";
+    CHECK(refused(in) == "disk-count");
+  }
+  SECTION("another machine") {
+    node.facts->system.uuid = "uuid-other";
+    CHECK(refused(in) == "node-swapped");
+    in.request = {RequestKind::admit, {"node02"}, true, false};
+    CHECK(refused(in) == "nothing");
+  }
+  SECTION("no image") {
+    in.images.clear();
+    CHECK(refused(in) == "image-missing");
+  }
+}
+
+TEST_CASE("a foreign operating system is destroyed only by name, with what it is", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  auto& os = in.nodes["node01"].facts->disks[0];
+  os.blank = false;
+  os.content = "GPT, 2 partitions: Ubuntu";
+  os.content_hash = "sha256:ubuntu";
+  const Plan plan = planned(in);
+  REQUIRE_FALSE(plan.destroys.empty());
+  const auto& d = *std::find_if(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& x) { return x.group == "os"; });
+  CHECK(d.content == "GPT, 2 partitions: Ubuntu");
+  CHECK(plan.find("node01/image")->params["content_hash"] == "sha256:ubuntu");
+  in.spec.nodes[0].disks["os"].policy = DiskPolicy::format_if_blank;
+  CHECK(refused(in) == "disk-foreign");
+}
+
+TEST_CASE("wrong input is an error that names it", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.request.nodes = {"node4"};
+  CHECK(refused(in).find("did you mean 'node0") != std::string::npos);
+  in.request.nodes.clear();
+  in.spec.roles["cpu"].push_back("bass");
+  CHECK(refused(in).find("there is no playbook 'bass', did you mean 'base'?") != std::string::npos);
+  in.spec.roles["cpu"].pop_back();
+  in.playbooks["base"].steps[1].params["content"] = "{{node.nam}}";
+  CHECK(refused(in).find("playbook base") != std::string::npos);
+}
+
+TEST_CASE("a plan survives its JSON form and its digest sees every change", "[plan]") {
+  Plan plan = planned(with_nodes(seen_in_ram));
+  const std::string digest = plan_digest(plan);
+  auto read = plan_from_json(parse_json(to_json(plan).dump()).value());
+  REQUIRE(read.ok());
+  CHECK(plan_digest(*read) == digest);
+  plan.actions.back().params["steps"][0]["params"]["seconds"] = 2;
+  CHECK(plan_digest(plan) != digest);
+  Json unknown = to_json(plan);
+  unknown["extra"] = 1;
+  CHECK_FALSE(plan_from_json(unknown).ok());
+}
+
+TEST_CASE("lint finds what must not be in a plan", "[plan]") {
+  const Plan good = planned(with_nodes(seen_in_ram));
+  const auto complains = [&](auto change) {
+    Plan bad = good;
+    change(bad);
+    return !lint_plan(bad).empty();
+  };
+  CHECK_FALSE(complains([](Plan&) {}));
+  CHECK(complains([](Plan& p) { p.destroys.clear(); }));
+  CHECK(complains([](Plan& p) { p.destroys.push_back(p.destroys[0]); }));
+  CHECK(complains([](Plan& p) { p.destroys[0].content_hash.clear(); }));
+  CHECK(complains([](Plan& p) { p.actions.push_back(p.actions[0]); }));
+  CHECK(complains([](Plan& p) { p.actions[0].after.push_back({"node01/nothing", true}); }));
+  CHECK(complains([](Plan& p) { p.actions[0].after.push_back({"node01/boot", true}); }));
+  CHECK(complains([](Plan& p) { p.actions[0].timeout = 0; }));
+  CHECK(complains([](Plan& p) { p.actions[0].params["password"] = "hunter2"; }));
+  CHECK_FALSE(complains([](Plan& p) { p.actions[0].params["password"] = "secret:bmc"; }));
+  CHECK(complains([](Plan& p) { p.actions[0].params["key"] = "-----BEGIN OPENSSH PRIVATE KEY-----"; }));
+}

@@ -1,0 +1,335 @@
+#include "controller/run/executor.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+
+using namespace muster;
+
+namespace {
+
+Action action(const std::string& node, const std::string& name, ActionKind kind, Json params = Json::object()) {
+  Action a;
+  a.id = node + "/" + name;
+  a.node = node;
+  a.kind = kind;
+  a.phase = name;
+  a.title = name;
+  a.params = std::move(params);
+  return a;
+}
+
+// Ports that do what the test says; one executor life at a time over one store.
+struct Bench : PowerPort, BootPort, LinkPort {
+  ManualReactor reactor;
+  MemStore store{reactor};
+  std::vector<std::string> powered, disarmed;
+  std::map<std::string, wire::WorkOrder> offers;     // by node
+  std::vector<Status> power_answers;                 // taken from the front; then Ok
+  Result<PowerState> power_state = PowerState::on;
+  int looks = 0;
+  std::vector<RunRow> ended;
+  Status verdict = Ok{};
+  std::unique_ptr<Executor> executor;
+  Plan plan;
+
+  Bench() { plan.kind = "install", plan.cluster = "test"; }
+  void live() {
+    ExecutorHooks hooks;
+    hooks.judge = [this](const Action&, const Json&) { return verdict; };
+    hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
+    executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
+  }
+  void netboot(const std::string& node, PowerPort::Done done) override {
+    powered.push_back(node);
+    Status answer = Ok{};
+    if (!power_answers.empty()) {
+      answer = power_answers.front();
+      power_answers.erase(power_answers.begin());
+    }
+    reactor.post([done, answer] { done(answer); });
+  }
+  void power_off(const std::string&, PowerPort::Done done) override {
+    reactor.post([done] { done(Ok{}); });
+  }
+  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
+    ++looks;
+    reactor.post([this, done] { done(power_state); });
+  }
+  void arm(const std::string&, std::function<void(Status)> done) override {
+    reactor.post([done] { done(Ok{}); });
+  }
+  void disarm(const std::string& node) override { disarmed.push_back(node); }
+  void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
+  void withdraw(const std::string& node, const std::string& id) override {
+    if (offers.count(node) && offers[node].id == id) offers.erase(node);
+  }
+
+  void add(Action a, std::vector<Dependency> after = {}) {
+    if (std::find(plan.nodes.begin(), plan.nodes.end(), a.node) == plan.nodes.end()) plan.nodes.push_back(a.node);
+    a.after = std::move(after);
+    plan.actions.push_back(std::move(a));
+  }
+  void start() {
+    live();
+    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
+  }
+  void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "") {
+    executor->on_hello({node, mode, boot, image});
+    reactor.advance(100);
+  }
+  void finish(const std::string& node, bool ok = true, const std::string& code = "failed", Json result = Json::object()) {
+    REQUIRE(offers.count(node));
+    finish_order(node, offers[node].id, ok, code, std::move(result));
+  }
+  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code, Json result) {
+    wire::Event e;
+    e.order = id;
+    e.kind = "finished";
+    e.data = {{"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
+    executor->on_event(node, e);
+    reactor.advance(100);
+  }
+  std::string offered(const std::string& node) { return offers.count(node) ? offers[node].id : ""; }
+  NodeRow row(const std::string& node) { return store.node(node).value_or({}); }
+};
+
+}  // namespace
+
+TEST_CASE("a node goes from netboot to accepted, every intent before its effect", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n1", "image", ActionKind::image));
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
+  b.add(action("n1", "accept", ActionKind::check));
+  b.plan.config_digests["n1"] = "sha256:config";
+  b.start();
+  CHECK(b.powered == std::vector<std::string>{"n1"});
+  CHECK(b.row("n1").state == "installing");
+  CHECK(b.store.journal(1)->front().event == "intent");
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.offered("n1") == "1/n1/image#1");
+  b.finish("n1");
+  CHECK(b.offered("n1") == "1/n1/boot#1");
+  b.finish("n1");
+  CHECK(b.offered("n1").empty());
+  b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
+  CHECK(b.offered("n1") == "1/n1/accept#1");
+  b.finish("n1");
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "done");
+  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").config_digest == "sha256:config");
+  CHECK(b.row("n1").image_digest == "sha256:x");
+}
+
+TEST_CASE("a verdict against a node quarantines it and holds nobody", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2"}) {
+    Action check = action(node, "accept", ActionKind::check);
+    check.max_attempts = 1;
+    b.add(check);
+  }
+  b.verdict = fail(Code::failed, "dgemm: 1 GFLOP/s of 5");
+  b.start();
+  b.hello("n1", wire::Mode::installed, "a");
+  b.hello("n2", wire::Mode::installed, "b");
+  b.finish("n1");
+  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").reason.find("dgemm") != std::string::npos);
+  b.verdict = Ok{};
+  b.finish("n2");
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "partial");
+  CHECK(b.executor->why("n1")["reason"].get<std::string>().find("dgemm") != std::string::npos);
+}
+
+TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at first", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  SECTION("busy") {
+    b.power_answers = {fail(Code::unavailable, "503"), fail(Code::unavailable, "503")};
+    b.start();
+    CHECK(b.powered.size() == 1);
+    b.reactor.advance(kMinute);
+    CHECK(b.powered.size() == 3);
+    CHECK(b.looks == 0);
+  }
+  SECTION("unknown, and power is on") {
+    b.power_answers = {fail(Code::timeout, "no answer")};
+    b.start();
+    b.reactor.advance(kMinute);
+    CHECK(b.looks == 1);
+    CHECK(b.powered.size() == 1);
+    b.hello("n1", wire::Mode::ram, "boot1");
+    CHECK(b.ended.size() == 1);
+  }
+  SECTION("unknown, and power is off") {
+    b.power_answers = {fail(Code::timeout, "no answer")};
+    b.power_state = PowerState::off;
+    b.start();
+    b.reactor.advance(kMinute);
+    CHECK(b.powered.size() == 2);
+  }
+  SECTION("refused for good") {
+    b.power_answers = {fail(Code::denied, "wrong password")};
+    b.start();
+    b.reactor.advance(kSecond);
+    CHECK(b.powered.size() == 1);
+    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").reason.find("wrong password") != std::string::npos);
+  }
+}
+
+TEST_CASE("a node that loses power while it is imaged is netbooted and goes on", "[run]") {
+  Bench b;
+  b.add(action("n1", "image", ActionKind::image));
+  b.plan.actions[0].timeout = 3600 * kSecond;
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.offered("n1") == "1/n1/image#1");
+  b.power_state = PowerState::off;
+  b.reactor.advance(kMinute);
+  CHECK(b.powered.size() == 1);
+  CHECK(b.offered("n1").empty());
+  b.hello("n1", wire::Mode::ram, "boot2");
+  CHECK(b.offered("n1") == "1/n1/image#2");
+  b.finish_order("n1", "1/n1/image#1", true, "", Json::object());   // late word of the lost attempt
+  CHECK(b.ended.empty());
+  b.finish("n1");
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("a network that is away for a minute loses nothing", "[run]") {
+  Bench b;
+  b.add(action("n1", "image", ActionKind::image));
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.reactor.advance(70 * kSecond);
+  CHECK(b.executor->why("n1")["wait"]["reason"] == "the agent is silent");
+  b.executor->on_contact("n1");
+  b.finish("n1");
+  CHECK(b.powered.empty());
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("after a crash an order is on offer again under the same id", "[run]") {
+  Bench b;
+  b.add(action("n1", "image", ActionKind::image));
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.executor.reset();
+  b.store.crash(MemStore::Unsynced::lost);
+  b.offers.clear();
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(100);
+  CHECK(b.offered("n1") == "1/n1/image#1");
+  b.finish("n1");
+  CHECK(b.executor->log().of("n1/image").state == ActionState::succeeded);
+  CHECK(b.executor->resume(1).error().code == Code::conflict);
+}
+
+TEST_CASE("after a crash in a power cycle the power state is looked at before it is touched", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.start();
+  b.executor.reset();
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(kSecond);
+  CHECK(b.looks == 1);
+  CHECK(b.powered.size() == 1);
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("soft dependencies wait for quarantined nodes no longer, hard ones follow them", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.add(action("n2", "soft", ActionKind::steps), {{"n1/configure", false}});
+  b.add(action("n3", "hard", ActionKind::steps), {{"n1/configure", true}});
+  b.start();
+  b.hello("n2", wire::Mode::installed, "b2");
+  CHECK(b.offered("n2").empty());
+  CHECK(b.executor->why("n2")["wait"]["awaited"] == "n1: configure");
+  b.executor->quarantine("n1", "pulled out");
+  b.reactor.advance(kSecond);
+  CHECK(b.offered("n2") == "1/n2/soft#1");
+  CHECK(b.row("n3").state == "quarantined");
+  CHECK(b.row("n3").reason.find("pulled out") != std::string::npos);
+}
+
+TEST_CASE("peers that are quarantined are left out of orders that ask for live ones", "[run]") {
+  Bench b;
+  const Json peers = {{{"name", "n1"}}, {{"name", "n2"}}};
+  const Json live = {{"id", "a"}, {"params", {{"peers", peers}, {"peers_live", true}}}};
+  const Json all = {{"id", "b"}, {"params", {{"peers", peers}}}};
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.add(action("n2", "run", ActionKind::check, {{"steps", {live, all}}}), {{"n1/configure", false}});
+  b.start();
+  b.hello("n2", wire::Mode::installed, "b2");
+  b.executor->quarantine("n1", "gone");
+  b.reactor.advance(kSecond);
+  const Json& steps = b.offers["n2"].params["steps"];
+  CHECK(steps[0]["params"] == Json{{"peers", Json::array({Json{{"name", "n2"}}})}});
+  CHECK(steps[1]["params"]["peers"].size() == 2);
+}
+
+TEST_CASE("beyond the failure budget no further node is started", "[run]") {
+  Bench b;
+  b.plan.limits.failure_budget = 0;
+  b.plan.limits.parallel_imaging = 1;
+  b.add(action("n1", "image", ActionKind::image));
+  b.add(action("n2", "image", ActionKind::image));
+  b.start();
+  CHECK(b.executor->why("n2")["wait"]["reason"] == "the limit of the plan is reached");
+  b.executor->quarantine("n1", "broken");
+  b.reactor.advance(kSecond);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "failed");
+  CHECK(b.row("n2").state != "quarantined");
+  CHECK(b.row("n2").reason.find("failure budget") != std::string::npos);
+}
+
+TEST_CASE("what an inventory found is in the node's row", "[run]") {
+  Bench b;
+  b.plan.kind = "discover";
+  b.add(action("n1", "inventory", ActionKind::inventory));
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
+  CHECK(b.row("n1").state == "discovered");
+  CHECK(b.row("n1").product_uuid == "abc");
+  CHECK_FALSE(b.row("n1").facts.empty());
+}
+
+TEST_CASE("a full disk delays a run and does not damage it", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  b.store.fail_next(3, fail(Code::unavailable, "disk full"));
+  b.finish("n1");
+  CHECK(b.ended.empty());
+  b.reactor.advance(kMinute);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.row("n1").state == "accepted");
+}
+
+TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  b.executor->cancel("operator");
+  b.reactor.advance(kSecond);
+  CHECK(b.offers.empty());
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "cancelled");
+}
