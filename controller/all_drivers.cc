@@ -1,11 +1,14 @@
-// The list of power drivers. A new driver is one file in controller/power/ and one line here.
+// Every driver of the controller, in one list. A new one is one file and one line here.
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
+#include "controller/power/wrap.h"
 
 namespace muster {
 
 const std::vector<PowerDriver>& power_drivers() {
-  static const std::vector<PowerDriver> drivers = {redfish_driver()};
+  static const std::vector<PowerDriver> drivers = {
+      with_retries(redfish_driver()),
+  };
   return drivers;
 }
 

@@ -1,366 +1,293 @@
 #include "controller/power/redfish.h"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "base/http.h"
+#include <algorithm>
+
+#include "controller/power/redfish_client.h"
 
 namespace muster {
 
-std::string_view to_string(PowerState state) {
-  return state == PowerState::on ? "on" : state == PowerState::off ? "off" : "unknown";
-}
-
 namespace {
 
-constexpr DurationMs kPollEvery = 500;
-constexpr DurationMs kBusyRetryEvery = 2 * kSecond;   // "not ready", 409 after power-off, 5xx of a rebooting BMC
+constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
+constexpr DurationMs kConflictPause = 5 * kSecond;   // "On" is refused for up to a minute after a power-off
 
-class Deadline {
- public:
-  explicit Deadline(DurationMs d) : end_(Clock::now() + std::chrono::milliseconds(d)) {}
-  DurationMs left() const {
-    return std::max<DurationMs>(0, std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now()).count());
-  }
-  bool over() const { return left() == 0; }
-  // Waits at most `d`; false when the deadline came first.
-  bool wait(DurationMs d) const {
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(d, left())));
-    return !over();
-  }
+std::vector<std::string> texts(const Json& list) {
+  std::vector<std::string> out;
+  if (list.is_array())
+    for (const Json& item : list)
+      if (item.is_string()) out.push_back(item.get<std::string>());
+  return out;
+}
 
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point end_;
-};
+bool has(const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); }
 
-struct Answer {
-  int status = 0;
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// SMBIOS stores the first three fields little-endian; some BMCs show them unswapped.
+std::string swapped_uuid(const std::string& u) {
+  if (u.size() != 36) return u;
+  const auto pairs = [&](size_t from, size_t count) {
+    std::string out;
+    for (size_t i = count; i-- > 0;) out += u.substr(from + 2 * i, 2);
+    return out;
+  };
+  return pairs(0, 4) + "-" + pairs(9, 2) + "-" + pairs(14, 2) + u.substr(18);
+}
+
+bool same_uuid(const std::string& found, const std::string& expected) {
+  const std::string a = lower(found), b = lower(expected);
+  return a == b || swapped_uuid(a) == b;
+}
+
+// One ComputerSystem as it was read.
+struct System {
+  std::string path;
   Json body;
-  std::string etag, location;
-  bool ok() const { return status >= 200 && status < 300; }
+  std::string uuid() const { return json_text(body, "UUID"); }
+  const Json& reset() const { return json_at(body, {"Actions", "#ComputerSystem.Reset"}); }
+  PowerState power() const {
+    const std::string word = json_text(body, "PowerState");
+    return word == "On" ? PowerState::on : word == "Off" ? PowerState::off : PowerState::unknown;
+  }
 };
-
-// The BMC's own words, for people: the first message of its ExtendedInfo, which some send as an object instead of a list.
-std::string words(const Answer& a) {
-  const auto text = [](const Json& info) { return info.is_object() ? info.value("Message", info.value("MessageId", "")) : ""; };
-  std::string said;
-  if (a.body.is_object() && a.body.contains("error") && a.body["error"].is_object()) {
-    const Json& error = a.body["error"];
-    const Json info = error.value("@Message.ExtendedInfo", Json());
-    if (info.is_array() && !info.empty()) said = text(info[0]);
-    else said = text(info);
-    if (said.empty()) said = error.value("message", "");
-  }
-  return "HTTP " + std::to_string(a.status) + (said.empty() ? "" : ": " + said);
-}
-
-const Json& at(const Json& j, std::initializer_list<const char*> path) {
-  static const Json kNull;
-  const Json* here = &j;
-  for (const char* key : path) {
-    if (!here->is_object() || !here->contains(key)) return kNull;
-    here = &(*here)[key];
-  }
-  return *here;
-}
-
-std::string string_at(const Json& j, std::initializer_list<const char*> path) {
-  const Json& v = at(j, path);
-  return v.is_string() ? v.get<std::string>() : "";
-}
-
-bool lists(const Json& values, const std::string& wanted) {
-  return values.is_array() && std::find(values.begin(), values.end(), Json(wanted)) != values.end();
-}
-
-std::string lower(std::string s) {
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return s;
-}
 
 class Redfish : public Power {
  public:
-  explicit Redfish(PowerTarget target) : target_(std::move(target)) {}
+  Redfish(PowerTarget target, Waiter waiter) : node_(target.node), address_(target.address), expected_uuid_(target.expected_uuid),
+                                               client_(std::move(target), std::move(waiter)) {}
 
-  Result<PowerState> state(DurationMs limit) override {
-    const Deadline deadline(limit);
-    TRY(const Answer system, get_system(deadline));
-    return state_of(system.body);
+  Result<PowerState> state(DurationMs deadline) override {
+    client_.begin(deadline);
+    TRY(const System system, read_system());
+    return system.power();
   }
 
-  Status on(DurationMs limit) override {
-    const Deadline deadline(limit);
-    return change(true, deadline, {"On", "ForceOn", "PushPowerButton"});
+  Status on(DurationMs deadline) override {
+    client_.begin(deadline);
+    return reach(PowerState::on, {"On", "ForceOn", "PushPowerButton"}, 0);
   }
 
-  Status off(DurationMs limit, bool graceful) override {
-    const Deadline deadline(limit);
+  Status off(DurationMs deadline, bool graceful) override {
+    client_.begin(deadline);
     if (graceful) {
-      const Deadline polite(limit / 2);
-      if (change(false, polite, {"GracefulShutdown", "PushPowerButton"}).ok()) return Ok{};
+      const Status polite = reach(PowerState::off, {"GracefulShutdown", "PushPowerButton"}, deadline / 2);
+      if (polite.ok() || polite.error().code == Code::denied) return polite;
     }
-    return change(false, deadline, {"ForceOff"});
+    return reach(PowerState::off, {"ForceOff"}, 0);
   }
 
-  Status boot_once_network(DurationMs limit) override {
-    const Deadline deadline(limit);
-    while (true) {
-      TRY(const Answer system, get_system(deadline));
-      Status done = set_boot(system, deadline);
-      // During POST some refuse for a while; nothing was changed, so asking again is safe.
-      if (done.ok() || done.error().code != Code::unavailable || !deadline.wait(kBusyRetryEvery)) return done;
-    }
-  }
-
-  Result<Json> describe(DurationMs limit) override {
-    const Deadline deadline(limit);
-    TRY(const Answer root, call("GET", "/redfish/v1/", nullptr, "", deadline));
-    TRY(const Answer system, get_system(deadline));
-    TRY(const Json resets, reset_types(system.body, deadline));
-    const auto state = state_of(system.body);
-    return Json{{"vendor", root.body.value("Vendor", "")},
-                {"redfish", root.body.value("RedfishVersion", "")},
-                {"manufacturer", string_at(system.body, {"Manufacturer"})},
-                {"model", string_at(system.body, {"Model"})},
-                {"serial", string_at(system.body, {"SerialNumber"})},
-                {"uuid", lower(string_at(system.body, {"UUID"}))},
-                {"bios", string_at(system.body, {"BiosVersion"})},
-                {"power", to_string(state)},
-                {"reset_types", resets},
-                {"boot", at(system.body, {"Boot"})},
-                {"certificate", pin_}};
-  }
+  Status boot_once_network(DurationMs deadline) override;
+  Result<Json> describe(DurationMs deadline) override;
 
  private:
-  // ---- transport ----
+  Result<std::string> find_system();
+  Result<System> read_system();
+  Result<std::vector<std::string>> reset_types(const System& system);
+  Status reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve);
+  Status order(const System& system, const std::string& type);
+  Status wait_for(PowerState wanted, DurationMs reserve);
+  Result<System> boot_resource(const System& system);
+  Status write_boot(const System& resource, bool with_mode);
+  Status confirm_boot(const std::string& path);
 
-  Status connect() {
-    if (client_) return Ok{};
-    HttpClientOptions options;
-    options.base = "https://" + target_.address + (target_.address.find(':') == std::string::npos ? ":443" : "");
-    options.keep_alive = false;
-    options.basic_user = target_.user;
-    options.basic_password = target_.password;
-    pin_ = target_.pin_sha256;
-    if (pin_.empty()) {
-      // First use: look at the certificate without sending the password, then pin it.
-      HttpClientOptions look = options;
-      look.basic_user.clear();
-      look.basic_password.clear();
-      look.insecure_first_use = true;
-      TRY(auto looker, make_http_client(look));
-      TRY(const auto seen, looker->request({"GET", "/redfish/v1/"}, 20 * kSecond));
-      (void)seen;
-      pin_ = looker->peer_fingerprint();
-      if (target_.on_pin) target_.on_pin(pin_);
-    }
-    options.pin_sha256 = pin_;
-    TRY(client_, make_http_client(options));
-    return Ok{};
-  }
-
-  // 5xx to a GET is asked again until the deadline; to anything else it is `unavailable` (BMCs answer 503 before they act).
-  Result<Answer> call(const std::string& method, const std::string& path, const Json& body, const std::string& etag,
-                      const Deadline& deadline) {
-    while (true) {
-      auto answer = call_once(method, path, body, etag, deadline);
-      const bool busy = answer.ok() ? answer->status >= 500 : answer.error().code == Code::unavailable;
-      if (!busy || method != "GET" || !deadline.wait(kBusyRetryEvery)) {
-        if (answer.ok() && answer->status >= 500)
-          return fail(Code::unavailable, "the BMC at " + target_.address + " is not ready: " + words(*answer));
-        if (answer.ok() && (answer->status == 401 || answer->status == 403))
-          return fail(Code::denied, "the BMC at " + target_.address + " refuses user '" + target_.user + "': " + words(*answer));
-        return answer;
-      }
-    }
-  }
-
-  Result<Answer> call_once(const std::string& method, const std::string& path, const Json& body, const std::string& etag,
-                           const Deadline& deadline) {
-    if (deadline.over()) return fail(Code::unavailable, "the BMC at " + target_.address + " did not answer in time");
-    TRY_(connect());
-    HttpRequest request{method, path};
-    request.headers["Accept"] = "application/json";
-    request.headers["OData-Version"] = "4.0";
-    if (!etag.empty()) request.headers["If-Match"] = etag;
-    if (!body.is_null()) {
-      request.headers["Content-Type"] = "application/json";
-      request.body = body.dump();
-    }
-    auto response = client_->request(request, std::min<DurationMs>(deadline.left(), 60 * kSecond));
-    if (!response.ok()) return std::move(response).error().with("BMC " + target_.address);
-    Answer a;
-    a.status = response->status;
-    if (const auto h = response->headers.find("ETag"); h != response->headers.end()) a.etag = h->second;
-    if (const auto h = response->headers.find("Location"); h != response->headers.end()) a.location = h->second;
-    if (auto json = parse_json(response->body); json.ok()) a.body = *json;
-    if (a.etag.empty()) a.etag = string_at(a.body, {"@odata.etag"});
-    return a;
-  }
-
-  Result<Answer> get(const std::string& path, const Deadline& deadline) {
-    TRY(Answer a, call("GET", path, nullptr, "", deadline));
-    if (!a.ok()) return fail(Code::failed, "GET " + path + ": " + words(a));
-    return a;
-  }
-
-  // ---- the system ----
-
-  Result<Answer> get_system(const Deadline& deadline) {
-    if (system_path_.empty()) TRY_(find_system(deadline));
-    return get(system_path_, deadline);
-  }
-
-  Status find_system(const Deadline& deadline) {
-    TRY(const Answer root, get("/redfish/v1/", deadline));
-    const std::string systems = string_at(root.body, {"Systems", "@odata.id"});
-    if (systems.empty()) return fail(Code::invalid, "the BMC at " + target_.address + " shows no Systems");
-    TRY(const Answer members, get(systems, deadline));
-    std::vector<std::pair<std::string, std::string>> found;   // path, uuid
-    for (const Json& member : members.body.value("Members", Json::array())) {
-      const std::string path = string_at(member, {"@odata.id"});
-      if (path.empty()) continue;
-      TRY(const Answer system, get(path, deadline));
-      if (!string_at(system.body, {"Actions", "#ComputerSystem.Reset", "target"}).empty())
-        found.emplace_back(path, lower(string_at(system.body, {"UUID"})));
-    }
-    if (found.empty()) return fail(Code::invalid, "the BMC at " + target_.address + " shows no system that can be reset");
-    const std::string expected = lower(target_.expected_uuid);
-    if (found.size() == 1) {
-      // A wrong cable or a re-used address must not power off somebody else's machine.
-      if (!expected.empty() && !found[0].second.empty() && found[0].second != expected)
-        return fail(Code::denied, "the BMC at " + target_.address + " belongs to machine " + found[0].second + ", but " +
-                                      target_.node + " is machine " + expected);
-      system_path_ = found[0].first;
-      return Ok{};
-    }
-    for (const auto& [path, uuid] : found)
-      if (!expected.empty() && uuid == expected) system_path_ = path;
-    if (!system_path_.empty()) return Ok{};
-    return fail(Code::denied, "the BMC at " + target_.address + " shows " + std::to_string(found.size()) +
-                                  " systems and none is known to be " + target_.node);
-  }
-
-  static PowerState state_of(const Json& system) {
-    const std::string word = string_at(system, {"PowerState"});
-    if (word == "On") return PowerState::on;
-    return word == "Off" ? PowerState::off : PowerState::unknown;   // only a settled Off is off
-  }
-
-  // ---- power ----
-
-  Result<Json> reset_types(const Json& system, const Deadline& deadline) {
-    const Json& action = at(system, {"Actions", "#ComputerSystem.Reset"});
-    if (action.contains("ResetType@Redfish.AllowableValues")) return action["ResetType@Redfish.AllowableValues"];
-    const std::string info = string_at(action, {"@Redfish.ActionInfo"});
-    if (info.empty()) return Json();
-    TRY(const Answer a, get(info, deadline));
-    for (const Json& parameter : a.body.value("Parameters", Json::array()))
-      if (string_at(parameter, {"Name"}) == "ResetType") return parameter.value("AllowableValues", Json());
-    return Json();
-  }
-
-  Status change(bool to_on, const Deadline& deadline, const std::vector<std::string>& preferred) {
-    const PowerState wanted = to_on ? PowerState::on : PowerState::off;
-    while (true) {
-      TRY(const Answer system, get_system(deadline));
-      if (state_of(system.body) == wanted) return Ok{};
-      TRY(const Json allowed, reset_types(system.body, deadline));
-      std::string type;
-      for (const auto& p : preferred)
-        if (type.empty() && (allowed.is_null() || lists(allowed, p))) type = p;
-      if (type.empty()) return fail(Code::invalid, "the BMC at " + target_.address + " offers none of " + Json(preferred).dump());
-      const std::string action = string_at(system.body, {"Actions", "#ComputerSystem.Reset", "target"});
-      TRY(const Answer a, call("POST", action, Json{{"ResetType", type}}, "", deadline));
-      const bool in_the_way = a.status == 409 || a.status == 400;   // in that state already, just powered off, or in POST
-      if (!a.ok() && !in_the_way) return fail(Code::failed, type + ": " + words(a));
-      const auto settled = wait_for(wanted, deadline, a.ok() ? deadline.left() : kBusyRetryEvery);
-      if (settled.ok()) return Ok{};
-      if (deadline.over())
-        return a.ok() ? settled.error() : fail(Code::failed, type + " was refused until the deadline: " + words(a));
-    }
-  }
-
-  // Success is a state that was read, not an accepted request: tasks vanish and BMCs promise what they do not do.
-  Status wait_for(PowerState wanted, const Deadline& deadline, DurationMs at_most) {
-    const Deadline here(std::min(at_most, deadline.left()));
-    while (true) {
-      TRY(const Answer system, get_system(deadline));
-      if (state_of(system.body) == wanted) return Ok{};
-      if (!here.wait(kPollEvery))
-        return fail(Code::timeout, "the BMC accepted the request, but the power state is still '" +
-                                       string_at(system.body, {"PowerState"}) + "', not " + std::string(to_string(wanted)));
-    }
-  }
-
-  // ---- boot once ----
-
-  Status set_boot(const Answer& system, const Deadline& deadline) {
-    const std::string settings_path = string_at(system.body, {"@Redfish.Settings", "SettingsObject", "@odata.id"});
-    Answer resource = system;
-    std::string path = system_path_;
-    if (!settings_path.empty()) {
-      TRY(const Answer settings, get(settings_path, deadline));
-      if (!at(settings.body, {"Boot", "BootSourceOverrideTarget"}).is_null() ||
-          !at(settings.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}).is_null()) {
-        resource = settings;
-        path = settings_path;
-      }
-    }
-    const Json* targets = &at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"});
-    if (targets->is_null()) targets = &at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"});
-    if (targets->is_array() && !lists(*targets, "Pxe"))
-      return fail(Code::invalid, "the BMC at " + target_.address + " does not offer the boot target Pxe");
-    const Json full = {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}, {"BootSourceOverrideMode", "UEFI"}};
-    Json less = full;
-    less.erase("BootSourceOverrideMode");   // HPE: Mode is not writable
-    Answer last;
-    for (const Json& boot : {full, less}) {
-      TRY(last, patch(path, Json{{"Boot", boot}}, resource.etag, deadline));
-      if (last.ok()) return read_back(path, deadline);
-      if (last.status != 400 && last.status != 405) break;
-    }
-    const bool post = words(last).find("POST") != std::string::npos || last.status == 409;
-    return fail(post ? Code::unavailable : Code::failed, "boot once from the network was refused: " + words(last));
-  }
-
-  // The ETag of the resource being written; then a weak tag as a strong one, then none.
-  Result<Answer> patch(const std::string& path, const Json& body, const std::string& etag, const Deadline& deadline) {
-    std::vector<std::string> tags = {etag};
-    if (etag.rfind("W/", 0) == 0) tags.push_back(etag.substr(2));
-    if (!etag.empty()) tags.emplace_back();
-    tags.emplace_back("*");   // 428 from one that showed no tag
-    Answer answer;
-    for (const auto& tag : tags) {
-      TRY(answer, call("PATCH", path, body, tag, deadline));
-      if (answer.status != 412 && answer.status != 428) break;
-    }
-    return answer;
-  }
-
-  Status read_back(const std::string& path, const Deadline& deadline) {
-    TRY(const Answer now, get(path, deadline));
-    const std::string target = string_at(now.body, {"Boot", "BootSourceOverrideTarget"});
-    const std::string enabled = string_at(now.body, {"Boot", "BootSourceOverrideEnabled"});
-    if ((target == "Pxe" || target == "UefiBootNext") && enabled == "Once") return Ok{};
-    return fail(Code::failed, "the BMC accepted boot-once from the network, but shows '" + enabled + " " + target + "'");
-  }
-
-  PowerTarget target_;
-  std::string pin_, system_path_;
-  std::unique_ptr<HttpClient> client_;
+  const std::string node_, address_, expected_uuid_;
+  RedfishClient client_;
+  std::string system_path_, vendor_, product_, version_;
 };
+
+// ---- discovery ----
+
+Result<std::string> Redfish::find_system() {
+  TRY(const RedfishAnswer root, client_.get("/redfish/v1/"));
+  vendor_ = json_text(root.body, "Vendor");
+  product_ = json_text(root.body, "Product");
+  version_ = json_text(root.body, "RedfishVersion");
+  std::string page = json_text(json_at(root.body, {"Systems"}), "@odata.id");
+  if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} shows no systems", address_));
+  std::vector<System> able;
+  for (int pages = 0; !page.empty() && pages < 16; ++pages) {
+    TRY(const RedfishAnswer list, client_.get(page));
+    for (const Json& member : json_at(list.body, {"Members"})) {
+      const std::string path = json_text(member, "@odata.id");
+      if (path.empty()) continue;
+      TRY(RedfishAnswer answer, client_.get(path));
+      System system{path, std::move(answer.body)};
+      if (!json_text(system.reset(), "target").empty()) able.push_back(std::move(system));
+    }
+    page = json_text(list.body, "Members@odata.nextLink");
+  }
+  if (able.size() > 1 && !expected_uuid_.empty())
+    able.erase(std::remove_if(able.begin(), able.end(), [&](const System& s) { return !same_uuid(s.uuid(), expected_uuid_); }), able.end());
+  if (able.size() == 1) return able.front().path;
+  return fail(able.empty() && !expected_uuid_.empty() ? Code::denied : Code::invalid,
+              fmt::format("BMC {} shows {} systems that can be reset; exactly one is needed", address_, able.size()));
+}
+
+Result<System> Redfish::read_system() {
+  if (system_path_.empty()) {
+    TRY(system_path_, find_system());
+  }
+  TRY(RedfishAnswer answer, client_.get(system_path_));
+  System system{system_path_, std::move(answer.body)};
+  // Checked on every look: cables get swapped, addresses get reused.
+  if (!expected_uuid_.empty() && !system.uuid().empty() && !same_uuid(system.uuid(), expected_uuid_))
+    return fail(Code::denied, fmt::format("BMC {} controls machine {}, but {} is machine {}: nothing was done", address_,
+                                          lower(system.uuid()), node_, expected_uuid_));
+  return system;
+}
+
+Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
+  auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
+  const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
+  if (!types.empty() || info.empty()) return types;
+  TRY(const RedfishAnswer answer, client_.get(info));
+  for (const Json& parameter : json_at(answer.body, {"Parameters"}))
+    if (json_text(parameter, "Name") == "ResetType") types = texts(json_at(parameter, {"AllowableValues"}));
+  return types;
+}
+
+// ---- power ----
+
+Status Redfish::order(const System& system, const std::string& type) {
+  TRY_(client_.post(json_text(system.reset(), "target"), {{"ResetType", type}}));
+  return Ok{};
+}
+
+// Asks until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the state counts.
+Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve) {
+  TRY(System system, read_system());
+  if (system.power() == wanted) return Ok{};
+  TRY(const auto types, reset_types(system));
+  const auto listed = std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
+  if (listed == preferred.end() && !types.empty())
+    return fail(Code::invalid, fmt::format("BMC {} offers none of {}", address_, fmt::join(preferred, ", ")));
+  const std::string type = listed == preferred.end() ? preferred.front() : *listed;
+  for (;;) {
+    const Status answer = order(system, type);
+    const Code code = answer.ok() ? Code::conflict : answer.error().code;
+    if (answer.ok() || code == Code::timeout) {
+      const Status reached = wait_for(wanted, reserve);
+      return reached.ok() || answer.ok() ? reached : answer;
+    }
+    if (code != Code::conflict) return answer;
+    // 409: it is so already, or not possible yet.
+    if (client_.left() <= reserve + kConflictPause) return fail(Code::unavailable, answer.error().message);
+    client_.pause(kConflictPause);
+    TRY(system, read_system());
+    if (system.power() == wanted) return Ok{};
+  }
+}
+
+Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
+  std::string last = "nothing";
+  for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
+    const auto system = read_system();
+    if (system.ok() && system->power() == wanted) return Ok{};
+    if (system.ok()) last = json_text(system->body, "PowerState");
+    else if (system.error().code != Code::unavailable && system.error().code != Code::timeout) return system.error();
+    client_.pause(poll);
+  }
+  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})", address_, to_string(wanted),
+                                         last.empty() ? "nothing" : last));
+}
+
+// ---- boot ----
+
+// Where the override is written: the settings object if that has the property, else the system.
+Result<System> Redfish::boot_resource(const System& system) {
+  const std::string settings = json_text(json_at(system.body, {"@Redfish.Settings", "SettingsObject"}), "@odata.id");
+  if (settings.empty()) return system;
+  TRY(RedfishAnswer answer, client_.get(settings));
+  if (json_at(answer.body, {"Boot", "BootSourceOverrideTarget"}).is_null() &&
+      json_at(answer.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}).is_null())
+    return system;
+  return System{settings, std::move(answer.body)};
+}
+
+Status Redfish::write_boot(const System& resource, bool with_mode) {
+  Json boot = {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}};
+  if (with_mode) boot["BootSourceOverrideMode"] = "UEFI";
+  TRY_(client_.patch(resource.path, {{"Boot", boot}}));
+  return Ok{};
+}
+
+Status Redfish::confirm_boot(const std::string& path) {
+  std::string seen;
+  for (int look = 0; look < 5; ++look) {
+    if (look > 0) client_.pause(kPoll);
+    TRY(const RedfishAnswer answer, client_.get(path));
+    const Json& boot = json_at(answer.body, {"Boot"});
+    const std::string enabled = json_text(boot, "BootSourceOverrideEnabled"), target = json_text(boot, "BootSourceOverrideTarget");
+    // Supermicro shows UefiBootNext for an accepted Pxe.
+    if (enabled == "Once" && (target == "Pxe" || target == "UefiBootNext")) return Ok{};
+    seen = enabled + " " + target;
+  }
+  return fail(Code::failed, fmt::format("BMC {} took the boot override but shows '{}'", address_, seen));
+}
+
+Status Redfish::boot_once_network(DurationMs deadline) {
+  client_.begin(deadline);
+  TRY(const System system, read_system());
+  TRY(const System resource, boot_resource(system));
+  auto targets = texts(json_at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
+  if (targets.empty()) targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
+  if (!targets.empty() && !has(targets, "Pxe")) return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
+  const bool knows_mode = json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode") ||
+                          json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode@Redfish.AllowableValues");
+  Status written = write_boot(resource, knows_mode);
+  // HPE lets nobody write the mode.
+  if (!written.ok() && written.error().code == Code::invalid && knows_mode) written = write_boot(resource, false);
+  // Some BMCs refuse and do it all the same (Dell), some accept and do not: what is shown counts.
+  if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout) return written;
+  const Status confirmed = confirm_boot(resource.path);
+  return confirmed.ok() || written.ok() ? confirmed : written;
+}
+
+// ---- describe ----
+
+Result<Json> Redfish::describe(DurationMs deadline) {
+  client_.begin(deadline);
+  TRY(const System system, read_system());
+  TRY(const auto types, reset_types(system));
+  TRY(const System resource, boot_resource(system));
+  const Json& boot = json_at(resource.body, {"Boot"});
+  return Json{{"driver", "redfish"},
+              {"address", address_},
+              {"vendor", vendor_},
+              {"product", product_},
+              {"redfish", version_},
+              {"system", system.path},
+              {"manufacturer", json_text(system.body, "Manufacturer")},
+              {"model", json_text(system.body, "Model")},
+              {"serial", json_text(system.body, "SerialNumber")},
+              {"uuid", lower(system.uuid())},
+              {"power", std::string(to_string(system.power()))},
+              {"reset_types", types},
+              {"boot_targets", texts(json_at(boot, {"BootSourceOverrideTarget@Redfish.AllowableValues"}))},
+              {"boot_override", json_text(boot, "BootSourceOverrideEnabled") + " " + json_text(boot, "BootSourceOverrideTarget")},
+              {"boot_written_to", resource.path},
+              {"certificate", client_.fingerprint()}};
+}
 
 }  // namespace
 
+std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter) {
+  return std::make_unique<Redfish>(std::move(target), std::move(waiter));
+}
+
 PowerDriver redfish_driver() {
-  return {"redfish", "A BMC that speaks Redfish over HTTPS: power, and boot once from the network. Needs address and secret "
-                     "(user:password); the certificate is pinned on first use.",
+  return {"redfish",
+          "A BMC that speaks Redfish over HTTPS: power, and boot once from the network. Needs address and secret (user:password); "
+          "the certificate is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "redfish: no address");
-            return std::unique_ptr<Power>(std::make_unique<Redfish>(std::move(target)));
+            return make_redfish(std::move(target), real_waiter());
           }};
 }
 

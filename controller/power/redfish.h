@@ -1,15 +1,15 @@
-// Redfish: power and one-time network boot through a BMC, over HTTPS with a pinned certificate.
+// The Redfish power driver. Protocol only: retries are controller/power/wrap.h.
 //
-// Follows links, builds no URL from ids; takes the system that has a Reset action (HGX boards show a second without one).
-// Basic authentication and `Connection: close` on every request: sessions are few on BMCs and leak. Written against the ten
-// captures and the field reports in the project's fact sheets; which real BMCs were exercised is in docs/drivers.md.
-// Thread: one worker at a time.
+// Everything is found by following links from /redfish/v1/, nothing by built-in ids. Of several systems the one that can be
+// reset counts (an HGX baseboard cannot); a system whose UUID is not the expected one is never touched (Code::denied).
 #pragma once
 
 #include "controller/power/power.h"
+#include "controller/power/waiter.h"
 
 namespace muster {
 
+std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter);
 PowerDriver redfish_driver();
 
 }  // namespace muster
