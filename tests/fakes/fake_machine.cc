@@ -1,0 +1,284 @@
+#include "tests/fakes/fake_machine.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "agent/disk/disk.h"
+#include "agent/steps/modules.h"
+#include "base/digest.h"
+
+namespace muster::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+Output good(std::string out = "") { return {0, std::move(out), ""}; }
+Output bad(std::string err) { return {1, "", std::move(err)}; }
+
+std::string after(const std::vector<std::string>& argv, const std::string& option) {
+  for (size_t i = 0; i + 1 < argv.size(); ++i)
+    if (argv[i] == option) return argv[i + 1];
+  return "";
+}
+bool has(const std::vector<std::string>& argv, const std::string& word) { return std::find(argv.begin(), argv.end(), word) != argv.end(); }
+
+std::string value_of(const std::vector<std::string>& argv, const std::string& prefix) {
+  for (const auto& word : argv)
+    if (word.rfind(prefix, 0) == 0) return word.substr(prefix.size());
+  return "";
+}
+
+std::string little(uint64_t value, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  return out;
+}
+
+}  // namespace
+
+FakeMachine::FakeMachine() {
+  char name[] = "/tmp/muster-machine-XXXXXX";
+  root_ = ::mkdtemp(name);
+  put("/proc/self/mountinfo", "");
+  put("/proc/swaps", "Filename Type\n");
+  put("/etc/passwd", fmt::format("root:x:{}:{}:root:/root:/bin/bash\n", getuid(), getgid()));
+  put("/etc/shadow", "root:*:1::::::\n");
+  put("/etc/group", fmt::format("root:x:{}:\n", getgid()));
+}
+
+FakeMachine::~FakeMachine() {
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+}
+
+StepContext FakeMachine::context() {
+  static std::map<std::string, Files> held;   // StepContext keeps a reference
+  StepContext out{held.insert_or_assign(root_, Files(root_)).first->second, *this, "node01"};
+  out.module = [](const std::string& module) { return find_step_module(module); };
+  return out;
+}
+
+void FakeMachine::put(const std::string& path, const std::string& content) const {
+  fs::create_directories(fs::path(root_ + path).parent_path());
+  std::ofstream(root_ + path, std::ios::binary) << content;
+}
+
+void FakeMachine::append(const std::string& path, const std::string& text) const { put(path, get(path) + text); }
+
+void FakeMachine::add_disk(const std::string& name, const std::string& serial, uint64_t size, const std::string& model) {
+  const std::string folder = "/sys/block/" + name;
+  put(folder + "/size", std::to_string(size / 512) + "\n");
+  put(folder + "/wwid", "eui." + serial + "\n");
+  put(folder + "/device/serial", serial + "\n");
+  put(folder + "/device/model", model + "\n");
+  put(folder + "/device/transport", "pcie\n");
+  put(folder + "/queue/logical_block_size", "512\n");
+  put(folder + "/dev", fmt::format("259:{}\n", next_device_++));
+  fs::create_directories(root_ + folder + "/holders");
+  fs::create_directories(root_ + "/sys/class/block");
+  fs::create_symlink("../../block/" + name, root_ + "/sys/class/block/" + name);
+  put("/dev/" + name, "");
+  fs::resize_file(root_ + "/dev/" + name, size);
+}
+
+Json FakeMachine::approved(const std::string& serial, const std::string& policy) const {
+  for (const auto& disk : scan_disks(files()))
+    if (disk.serial == serial)
+      return {{"serial", serial}, {"wwid", disk.wwid}, {"model", disk.model}, {"size_bytes", disk.size_bytes},
+              {"content_hash", disk.content_hash}, {"policy", policy}};
+  return nullptr;
+}
+
+void FakeMachine::write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const {
+  std::fstream out(root_ + "/dev/" + name, std::ios::in | std::ios::out | std::ios::binary);
+  out.seekp(static_cast<std::streamoff>(offset));
+  out << bytes;
+}
+
+std::string FakeMachine::disk_bytes(const std::string& name, uint64_t offset, size_t size) const {
+  std::ifstream in(root_ + "/dev/" + name, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(offset));
+  std::string out(size, '\0');
+  in.read(out.data(), static_cast<std::streamsize>(size));
+  return out;
+}
+
+void FakeMachine::mount_entry(const std::string& name, const std::string& target, const std::string& type) {
+  append("/proc/self/mountinfo", fmt::format("30 1 {} / {} rw,relatime - {} /dev/{} rw\n", files().read_line("/sys/block/" + name + "/dev", "0:50"),
+                                             target, type, name));
+}
+
+std::map<std::string, std::string> FakeMachine::snapshot() const {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(root_)) {
+    struct stat s = {};
+    lstat(entry.path().c_str(), &s);
+    std::string what = fmt::format("{:o} ", s.st_mode);
+    if (entry.is_symlink()) what += fs::read_symlink(entry.path()).string();
+    else if (entry.is_regular_file()) what += sha256_file(entry.path().string()).value_or("?");
+    out[entry.path().string().substr(root_.size())] = what;
+  }
+  return out;
+}
+
+bool FakeMachine::called(const std::string& part) const {
+  return std::any_of(calls.begin(), calls.end(), [&](const std::string& call) { return call.find(part) != std::string::npos; });
+}
+
+Result<Output> FakeMachine::run(const Command& command) {
+  const auto& argv = command.argv;
+  calls.push_back(steps::join(argv, " "));
+  for (const auto& start : broken)
+    if (calls.back().rfind(start, 0) == 0) return bad("broken on purpose");
+  const std::string& program = argv[0];
+  if (program == "systemctl") return systemctl(argv);
+  if (program == "mdadm") return mdadm(argv);
+  if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo") return accounts(argv);
+  if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
+  if (program == "iptables" || program == "iptables-restore" || program == "sshd") return network(argv, command);
+  if (program == "systemd-run" || program == "true") return good();
+  if (program == "false") return bad("");
+  if (program == "touch") return put(argv[1], ""), good();
+  if (program == "apt-get") {
+    for (size_t i = 1; has(argv, "install") && i < argv.size(); ++i)
+      if (argv[i][0] != '-' && argv[i].find(':') == std::string::npos && argv[i] != "install")
+        append("/var/lib/dpkg/status", fmt::format("Package: {}\nStatus: install ok installed\nVersion: 1\n\n", argv[i].substr(0, argv[i].find('='))));
+    return good();
+  }
+  return fail(Code::not_found, "no program " + program);
+}
+
+Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
+  if (argv[1] == "show") {
+    std::string out;
+    for (size_t i = 2; i < argv.size(); ++i) {
+      if (argv[i][0] == '-') continue;
+      const bool known = units.count(argv[i]) > 0;
+      const Unit unit = known ? units[argv[i]] : Unit{};
+      out += fmt::format("Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload=no\nActiveEnterTimestampMonotonic={}\n\n",
+                         argv[i], argv[i], unit.masked ? "masked" : known ? "loaded" : "not-found", unit.active ? "active" : "inactive",
+                         unit.masked ? "masked" : unit.enabled ? "enabled" : known ? "disabled" : "", "0");
+    }
+    return good(out);
+  }
+  for (size_t i = 2; i < argv.size(); ++i) {
+    std::string name = argv[i];
+    if (name[0] == '-') continue;
+    if (argv[1] == "stop" && name.find(".timer") != std::string::npos && !units.count(name)) continue;
+    Unit& unit = units[name];
+    if (argv[1] == "enable") unit.enabled = true;
+    if (argv[1] == "disable") unit.enabled = false;
+    if (argv[1] == "mask") unit.masked = true;
+    if (argv[1] == "unmask") unit.masked = false;
+    if (argv[1] == "start" || argv[1] == "restart") unit.active = true;
+    if (argv[1] == "stop") unit.active = false;
+    if (argv[1] == "restart" && name == "ufw.service")
+      firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get("/etc/ufw/user.rules");
+    if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
+      append("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
+  }
+  return good();
+}
+
+// A superblock of version 1.2 at 4 KiB, as far as a probe reads it, on every member.
+Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
+  std::vector<std::string> members;
+  for (const auto& word : argv)
+    if (word.rfind("/dev/", 0) == 0 && word.rfind("/dev/md", 0) != 0) members.push_back(word.substr(5));
+  const std::string md = "md127", folder = "/sys/block/" + md;
+  if (has(argv, "--stop")) {
+    for (const auto& slave : files().list(folder + "/slaves")) fs::remove(root_ + "/sys/block/" + slave + "/holders/" + md);
+    fs::remove_all(root_ + folder);
+    return good();
+  }
+  if (has(argv, "--create"))
+    for (const auto& member : members) {
+      std::string block(256, '\0');
+      block.replace(0, 4, little(0xa92b4efc, 4));
+      block.replace(4, 4, little(1, 4));
+      block.replace(16, 16, "0123456789abcdef");
+      const std::string name = "any:" + value_of(argv, "--name=");
+      block.replace(32, name.size(), name);
+      write_disk(member, 4096, block);
+    }
+  put(folder + "/md/level", (has(argv, "--create") ? value_of(argv, "--level=") : std::string("raid0")) + "\n");
+  put(folder + "/md/array_state", "clean\n");
+  for (const auto& member : members) {
+    put(folder + "/slaves/" + member, "");
+    put("/sys/block/" + member + "/holders/" + md, "");
+  }
+  if (!files().exists("/dev/" + md)) {
+    put("/dev/" + md, "");
+    fs::resize_file(root_ + "/dev/" + md, 1u << 30);
+    // What a RAID0 over disks with a former life shows.
+    write_disk(md, 0, std::string("XFSB") + std::string(508, '\1'));
+  }
+  return good();
+}
+
+Output FakeMachine::accounts(const std::vector<std::string>& argv) {
+  const std::string name = argv.back();
+  if (argv[0] == "visudo") return good();
+  if (argv[0] == "groupadd") return append("/etc/group", name + ":x:" + (after(argv, "-g").empty() ? "900" : after(argv, "-g")) + ":\n"), good();
+  if (argv[0] == "usermod") return good();
+  // Ids are those of the test, so that files can be given to them without being root.
+  append("/etc/passwd", fmt::format("{}:x:{}:{}::{}:{}\n", name, getuid(), getgid(), after(argv, "-d"), after(argv, "-s")));
+  append("/etc/shadow", name + ":!:1::::::\n");
+  append("/etc/group", fmt::format("{}:x:{}:\n", name, getgid()));
+  fs::create_directories(root_ + after(argv, "-d"));
+  return good();
+}
+
+Output FakeMachine::storage(const std::vector<std::string>& argv) {
+  if (argv[0] == "mkfs.xfs") {
+    const std::string label = after(argv, "-L");
+    std::string block(512, '\0');
+    block.replace(0, 4, "XFSB");
+    block.replace(4, 4, std::string("\0\0\x10\0", 4));
+    block.replace(32, 16, "fedcba9876543210");
+    block.replace(108, label.size(), label);
+    block.replace(102, 2, std::string("\x02\0", 2));
+    write_disk(argv.back().substr(5), 0, block);
+    fs::create_directories(root_ + "/dev/disk/by-label");
+    if (!fs::is_symlink(root_ + "/dev/disk/by-label/" + label))
+      fs::create_symlink("../../" + argv.back().substr(5), root_ + "/dev/disk/by-label/" + label);
+    return good();
+  }
+  if (argv[0] == "mount") {
+    const std::string source = argv[argv.size() - 2];
+    const auto link = files().read_link("/dev/disk/by-label/" + source.substr(source.find('=') + 1));
+    if (!link.ok()) return bad("no such label");
+    mount_entry(link->substr(link->rfind('/') + 1), argv.back(), after(argv, "-t"));
+    return good();
+  }
+  if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime") return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
+  if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
+    return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
+  if (argv[0] == "mfscli")
+    return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
+                "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
+  return bad("unknown tool");
+}
+
+Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
+  if (argv[0] == "iptables") return good(firewall_.empty() ? "-P INPUT ACCEPT\n" : firewall_);
+  if (argv[0] == "iptables-restore") return firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get(argv.back()), good();
+  if (!has(argv, "-T")) return good();
+  std::string out;
+  for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf"))) {
+    std::string lower = line;
+    for (char& c : lower) c = static_cast<char>(tolower(c));
+    out += lower + "\n";
+  }
+  return good(out);
+}
+
+}  // namespace muster::tests

@@ -1,0 +1,68 @@
+// FakeMachine: a node for step modules. A folder as the root of its files, and a Process whose programs change those files and a
+// small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
+//
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, mkfs.xfs, mount, apt-get,
+// mfs tools, true, false, touch. Any other program is not found.
+// Thread: one.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/step.h"
+#include "base/os.h"
+
+namespace muster::tests {
+
+class FakeMachine : public Process {
+ public:
+  FakeMachine();
+  ~FakeMachine() override;
+  FakeMachine(const FakeMachine&) = delete;
+  FakeMachine& operator=(const FakeMachine&) = delete;
+
+  Files files() const { return Files(root_); }
+  StepContext context();
+  void put(const std::string& path, const std::string& content) const;
+  std::string get(const std::string& path) const { return files().read(path).value_or(""); }
+
+  // A whole disk: kernel name, serial, size; blank.
+  void add_disk(const std::string& name, const std::string& serial, uint64_t size = 512u << 20, const std::string& model = "LAB");
+  // The parameter entry an approved plan would have for it as it is now.
+  Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
+  void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
+  std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
+  void mount_entry(const std::string& name, const std::string& target, const std::string& fs);
+
+  // Path -> content, mode, or link target of everything below the root, devices by digest.
+  std::map<std::string, std::string> snapshot() const;
+
+  Result<Output> run(const Command& command) override;
+  // Program calls so far, arguments joined by blanks.
+  std::vector<std::string> calls;
+  bool called(const std::string& part) const;
+  // These fail with exit code 1 while they are in here: first words of a call.
+  std::set<std::string> broken;
+
+  struct Unit {
+    bool enabled = false, active = false, masked = false;
+  };
+  std::map<std::string, Unit> units;
+
+ private:
+  Output systemctl(const std::vector<std::string>& argv);
+  Output mdadm(const std::vector<std::string>& argv);
+  Output accounts(const std::vector<std::string>& argv);
+  Output storage(const std::vector<std::string>& argv);
+  Output network(const std::vector<std::string>& argv, const Command& command);
+  void append(const std::string& path, const std::string& text) const;
+
+  std::string root_;
+  int next_device_ = 1;
+  std::string firewall_;
+  std::map<std::string, std::string> attributes_;
+};
+
+}  // namespace muster::tests

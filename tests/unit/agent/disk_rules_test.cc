@@ -1,0 +1,256 @@
+// The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is looked at.
+#include "agent/step.h"
+#include "agent/steps/data_disks.h"
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+namespace muster {
+namespace {
+
+using tests::FakeMachine;
+
+const std::string kPrecious = "precious data of somebody";
+
+// Two disks A and B; on B lies something at 100 MiB that must survive every refusal.
+struct Two {
+  FakeMachine machine;
+  Two() { machine.add_disk("nvme1n1", "A"), machine.add_disk("nvme2n1", "B"); }
+  Json both(const std::string& policy = "format-if-blank") { return {{"name", "scratch"}, {"disks", {machine.approved("A", policy), machine.approved("B", policy)}}}; }
+  Status raid(const Json& params) {
+    StepContext context = machine.context();
+    return find_step_module("raid")->apply(context, params);
+  }
+  Status mkfs(const Json& disk) {
+    StepContext context = machine.context();
+    return find_step_module("filesystem")->apply(context, {{"label", "data"}, {"disks", Json::array({disk})}});
+  }
+  bool untouched() const { return !machine.called("mdadm --create") && !machine.called("mkfs"); }
+};
+
+void put_xfs(FakeMachine& m, const std::string& name, const std::string& label) {
+  REQUIRE(m.run({.argv = {"mkfs.xfs", "-L", label, "/dev/" + name}}).ok());
+  m.calls.clear();
+}
+
+TEST_CASE("disks: a serial that is not there, or is there twice") {
+  Two two;
+  Json params = two.both();
+  params["disks"][1]["serial"] = "X";
+  CHECK(two.raid(params).error().code == Code::not_found);
+  two.machine.add_disk("nvme3n1", "B");
+  CHECK(two.raid(two.both()).error().code == Code::conflict);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: identity is serial, size, WWID and model together") {
+  Two two;
+  for (const auto& [key, value] : std::map<std::string, Json>{{"size_bytes", 1u << 20}, {"wwid", "eui.other"}, {"model", "OTHER"}}) {
+    Json params = two.both();
+    params["disks"][0][key] = value;
+    INFO(key);
+    CHECK(two.raid(params).error().code == Code::conflict);
+  }
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: the same disk named twice, no disks, a policy nobody knows") {
+  Two two;
+  const Json a = two.machine.approved("A");
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {a, a}}}).error().code == Code::invalid);
+  CHECK(two.raid({{"name", "scratch"}, {"disks", Json::array()}}).error().code == Code::invalid);
+  CHECK(two.raid(two.both("wipe")).error().code == Code::invalid);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: content that changed after the approval is refused whatever the policy") {
+  for (const char* policy : {"format-if-blank", "format"}) {
+    Two two;
+    const Json params = two.both(policy);
+    put_xfs(two.machine, "nvme2n1", "theirs");
+    const auto before = two.machine.snapshot();
+    CHECK(two.raid(params).error().code == Code::denied);
+    CHECK(two.mkfs(params["disks"][1]).error().code == Code::denied);
+    CHECK(two.untouched());
+    CHECK(two.machine.snapshot() == before);
+  }
+}
+
+TEST_CASE("disks: format-if-blank refuses a foreign file system, also when the plan saw it") {
+  Two two;
+  put_xfs(two.machine, "nvme2n1", "theirs");
+  const auto before = two.machine.snapshot();
+  CHECK(two.raid(two.both()).error().code == Code::denied);
+  CHECK(two.mkfs(two.machine.approved("B")).error().code == Code::denied);
+  CHECK(two.untouched());
+  CHECK(two.machine.snapshot() == before);
+}
+
+TEST_CASE("disks: bytes that nothing knows are not blank") {
+  Two two;
+  two.machine.write_disk("nvme2n1", 0, kPrecious);
+  CHECK(two.raid(two.both()).error().code == Code::denied);
+  CHECK(two.machine.disk_bytes("nvme2n1", 0, kPrecious.size()) == kPrecious);
+}
+
+TEST_CASE("disks: format replaces what the plan saw, and only that") {
+  Two two;
+  put_xfs(two.machine, "nvme2n1", "theirs");
+  const Status done = two.raid(two.both("format"));
+  INFO((done.ok() ? "" : done.error().message));
+  CHECK(done.ok());
+  CHECK(two.machine.disk_bytes("nvme2n1", 0, 4) == std::string(4, '\0'));
+}
+
+TEST_CASE("disks: keep is never written, and an approval without a hash approves nothing") {
+  Two two;
+  CHECK(two.raid(two.both("keep")).error().code == Code::denied);
+  Json params = two.both();
+  params["disks"][0]["content_hash"] = "";
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: a mounted disk and one that carries the system are refused") {
+  for (const char* target : {"/data", "/", "/boot/efi"}) {
+    Two two;
+    const Json params = two.both();
+    two.machine.mount_entry("nvme2n1", target, "xfs");
+    INFO(target);
+    CHECK(two.raid(params).error().code == Code::denied);
+    CHECK(two.mkfs(params["disks"][1]).error().code == Code::denied);
+    CHECK(two.untouched());
+  }
+}
+
+TEST_CASE("disks: the parent of a mounted partition is refused") {
+  Two two;
+  const Json params = two.both();
+  two.machine.put("/sys/block/nvme2n1/nvme2n1p1/partition", "1\n");
+  two.machine.put("/sys/block/nvme2n1/nvme2n1p1/dev", "259:99\n");
+  std::error_code ignored;
+  REQUIRE(two.machine.files().symlink("../../block/nvme2n1/nvme2n1p1", "/sys/class/block/nvme2n1p1").ok());
+  two.machine.put("/proc/self/mountinfo", "30 1 259:99 / / rw - ext4 /dev/nvme2n1p1 rw\n");
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: a disk over the network is refused") {
+  Two two;
+  const Json params = two.both();
+  two.machine.put("/sys/block/nvme2n1/device/transport", "tcp\n");
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("disks: one disk that may not be written keeps all others from being written") {
+  Two two;
+  Json params = two.both();
+  params["disks"][1]["policy"] = "keep";
+  const auto before = two.machine.snapshot();
+  CHECK(!two.raid(params).ok());
+  CHECK(two.machine.snapshot() == before);
+}
+
+TEST_CASE("raid: an array of that name is assembled and kept, also when the plan saw it") {
+  Two two;
+  REQUIRE(two.raid(two.both()).ok());
+  const Json params = two.both("format");
+  REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
+  two.machine.calls.clear();
+  CHECK(two.raid(params).ok());
+  CHECK(two.machine.called("mdadm --assemble"));
+  CHECK(two.untouched());
+}
+
+TEST_CASE("raid: half an array, or another's, is refused") {
+  Two two;
+  REQUIRE(two.raid(two.both()).ok());
+  REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
+  Json other = two.both();
+  other["name"] = "other";
+  two.machine.calls.clear();
+  CHECK(two.raid(other).error().code == Code::denied);
+  two.machine.add_disk("nvme3n1", "C");
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::denied);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("raid: disks in an array with other members are refused") {
+  Two two;
+  REQUIRE(two.raid(two.both()).ok());
+  two.machine.add_disk("nvme3n1", "C");
+  two.machine.calls.clear();
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::conflict);
+  CHECK(two.untouched());
+}
+
+TEST_CASE("raid: the ghost of a former file system is gone from a new array") {
+  Two two;
+  REQUIRE(two.raid(two.both()).ok());
+  CHECK(two.machine.disk_bytes("md127", 0, 4) == std::string(4, '\0'));
+}
+
+TEST_CASE("raid: an interrupted creation is taken up again for the same disks only") {
+  Two two;
+  const Json params = two.both();
+  two.machine.broken = {"mdadm --create"};
+  CHECK(!two.raid(params).ok());
+  two.machine.broken.clear();
+  two.machine.add_disk("nvme3n1", "C");
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::conflict);
+  CHECK(two.raid(params).ok());
+  StepContext context = two.machine.context();
+  CHECK(find_step_module("raid")->check(context, params)->holds == Holds::yes);
+}
+
+TEST_CASE("raid: what appeared on a disk after an interruption is not overwritten") {
+  Two two;
+  const Json params = two.both();
+  two.machine.broken = {"mdadm --create"};
+  CHECK(!two.raid(params).ok());
+  two.machine.broken.clear();
+  put_xfs(two.machine, "nvme2n1", "theirs");
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.machine.disk_bytes("nvme2n1", 0, 4) == "XFSB");
+}
+
+TEST_CASE("filesystem: one with our label is kept with its data") {
+  Two two;
+  put_xfs(two.machine, "nvme1n1", "data");
+  two.machine.write_disk("nvme1n1", 100 << 20, kPrecious);
+  CHECK(two.mkfs(two.machine.approved("A", "format")).ok());
+  CHECK(two.untouched());
+  CHECK(two.machine.disk_bytes("nvme1n1", 100 << 20, kPrecious.size()) == kPrecious);
+}
+
+TEST_CASE("mount: something else at the mount point is not taken away, and a look-alike is seen") {
+  Two two;
+  put_xfs(two.machine, "nvme1n1", "data");
+  two.machine.mount_entry("nvme2n1", "/scratch", "xfs");
+  StepContext context = two.machine.context();
+  const Json params = {{"source", "LABEL=data"}, {"target", "/scratch"}, {"disks", Json::array({two.machine.approved("A", "keep")})}};
+  const StepModule* mount = find_step_module("mount");
+  CHECK(mount->check(context, params)->holds == Holds::no);
+  CHECK(mount->apply(context, params).error().code == Code::conflict);
+}
+
+TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's metadata is kept") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const Json file = {{"master", "10.20.0.11"}, {"target", "/shared"}, {"file", "x"}, {"content", "y"}};
+  CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - ext4 /dev/nvme0n1p2 rw\n");
+  CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
+  CHECK(!machine.files().exists("/shared/.muster/x"));
+
+  (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
+  machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
+  machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
+  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "10.20.0.0/24"}}).ok());
+  CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
+  CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
+  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "0.0.0.0/0"}}).error().code == Code::invalid);
+}
+
+}  // namespace
+}  // namespace muster
