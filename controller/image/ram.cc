@@ -71,6 +71,17 @@ Status copy(const std::string& from, const std::string& to) {
   return Ok{};
 }
 
+std::string without(std::string text, std::string_view word) {
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.erase(at, word.size());
+  return text;
+}
+
+Status unpack(const std::string& from, const std::string& to) {
+  const auto process = make_process();
+  TRY(const std::string content, run_ok(*process, {.argv = {"xz", "-dc", from}}));
+  return Files("/").write(to, content);
+}
+
 // The tree with its programs and their libraries, as the dynamic loader would find them.
 class Collector {
  public:
@@ -106,9 +117,14 @@ class Collector {
     const Files tree(tree_);
     TRY(const std::string dep, tree.read(folder + "/modules.dep"));
     TRY(const std::string alias, tree.read(folder + "/modules.alias"));
-    const ModuleIndex index(dep);
+    // Newer kernels pack each module; what the RAM system has is unpacked once, here.
+    const bool packed = dep.find(".ko.xz:") != std::string::npos;
+    const ModuleIndex index(packed ? without(dep, ".xz") : dep);
     const Names paths = index.closure(names);
-    for (const auto& path : paths) TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
+    for (const auto& path : paths) {
+      if (packed) TRY_(unpack(tree_ + folder + "/" + path + ".xz", out_ + folder + "/" + path));
+      else TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
+    }
     const Files out(out_);
     TRY_(out.write(folder + "/modules.dep", index.dep_lines(paths)));
     TRY_(out.write(folder + "/modules.alias", alias_lines(alias, paths)));
