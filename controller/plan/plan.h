@@ -21,9 +21,8 @@ enum class ActionKind {
   image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob. Includes the right to netboot this node
               // again when its RAM agent is lost (so does boot_disk)
   boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed with params.digest
-  // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. A step whose params hold
-  // "peers_live": true gets its lists narrowed when the order is sent: elements that are, or are objects whose "name" is, a node that is
-  // quarantined by then are left out, and the key itself is removed. The only thing about an order that is not fixed by the plan.
+  // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. Steps may ask for peers that
+  // are live when the order is sent ("peers_live", "next_live": controller/run/narrow.h); nothing else about an order is left open.
   steps,
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello

@@ -43,6 +43,16 @@ std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
   return out;
 }
 
+// Parameters of a `steps` or `check` action. The ring is for steps that want the next live node (controller/run/narrow.h).
+Json order_params(const Spec& spec, const std::vector<wire::Step>& steps, bool check) {
+  Json params = {{"steps", steps_json(steps)}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  const bool ring = std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.params.value("next_live", false); });
+  if (!ring) return params;
+  params["ring"] = Json::array();
+  for (const auto& n : spec.nodes) params["ring"].push_back({{"name", n.name}, {"address", n.address}});
+  return params;
+}
+
 class Planner {
  public:
   explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
@@ -259,7 +269,7 @@ class Planner {
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
       add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
-          {{"steps", steps_json(bare(d.configure))}, {"mode", "apply"}, {"stop_on_failure", true}}, kSteps);
+          order_params(spec_, bare(d.configure), false), kSteps);
     }
     if (kind() != RequestKind::accept) {
       write_stages();
@@ -351,10 +361,8 @@ class Planner {
             leads = leads || s.on == "leader";
           }
       if (steps.empty()) continue;
-      Json params = {{"steps", steps_json(steps)}, {"mode", action == ActionKind::check ? "check" : "apply"},
-                     {"stop_on_failure", action != ActionKind::check}};
-      Action& a = add(d, name, action, phase, title, std::move(params), action == ActionKind::check ? kCheck : kStage,
-                      action == ActionKind::check ? 1 : 2);
+      const bool check = action == ActionKind::check;
+      Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), check ? kCheck : kStage, check ? 1 : 2);
       if (leads) led_ = a.id;
       for (size_t k = 0; k < drafts_.size(); ++k)
         if (k != i && !barrier[k].empty() && barrier[k] != led) a.after.push_back({barrier[k], false});

@@ -8,6 +8,7 @@
 
 #include "base/facts.h"
 #include "base/log.h"
+#include "controller/run/narrow.h"
 
 namespace muster {
 
@@ -632,46 +633,47 @@ void Executor::consider(Runtime& node) {
 wire::WorkOrder Executor::order_for(const Runtime& node) const {
   const Action& action = node.action();
   wire::WorkOrder order;
-  order.id = fmt::format("{}/{}#{}", run_.id, action.id, node.attempt);
+  order.id = order_id(node);
   order.kind = std::string(to_string(action.kind));
   order.params = action.params;
   order.deadline = action.timeout;
-  narrow(order.params);
   return order;
 }
 
-// Steps with `peers_live` see only nodes that are not quarantined now.
-void Executor::narrow(Json& params) const {
-  const auto gone = [this](const Json& item) {
-    const std::string name = item.is_string() ? item.get<std::string>() : text_of(item, "name");
-    const Runtime* node = runtime(name);
-    return node && node->stage == Runtime::Stage::quarantined;
-  };
-  if (!params.is_object() || !params.contains("steps")) return;
-  for (auto& step : params["steps"]) {
-    if (!step.is_object() || !step.contains("params") || !step["params"].is_object()) continue;
-    Json& own = step["params"];
-    if (!own.value("peers_live", false)) continue;
-    own.erase("peers_live");
-    for (auto& [key, value] : own.items()) {
-      if (!value.is_array()) continue;
-      Json kept = Json::array();
-      for (const auto& item : value)
-        if (!gone(item)) kept.push_back(item);
-      value = std::move(kept);
-    }
-  }
+std::string Executor::order_id(const Runtime& node) const {
+  return fmt::format("{}/{}#{}", run_.id, node.action().id, node.attempt);
+}
+
+// Does not take part now: quarantined in this run, or outside of it and not accepted.
+bool Executor::gone(const std::string& name) const {
+  if (const Runtime* node = runtime(name))
+    return node->stage == Runtime::Stage::quarantined || node->stage == Runtime::Stage::not_started;
+  const auto row = rows_.find(name);
+  return row != rows_.end() && row->second.state != "accepted";
 }
 
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
   if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);
-  ports_.link.offer(node.name, order_for(node));
+  wire::WorkOrder order = order_for(node);
+  for (const auto& step : narrow_order(order.params, node.name, [this](const std::string& name) { return gone(name); })) {
+    JournalRow row;
+    row.run = run_.id;
+    row.action = node.action().id;
+    row.node = node.name;
+    row.attempt = node.attempt;
+    row.event = "step";
+    row.time = reactor_.now();
+    row.data = {{"step", step}, {"name", step}, {"status", "incomplete"}, {"message", "no other live node to do it with"}, {"ms", 0}};
+    observe(node.name, "step", row.data);
+    write({row});
+  }
+  ports_.link.offer(node.name, std::move(order));
 }
 
 void Executor::withdraw(Runtime& node) {
   if (!std::exchange(node.offered, false)) return;
-  ports_.link.withdraw(node.name, order_for(node).id);
+  ports_.link.withdraw(node.name, order_id(node));
 }
 
 // ---- what agents say ----
@@ -742,7 +744,7 @@ void Executor::on_event(const std::string& name, const wire::Event& event) {
   live(name).heard = live(name).contact = reactor_.now();
   Runtime* node = active() ? runtime(name) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
-  if (event.order != order_for(*node).id) return;   // of an attempt that no longer counts
+  if (event.order != order_id(*node)) return;   // of an attempt that no longer counts
   const std::string& action = node->action().id;
   if (event.kind == "started") {
     if (log_.of(action).state == ActionState::intent) transition(*node, ActionState::started, Json::object());

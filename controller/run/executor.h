@@ -134,10 +134,11 @@ class Executor {
   void hello_during(Runtime& node, const Hello& hello, bool new_boot);
   bool claim_or_pause(Runtime& node);
   void set_wait(Runtime& node, Wait wait);
-  void narrow(Json& params) const;
+  bool gone(const std::string& node) const;
   void finish_run(const std::string& state, const std::string& reason = "");
   void resume_node(Runtime& node);
   wire::WorkOrder order_for(const Runtime& node) const;
+  std::string order_id(const Runtime& node) const;
   Json node_progress(const Runtime& node) const;
   // A callback that does nothing when the executor, the run or the attempt it was made for is gone.
   template <typename F>

@@ -71,7 +71,8 @@ std::string problem(const std::string& module, const Json& params, const Json& w
   const StepModule* found = find_step_module(module);
   if (!found) return "no module '" + module + "'";
   Json sent = params;
-  if (sent.is_object()) sent.erase("peers_live");  // the executor's own word, taken out before an order is sent
+  // The executor's own words, taken out before an order is sent.
+  if (sent.is_object()) sent.erase("peers_live"), sent.erase("next_live");
   const auto rendered = render_params(sent, with);
   if (!rendered.ok()) return rendered.error().message;
   const auto accepted = check_parameters(*found, *rendered);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
+#include "controller/run/narrow.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
@@ -279,6 +281,23 @@ TEST_CASE("peers that are quarantined are left out of orders that ask for live o
   const Json& steps = b.offers["n2"].params["steps"];
   CHECK(steps[0]["params"] == Json{{"peers", Json::array({Json{{"name", "n2"}}})}});
   CHECK(steps[1]["params"]["peers"].size() == 2);
+}
+
+TEST_CASE("a step about the next node is about the next live one", "[run]") {
+  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+                     {{"name", "n3"}, {"address", "10.0.0.3"}}};
+  const Json step = {{"id", "probe"}, {"params", {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}, {"next_live", true}}}};
+  std::set<std::string> dead;
+  const auto sent = [&] {
+    Json params = {{"steps", Json::array({step})}, {"ring", ring}};
+    narrow_order(params, "n1", [&](const std::string& name) { return dead.count(name) > 0; });
+    return params;
+  };
+  CHECK(sent() == Json{{"steps", {{{"id", "probe"}, {"params", {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}}}}}}});
+  dead = {"n2"};
+  CHECK(sent()["steps"][0]["params"] == Json{{"host", "10.0.0.3"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n3"}});
+  dead = {"n2", "n3"};
+  CHECK(sent()["steps"].empty());
 }
 
 TEST_CASE("beyond the failure budget no further node is started", "[run]") {

@@ -1,0 +1,101 @@
+#include "controller/run/narrow.h"
+
+#include <cctype>
+
+namespace muster {
+namespace {
+
+using Gone = std::function<bool(const std::string&)>;
+
+struct Neighbour { std::string name, address; };
+
+std::string name_of(const Json& item) {
+  if (item.is_string()) return item.get<std::string>();
+  if (item.is_object() && item.contains("name") && item["name"].is_string()) return item["name"].get<std::string>();
+  return "";
+}
+
+void drop_gone(Json& params, const Gone& gone) {
+  for (auto& [key, value] : params.items()) {
+    if (!value.is_array()) continue;
+    Json kept = Json::array();
+    for (const auto& item : value)
+      if (!gone(name_of(item))) kept.push_back(item);
+    value = std::move(kept);
+  }
+}
+
+bool is_word(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_'; }
+
+// Whole words only: 10.20.0.1 is not part of 10.20.0.11.
+std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+  std::string out;
+  size_t at = 0;
+  for (size_t found; !from.empty() && (found = text.find(from, at)) != std::string::npos;) {
+    const size_t end = found + from.size();
+    const bool whole = (found == 0 || !is_word(text[found - 1])) && (end == text.size() || !is_word(text[end]));
+    out += text.substr(at, found - at) + (whole ? to : from);
+    at = end;
+  }
+  return out + text.substr(at);
+}
+
+void replace_all(Json& value, const Neighbour& from, const Neighbour& to) {
+  if (value.is_string()) {
+    // In one go each, so that what was put in is not replaced again.
+    value = replaced(replaced(value.get<std::string>(), from.address, to.address), from.name, to.name);
+  } else if (value.is_structured()) {
+    for (auto& item : value) replace_all(item, from, to);
+  }
+}
+
+Neighbour neighbour(const Json& node) { return {name_of(node), node.is_object() ? node.value("address", "") : ""}; }
+
+// Planned and live successor of `self` in the ring; the live one is nameless when nobody else is there.
+std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& self, const Gone& gone) {
+  std::pair<Neighbour, Neighbour> out;
+  size_t place = 0;
+  for (size_t i = 0; i < ring.size(); ++i)
+    if (name_of(ring[i]) == self) place = i;
+  for (size_t i = 1; i < ring.size(); ++i) {
+    const Neighbour n = neighbour(ring[(place + i) % ring.size()]);
+    if (i == 1) out.first = n;
+    if (gone(n.name)) continue;
+    out.second = n;
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> narrow_order(Json& params, const std::string& self, const Gone& gone) {
+  std::vector<std::string> left_out;
+  if (!params.is_object()) return left_out;
+  const Json ring = params.contains("ring") ? params["ring"] : Json::array();
+  params.erase("ring");
+  if (!params.contains("steps") || !params["steps"].is_array()) return left_out;
+  Json kept = Json::array();
+  for (Json step : params["steps"]) {
+    Json* own = step.is_object() && step.contains("params") && step["params"].is_object() ? &step["params"] : nullptr;
+    const bool peers = own && own->value("peers_live", false), next = own && own->value("next_live", false);
+    if (own) own->erase("peers_live"), own->erase("next_live");
+    if (peers) drop_gone(*own, gone);
+    if (next && ring.size() > 1) {
+      const auto [planned, live] = successors(ring, self, gone);
+      if (live.name.empty()) {
+        left_out.push_back(step.value("id", ""));
+        continue;
+      }
+      if (live.name != planned.name) {
+        replace_all(*own, planned, live);
+        if (step.contains("verify")) replace_all(step["verify"], planned, live);
+      }
+    }
+    kept.push_back(std::move(step));
+  }
+  params["steps"] = std::move(kept);
+  return left_out;
+}
+
+}  // namespace muster
