@@ -4,6 +4,7 @@
 
 #include "base/facts.h"
 #include "base/log.h"
+#include "controller/plan/disks.h"
 #include "controller/report/verdict.h"
 #include "controller/run/executor.h"
 #include "controller/run/step_log.h"
@@ -93,6 +94,14 @@ Result<Sources> gather(Store& store, int64_t run) {
   return s;
 }
 
+// The spec's group that selects this disk; "" when none does.
+std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
+  if (declared)
+    for (const auto& [name, group] : declared->disks)
+      if (disk_matches(group.match, disk)) return name;
+  return "";
+}
+
 void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row) {
   node.image_digest = row.image_digest;
   node.config_digest = row.config_digest;
@@ -105,7 +114,8 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.uuid = facts->system.uuid;
   node.kernel = facts->kernel;
   node.firmware = facts->firmware;
-  for (const auto& disk : facts->disks) node.disks.push_back({"", disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  for (const auto& disk : facts->disks)
+    node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
   node.facts = to_json(*facts);
 }
 
