@@ -1,0 +1,103 @@
+#include <optional>
+
+#include "base/digest.h"
+#include "controller/boot_port.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr char kMac[] = "52:54:00:00:00:01";
+constexpr char kDisk[] = "#!ipxe\nexit\n";
+
+struct Boot {
+  TempDir dir;
+  ManualReactor reactor;
+  MemStore store{reactor};
+  Authority authority = Authority::open(dir.path("state"), {"127.0.0.1"}).value();
+  // The script is the token itself, so that tests can read it.
+  BootService boot{reactor, store, authority,
+                   {[](const std::string& mac) { return mac == kMac ? "node01" : ""; },
+                    [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
+                      return node + " " + token;
+                    }}};
+  std::string script(const std::string& mac = kMac) {
+    std::optional<std::string> got;
+    boot.script_for(mac, [&](Result<std::string> s) { got = *s; });
+    reactor.advance(100);
+    return got.value_or("");
+  }
+  std::string token() { return script().substr(std::string("node01 ").size()); }
+  Result<wire::JoinReply> join(const std::string& token, const std::string& key, const std::string& uuid = "") {
+    wire::JoinRequest request;
+    request.node = "node01";
+    request.token = token;
+    request.csr_pem = pki::make_csr(key, "node01").value();
+    request.product_uuid = uuid;
+    Result<wire::JoinReply> got = fail(Code::failed, "no answer");
+    boot.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+    reactor.advance(100);
+    return got;
+  }
+  void arm() {
+    boot.arm("node01", [](Status) {});
+    reactor.advance(10);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the RAM system is for an armed node's MAC only", "[api]") {
+  Boot b;
+  CHECK(b.script() == kDisk);
+  b.arm();
+  CHECK(b.script("52:54:00:00:00:99") == kDisk);
+  CHECK(b.script().rfind("node01 ", 0) == 0);
+  CHECK(b.script("52-54-00-00-00-01").rfind("node01 ", 0) == 0);  // as iPXE writes it
+  b.boot.disarm("node01");
+  CHECK(b.script() == kDisk);
+}
+
+TEST_CASE("each fetch has a token of its own, and only the last one opens", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string first = b.token(), second = b.token();
+  CHECK(first != second);
+  const std::string key = pki::make_key().value();
+  CHECK(b.join(first, key).error().code == Code::denied);
+  CHECK(b.join(second, key).ok());
+}
+
+TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();
+  CHECK(b.store.token(sha256(token)).ok());
+  CHECK_FALSE(b.store.token(token).ok());
+  b.reactor.advance(kMinute * 21);
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+}
+
+TEST_CASE("another machine under a bound name is refused", "[api]") {
+  Boot b;
+  NodeRow row;
+  row.name = "node01";
+  row.product_uuid = "aaaa";
+  b.store.write({row}, [](Status) {});
+  b.arm();
+  const std::string key = pki::make_key().value();
+  CHECK(b.join(b.token(), key, "bbbb").error().code == Code::denied);
+  CHECK(b.join(b.token(), key, "aaaa").ok());
+}
+
+TEST_CASE("machines nobody declared are noted, and booted only while discovery is on", "[api]") {
+  Boot b;
+  CHECK(b.script("52:54:00:00:00:99") == kDisk);
+  CHECK(b.boot.unknown_macs().count("52:54:00:00:00:99") == 1);
+  b.boot.discover_unknown(true);
+  CHECK(b.script("52:54:00:00:00:99").rfind("unknown-52:54:00:00:00:99 ", 0) == 0);
+}

@@ -1,0 +1,22 @@
+#include "controller/api/diff.h"
+
+#include "tests/catch.h"
+
+using muster::api::unified_diff;
+
+TEST_CASE("equal texts have no diff", "[api]") { CHECK(unified_diff("a\nb\n", "a\nb\n", "x", "y").empty()); }
+
+TEST_CASE("a diff shows changed lines with three lines around them", "[api]") {
+  CHECK(unified_diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "old", "new") ==
+        "--- old\n+++ new\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+}
+
+TEST_CASE("changes far apart are hunks of their own", "[api]") {
+  std::string from, to;
+  for (int i = 0; i < 40; ++i) from += std::to_string(i) + "\n";
+  to = from;
+  to.replace(0, 1, "zero");
+  to += "end\n";
+  const std::string diff = unified_diff(from, to, "a", "b");
+  CHECK(diff.find("@@ -1,4 +1,4 @@\n-0\n+zero\n 1\n 2\n 3\n@@ -38,3 +38,4 @@\n 37\n 38\n 39\n+end\n") != std::string::npos);
+}

@@ -1,0 +1,254 @@
+// Who may call what: every route of the table, through every door, with the wrong papers and the right ones.
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "base/digest.h"
+#include "base/pki.h"
+#include "base/wire.h"
+#include "controller/api/api.h"
+#include "controller/authority.h"
+#include "controller/boot_port.h"
+#include "controller/daemon.h"
+#include "controller/services.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+using api::Door;
+using api::Who;
+
+namespace {
+
+class Caught : public Responder {
+ public:
+  explicit Caught(std::promise<HttpResponse>& promise) : promise_(promise) {}
+  void respond(HttpResponse response) override { promise_.set_value(std::move(response)); }
+  void start_stream(HttpResponse head) override { promise_.set_value(std::move(head)); }
+  bool write(std::string) override { return false; }
+  void end_stream() override {}
+
+ private:
+  std::promise<HttpResponse>& promise_;
+};
+
+// A whole controller in a folder of its own, without ports; requests go in where the servers would put them.
+class Controller {
+ public:
+  Controller() {
+    DaemonOptions options;
+    options.state = dir_.path("state");
+    options.socket = dir_.path("sock");
+    options.dhcp = false;
+    auto made = Daemon::create(*reactor_, options);
+    REQUIRE(made.ok());
+    daemon_ = std::move(made).value();
+    thread_ = std::thread([this] { reactor_->run(); });
+  }
+  ~Controller() {
+    reactor_->stop();
+    thread_.join();
+  }
+  Services& services() { return daemon_->services(); }
+  std::string state() const { return dir_.path("state"); }
+
+  HttpResponse call(Door door, HttpRequest request) {
+    std::promise<HttpResponse> promise;
+    auto answer = promise.get_future();
+    REQUIRE(parse_target(request).ok());
+    reactor_->post([&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
+    REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return answer.get();
+  }
+  HttpResponse call(Door door, const std::string& method, const std::string& target, const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    return call(door, std::move(request));
+  }
+  std::string token_for(const std::string& node) {
+    std::promise<std::string> promise;
+    reactor_->post([&] {
+      services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
+    });
+    return promise.get_future().get();
+  }
+
+ private:
+  TempDir dir_;
+  std::unique_ptr<RealReactor> reactor_ = make_reactor(2);
+  std::unique_ptr<Daemon> daemon_;
+  std::thread thread_;
+};
+
+std::string concrete(const std::string& pattern) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '{') path += pattern[i];
+    else path += "x", i = pattern.find('}', i);
+  }
+  return path;
+}
+
+HttpRequest join_request(const std::string& node, const std::string& token, const std::string& key) {
+  wire::JoinRequest join;
+  join.node = node;
+  join.token = token;
+  join.csr_pem = pki::make_csr(key, node).value();
+  join.boot_id = "b";
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/agent/v1/join";
+  request.body = wire::to_json(join).dump();
+  return request;
+}
+
+HttpRequest events_of(const pki::CertificateInfo& certificate) {
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/agent/v1/events";
+  request.body = wire::to_json(wire::EventBatch{"boot", "inc", {}}).dump();
+  request.peer = certificate.common_name;
+  request.peer_organization = certificate.organization;
+  request.peer_serial = certificate.serial;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("no route of the table answers without the right papers", "[api]") {
+  Controller controller;
+  for (const auto& route : api::routes()) {
+    CAPTURE(route.method, route.path);
+    const std::string path = concrete(route.path);
+    const auto tls = controller.call(Door::tls, route.method, path);
+    const auto boot = controller.call(Door::boot, route.method, path);
+    switch (route.who) {
+      case Who::operators: {
+        CHECK(tls.status == 401);
+        CHECK(boot.status == 404);
+        HttpRequest wrong;
+        wrong.method = route.method;
+        wrong.target = path;
+        wrong.headers["Authorization"] = "Bearer " + std::string(64, '0');
+        CHECK(controller.call(Door::tls, wrong).status == 401);
+        // An agent is not an operator.
+        wrong.headers.clear();
+        wrong.peer = "node01";
+        wrong.peer_organization = "muster-agent";
+        CHECK(controller.call(Door::tls, wrong).status == 401);
+        break;
+      }
+      case Who::agents: {
+        CHECK(tls.status == 401);
+        CHECK(boot.status == 404);
+        CHECK(controller.call(Door::local, route.method, path).status == 404);
+        // A certificate of ours that the store never issued, and one of another organization.
+        HttpRequest unknown;
+        unknown.method = route.method;
+        unknown.target = path;
+        unknown.peer = "node01";
+        unknown.peer_serial = "abcd";
+        unknown.peer_organization = "muster-agent";
+        CHECK(controller.call(Door::tls, unknown).status == 401);
+        unknown.peer_organization = "muster-operator";
+        CHECK(controller.call(Door::tls, unknown).status == 401);
+        break;
+      }
+      case Who::joiners: {
+        CHECK(tls.status == 422);
+        CHECK(boot.status == 404);
+        CHECK(controller.call(Door::local, route.method, path).status == 404);
+        break;
+      }
+      case Who::machines: {
+        CHECK(tls.status == 404);
+        CHECK(controller.call(Door::local, route.method, path).status == 404);
+        break;
+      }
+    }
+  }
+}
+
+TEST_CASE("the operator's token opens the TLS port, the Unix socket needs none", "[api]") {
+  Controller controller;
+  CHECK(controller.call(Door::local, "GET", "/v1/version").status == 200);
+  HttpRequest request;
+  request.target = "/v1/version";
+  request.headers["Authorization"] = "Bearer " + controller.services().authority.operator_token();
+  CHECK(controller.call(Door::tls, request).status == 200);
+  CHECK(controller.call(Door::local, "DELETE", "/v1/version").status == 405);
+}
+
+TEST_CASE("a token makes one certificate for one key of one node", "[api]") {
+  Controller controller;
+  const std::string key = pki::make_key().value(), other = pki::make_key().value();
+  const std::string token = controller.token_for("node01");
+  CHECK(controller.call(Door::tls, join_request("node02", token, key)).status == 403);      // wrong node
+  CHECK(controller.call(Door::tls, join_request("node01", "guessed", key)).status == 403);  // unknown token
+  const auto first = controller.call(Door::tls, join_request("node01", token, key));
+  REQUIRE(first.status == 200);
+  const auto again = controller.call(Door::tls, join_request("node01", token, key));
+  CHECK(again.status == 200);
+  CHECK(again.body == first.body);                                                          // a lost reply is harmless
+  CHECK(controller.call(Door::tls, join_request("node01", token, other)).status == 403);    // used with another key
+}
+
+TEST_CASE("a joined agent is heard until its certificate is revoked", "[api]") {
+  Controller controller;
+  const auto joined = controller.call(
+      Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
+  REQUIRE(joined.status == 200);
+  const auto reply = wire::join_reply_from_json(parse_json(joined.body).value()).value();
+  const auto certificate = pki::read_certificate(reply.certificate_pem).value();
+  CHECK(certificate.common_name == "node01");
+  CHECK(controller.call(Door::tls, events_of(certificate)).status == 200);
+  auto stolen = events_of(certificate);
+  stolen.peer = "node02";  // another node's name with this serial
+  CHECK(controller.call(Door::tls, stolen).status == 401);
+  REQUIRE(controller.call(Door::local, "POST", "/v1/certificates/" + certificate.serial + "/revoke").status == 200);
+  CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
+}
+
+TEST_CASE("secrets go in and never come out", "[api]") {
+  Controller controller;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:hunter2").status == 200);
+  const auto listed = controller.call(Door::local, "GET", "/v1/secrets");
+  CHECK(listed.body.find("bmc") != std::string::npos);
+  CHECK(listed.body.find("hunter2") == std::string::npos);
+  CHECK(controller.call(Door::local, "GET", "/v1/secrets/bmc").status == 405);
+  const auto events = controller.call(Door::local, "GET", "/v1/events/list");
+  CHECK(events.body.find("hunter2") == std::string::npos);
+}
+
+TEST_CASE("files are served from their folder only", "[api]") {
+  Controller controller;
+  HttpRequest climbing;
+  climbing.target = "/images/%2e%2e/muster.db";
+  CHECK_FALSE(parse_target(climbing).ok());  // the server answers 400 before a handler sees it
+  const std::string images = controller.state() + "/images";
+  std::filesystem::create_directories(images);
+  std::filesystem::create_symlink("../pki", images + "/out");
+  std::ofstream(images + "/manifest.json") << "{}";
+  CHECK(controller.call(Door::boot, "GET", "/images/out/ca.key").status == 404);  // a link that leads out
+  CHECK(controller.call(Door::boot, "GET", "/images/manifest.json").status == 200);
+  CHECK(controller.call(Door::boot, "GET", "/images/x/y").status == 404);
+  CHECK(controller.call(Door::boot, "GET", "/ram/cpu/agent").status == 404);
+  const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
+  CHECK(script.status == 200);
+  CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
+}
+
+TEST_CASE("a second controller on the same state is refused", "[api]") {
+  TempDir dir;
+  DaemonOptions options;
+  options.state = dir.path("state");
+  const auto reactor = make_reactor(1);
+  const auto first = Daemon::create(*reactor, options);
+  REQUIRE(first.ok());
+  const auto second = Daemon::create(*reactor, options);
+  REQUIRE_FALSE(second.ok());
+  CHECK(second.error().code == Code::conflict);
+}

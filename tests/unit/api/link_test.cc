@@ -1,0 +1,141 @@
+#include <optional>
+#include <set>
+
+#include "controller/event_log.h"
+#include "controller/link_hub.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+
+using namespace muster;
+
+namespace {
+
+struct Hub {
+  ManualReactor reactor;
+  MemStore store{reactor};
+  std::vector<std::string> heard;
+  LinkHub hub{reactor, store, [](const Json& params) -> Result<Json> {
+                if (params.value("key", "") == "secret:none") return fail(Code::not_found, "secret 'none' is not set");
+                Json out = params;
+                if (params.value("key", "") == "secret:bmc") out["key"] = "opened";
+                return out;
+              }};
+  Hub() {
+    hub.connect({[this](const Hello& hello) { heard.push_back("hello " + hello.node); },
+                 [this](const std::string& node, const wire::Event& event) {
+                   heard.push_back(node + " " + event.kind + " " + std::to_string(event.seq));
+                 },
+                 {}});
+  }
+  static wire::EventBatch batch(const std::string& incarnation, std::vector<uint64_t> numbers) {
+    wire::EventBatch b{"boot", incarnation, {}};
+    for (const auto n : numbers) {
+      wire::Event event;
+      event.seq = n;
+      event.kind = "log";
+      b.events.push_back(event);
+    }
+    return b;
+  }
+  // The acknowledgement, once it was given.
+  std::optional<uint64_t> take(wire::EventBatch b) {
+    std::optional<uint64_t> ack;
+    hub.take("node01", std::move(b), [&](Result<uint64_t> r) { ack = *r; });
+    reactor.advance(100);
+    return ack;
+  }
+};
+
+wire::WorkOrder order(const std::string& id, const std::string& key = "") {
+  wire::WorkOrder o;
+  o.id = id;
+  o.kind = "steps";
+  o.params = {{"key", key}};
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
+  Hub h;
+  CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
+  CHECK(h.take(Hub::batch("a", {1, 2, 3})) == 3);  // the acknowledgement was lost, all is sent again
+  CHECK(h.heard == std::vector<std::string>{"node01 log 1", "node01 log 2", "node01 log 3"});
+  CHECK(h.take(Hub::batch("b", {1})) == 1);        // a new agent process counts from one
+  CHECK(h.heard.size() == 4);
+  CHECK(h.store.events(0, 100, "node01")->size() == 4);
+}
+
+TEST_CASE("an acknowledgement never runs ahead of the disk", "[api]") {
+  Hub h;
+  std::optional<uint64_t> first, second;
+  h.hub.take("node01", Hub::batch("a", {1}), [&](Result<uint64_t> r) { first = *r; });
+  h.hub.take("node01", Hub::batch("a", {1}), [&](Result<uint64_t> r) { second = *r; });
+  CHECK_FALSE(first.has_value());
+  CHECK(second == 0);  // known, but not durable yet: the agent will send it again
+  h.reactor.advance(100);
+  CHECK(first == 1);
+}
+
+TEST_CASE("a failed write is an error, not an acknowledgement", "[api]") {
+  Hub h;
+  h.store.fail_next(1, fail(Code::unavailable, "disk full"));
+  bool failed = false;
+  h.hub.take("node01", Hub::batch("a", {1}), [&](Result<uint64_t> r) { failed = !r.ok(); });
+  h.reactor.advance(100);
+  CHECK(failed);
+}
+
+TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]") {
+  Hub h;
+  std::optional<LinkHub::Orders> got;
+  h.hub.ask("node01", {}, [&](LinkHub::Orders orders) { got = std::move(orders); });
+  h.reactor.advance(10 * kSecond);
+  CHECK_FALSE(got.has_value());
+  h.hub.offer("node01", order("1/a#1", "secret:bmc"));
+  REQUIRE(got.has_value());
+  REQUIRE(got->size() == 1);
+  CHECK(got->front().id == "1/a#1");
+  CHECK(got->front().params["key"] == "opened");  // secrets are put in on the way out
+}
+
+TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {
+  Hub h;
+  int empty = 0;
+  const auto count = [&](LinkHub::Orders orders) { empty += orders.empty(); };
+  h.hub.ask("node01", {}, count);
+  h.hub.ask("node01", {}, count);
+  CHECK(empty == 1);
+  h.reactor.advance(26 * kSecond);
+  CHECK(empty == 2);
+}
+
+TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]") {
+  Hub h;
+  h.hub.offer("node01", order("1/a#1"));
+  h.hub.offer("node01", order("1/b#1"));
+  std::set<std::string> ids;
+  const auto collect = [&](LinkHub::Orders orders) {
+    for (const auto& o : orders) ids.insert(o.id);
+  };
+  h.hub.ask("node01", {"1/a#1"}, collect);
+  CHECK(ids == std::set<std::string>{"1/b#1"});
+  h.hub.withdraw("node01", "1/b#1");
+  ids.clear();
+  h.hub.ask("node01", {"1/a#1"}, collect);
+  CHECK(ids.empty());
+  h.hub.ask("node02", {}, collect);
+  CHECK(ids.empty());  // another node's orders are nobody else's business
+}
+
+TEST_CASE("an order whose secret is missing ends as a result, not as silence", "[api]") {
+  Hub h;
+  h.hub.offer("node01", order("1/a#1", "secret:none"));
+  bool empty = false;
+  h.hub.ask("node01", {}, [&](LinkHub::Orders orders) { empty = orders.empty(); });
+  h.reactor.advance(30 * kSecond);
+  CHECK(empty);
+  REQUIRE(h.heard.size() == 1);
+  CHECK(h.heard[0].rfind("node01 finished", 0) == 0);
+}
