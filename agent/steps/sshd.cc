@@ -70,7 +70,7 @@ std::string canonical(const std::string& value) {
 }
 
 Status effective(StepContext& context, const Json& params) {
-  TRY(const std::string out, run_tool(context, {"sshd", "-T"}));
+  TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
   std::map<std::string, std::string> have;
   for (const auto& line : lines_of(out))
     if (const auto space = line.find(' '); space != std::string::npos)
@@ -102,7 +102,7 @@ Status change(StepContext& context, const Json& params) {
   // sshd refuses to test anything without its privilege separation folder, which a socket-activated one lacks
   // until used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
-  TRY(auto tested, run_tool(context, {"sshd", "-t"}));
+  TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
   TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
   (void)tested, (void)reloaded;
   TRY_(effective(context, params));

@@ -189,9 +189,13 @@ Status load(StepContext& context, bool active) {
     (void)out;
     return Ok{};
   }
-  TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
-  TRY(auto started, run_tool(context, {"systemctl", "restart", "ufw.service"}, 2 * kMinute));
-  (void)enabled, (void)started;
+  // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow stop part.
+  if (!context.files.exists("/etc/systemd/system/multi-user.target.wants/ufw.service")) {
+    TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
+    (void)enabled;
+  }
+  TRY(auto started, run_tool(context, {kInit, "start"}, 2 * kMinute));
+  (void)started;
   return Ok{};
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
   const std::map<std::string, std::string> tools = {{"package", "apt-get"}, {"service", "systemctl enable"}, {"user", "useradd"},
-      {"group", "groupadd"}, {"command", "touch"}, {"ufw", "systemctl restart ufw"}, {"sshd", "sshd -t"}, {"raid", "mdadm --create"},
+      {"group", "groupadd"}, {"command", "touch"}, {"ufw", "/lib/ufw/ufw-init start"}, {"sshd", "/usr/sbin/sshd -t"}, {"raid", "mdadm --create"},
       {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);

@@ -143,7 +143,8 @@ Result<Output> FakeMachine::run(const Command& command) {
   if (program == "mdadm") return mdadm(argv);
   if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo") return accounts(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
-  if (program == "iptables" || program == "iptables-restore" || program == "sshd") return network(argv, command);
+  if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
+      program == "/lib/ufw/ufw-init") return network(argv, command);
   if (program == "systemd-run" || program == "true") return good();
   if (program == "false") return bad("");
   if (program == "touch") return put(argv[1], ""), good();
@@ -180,8 +181,6 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "unmask") unit.masked = false;
     if (argv[1] == "start" || argv[1] == "restart") unit.active = true;
     if (argv[1] == "stop") unit.active = false;
-    if (argv[1] == "restart" && name == "ufw.service")
-      firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get("/etc/ufw/user.rules");
     if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
       append("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
   }
@@ -271,6 +270,11 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
 Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
   if (argv[0] == "iptables") return good(firewall_.empty() ? "-P INPUT ACCEPT\n" : firewall_);
   if (argv[0] == "iptables-restore") return firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get(argv.back()), good();
+  if (argv[0] == "/lib/ufw/ufw-init") {
+    const bool start = argv[1] == "start" && get("/etc/ufw/ufw.conf").find("ENABLED=yes") != std::string::npos;
+    firewall_ = start ? "-P INPUT DROP\n-N ufw-user-input\n" + get("/etc/ufw/user.rules") : "";
+    return good();
+  }
   if (!has(argv, "-T")) return good();
   std::string out;
   for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf"))) {
