@@ -138,13 +138,17 @@ std::string ChangeLines::next(const Json& status) {
   std::string out;
   for (const Json& node : list_at(status, "nodes")) {
     const std::string name = text_at(node, "name");
-    std::string now = fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
-    if (const int q = quarter(node); q >= 0) now += fmt::format(" {:>3} %", q);
-    if (const auto reason = text_at(node, "reason"); !reason.empty()) now += "  " + reason;
+    const std::string base = fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
+    const std::string reason = text_at(node, "reason");
+    const int q = quarter(node);
+    Shown& before = last_[name];
+    // Between two orders of one phase there is no number: that is no news.
+    if (before.base == base && before.reason == reason && (q < 0 || before.quarter == q)) continue;
+    before = {base, reason, q};
+    std::string now = base;
+    if (q >= 0) now += fmt::format(" {:>3} %", q);
+    if (!reason.empty()) now += "  " + reason;
     while (!now.empty() && now.back() == ' ') now.pop_back();
-    std::string& before = last_[name];
-    if (before == now) continue;
-    before = now;
     const Json run = status.value("run", Json());
     const auto elapsed = static_cast<DurationMs>(run.is_object() ? number_at(run, "elapsed_ms", 0) : 0);
     out += fmt::format("{:>4}:{:02}  {}\n", elapsed / kMinute, elapsed / kSecond % 60, now);

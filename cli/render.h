@@ -26,7 +26,11 @@ class ChangeLines {
   std::string next(const Json& status);
 
  private:
-  std::map<std::string, std::string> last_;
+  struct Shown {
+    std::string base, reason;
+    int quarter = -1;
+  };
+  std::map<std::string, Shown> last_;
 };
 // After a run: result per node, times per phase, quarantined nodes with their reasons.
 std::string render_summary(const Json& run);

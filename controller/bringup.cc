@@ -48,6 +48,20 @@ Result<std::map<std::string, Playbook>> Bringup::playbooks() const {
   return all;
 }
 
+// Whether an installation began to write this node's disks after `facts_time`: what was seen then says nothing now.
+bool Bringup::disks_changed_since(const std::string& node, TimeMs facts_time) {
+  const auto runs = parts_.store.runs();
+  if (!runs.ok()) return false;
+  for (const auto& run : *runs) {
+    const bool later = run.ended == 0 || run.ended > facts_time;
+    const auto journal = later ? parts_.store.journal(run.id) : Result<std::vector<JournalRow>>(std::vector<JournalRow>{});
+    if (!journal.ok()) continue;
+    for (const auto& row : *journal)
+      if (row.node == node && row.time > facts_time && row.event == "intent" && row.action == node + "/image") return true;
+  }
+  return false;
+}
+
 NodeObservation Bringup::observe(const std::string& name) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
@@ -57,7 +71,7 @@ NodeObservation Bringup::observe(const std::string& name) {
   seen.product_uuid = row.product_uuid;
   seen.online = row.last_seen > 0 && parts_.reactor.now() - row.last_seen < kOnline;
   if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
-  if (row.facts.empty()) return seen;
+  if (row.facts.empty() || disks_changed_since(name, row.facts_time)) return seen;
   const auto json = parse_json(row.facts);
   if (!json.ok()) return seen;
   auto facts = hardware_facts_from_json(*json);

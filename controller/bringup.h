@@ -59,6 +59,7 @@ class Bringup {
  private:
   Result<PlannerInput> input(const Request& request);
   NodeObservation observe(const std::string& node);
+  bool disks_changed_since(const std::string& node, TimeMs facts_time);
   void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
 
   static constexpr DurationMs kOnline = kMinute;
