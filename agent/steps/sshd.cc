@@ -2,7 +2,9 @@
 // phases.
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "agent/steps/accounts.h"
 #include "agent/steps/modules.h"
@@ -90,9 +92,12 @@ Status effective(StepContext& context, const Json& params) {
 Status answers(const Json& params) {
   const int64_t port = int_of(params, "port", 22);
   if (port <= 0) return Ok{};
-  for (int attempt = 0; attempt < 5; ++attempt) {
+  // A reload is a new start of the server: for a moment, on a slow machine for seconds, nobody listens.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < until) {
     TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));
     if (answer.banner.rfind("SSH-2.0", 0) == 0) return Ok{};
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   return fail(Code::failed, "the SSH server does not answer any more");
 }
