@@ -5,6 +5,7 @@
 
 #include "base/digest.h"
 #include "controller/power/wrap.h"
+#include "controller/spec/schema.h"
 #include "tests/fakes/bmc_bench.h"
 
 using namespace muster;
@@ -244,6 +245,10 @@ TEST_CASE("redfish: describe shows what was found, never the password", "[power]
 }
 
 TEST_CASE("every registered power driver explains itself and is offered by the spec's schema", "[power]") {
+  const Json schema = Json::parse(embedded::spec_schema);
+  std::vector<std::string> registered;
+  for (const PowerDriver& one : power_drivers()) registered.push_back(one.name);
+  CHECK(schema["$defs"]["node"]["properties"]["power"]["properties"]["driver"]["enum"].get<std::vector<std::string>>() == registered);
   for (const PowerDriver& one : power_drivers()) {
     CHECK(one.help.size() > 20);
     PowerTarget nowhere;
