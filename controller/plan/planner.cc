@@ -68,7 +68,9 @@ class Planner {
     if (!discover()) {
       for (auto& draft : drafts_) prepare(draft);
       drop_unchanged();
-      if (problems_.empty() && refusals_.empty()) write_actions();
+      const bool fine = problems_.empty() && refusals_.empty();
+      if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty()) write_discovery(std::move(hopeless_));
+      else if (fine) write_actions();
     }
     if (!problems_.empty()) {
       std::string all;
@@ -111,16 +113,27 @@ class Planner {
     return near.empty() ? "" : ", did you mean '" + near + "'?";
   }
 
-  // True when a discover plan was made: some nodes were never seen.
+  bool in_request_skips() const { return in_.request.skip_unseen || kind() == RequestKind::accept; }
+
+  // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to find do not hold the
+  // others: they are looked for again when there is nothing else to do.
   bool discover() {
     std::vector<Draft> seen, unseen;
     for (auto& d : drafts_) (d.seen->facts ? seen : unseen).push_back(std::move(d));
-    if (unseen.empty() || in_.request.skip_unseen || kind() == RequestKind::accept) {
-      for (const auto& d : unseen) plan_.notes.push_back(d.spec->name + " was never seen and is left out");
-      drafts_ = std::move(seen);
-      return false;
+    const bool all_failed =
+        std::all_of(unseen.begin(), unseen.end(), [](const Draft& d) { return d.seen->state == "quarantined"; });
+    if (!unseen.empty() && !in_request_skips() && (seen.empty() || !all_failed)) {
+      write_discovery(std::move(unseen));
+      return true;
     }
+    drafts_ = std::move(seen);
+    hopeless_ = std::move(unseen);
+    return false;
+  }
+
+  void write_discovery(std::vector<Draft> unseen) {
     drafts_ = std::move(unseen);
+    hopeless_.clear();
     plan_.kind = "discover";
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
@@ -128,7 +141,6 @@ class Planner {
       add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
     }
     plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
-    return true;
   }
 
   static bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
@@ -258,6 +270,7 @@ class Planner {
 
   void write_actions() {
     plan_.kind = plan_kind();
+    for (const auto& d : hopeless_) plan_.notes.push_back(d.spec->name + " was never seen and is left out");
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
       plan_.config_digests[d.spec->name] = kind() == RequestKind::accept ? d.seen->config_digest : d.digest;
@@ -405,6 +418,7 @@ class Planner {
   const Spec& spec_;
   std::string address_;
   std::vector<Draft> drafts_;
+  std::vector<Draft> hopeless_;   // never seen, and not discovered now
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;

@@ -9,6 +9,8 @@
 //   admit     as install for the named nodes, nobody else is touched
 //   accept    acceptance only
 //   none      nothing to do (Plan::empty())
+// A node that a discovery failed to find (quarantined, no facts) does not hold the others: it is left out with a note as long as they
+// have something to do, and looked for again when they have not.
 // A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`

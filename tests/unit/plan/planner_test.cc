@@ -62,6 +62,24 @@ TEST_CASE("nodes that were never seen are discovered first, and nothing else hap
   CHECK(rest.nodes == std::vector<std::string>{"node01"});
 }
 
+TEST_CASE("a node that could not be found does not hold the others, and is looked for again at last", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.nodes["node03"] = NodeObservation{};
+  in.nodes["node03"].state = "quarantined";
+  const Plan install = planned(in);
+  CHECK(install.kind == "install");
+  CHECK(install.nodes == std::vector<std::string>{"node01", "node02"});
+  CHECK(install.notes.front().find("node03") == 0);
+  for (const std::string name : {"node01", "node02"}) {
+    in.nodes[name] = installed(name);
+    in.nodes[name].state = "accepted";
+    in.nodes[name].config_digest = install.config_digests.at(name);
+  }
+  const Plan again = planned(in);
+  CHECK(again.kind == "discover");
+  CHECK(again.nodes == std::vector<std::string>{"node03"});
+}
+
 TEST_CASE("an install plan, whole", "[plan]") {
   const Plan plan = planned(with_nodes(seen_in_ram));
   CHECK(plan.kind == "install");
