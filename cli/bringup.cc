@@ -89,8 +89,10 @@ void nothing_to_do(Context& context, const Json& planned) {
   context.exit = kAccepted;
 }
 
-void finish(Context& context, const Goal& goal, const Json& run) {
+// `missing`: a discovery before this run did not find every node.
+void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
+  if (missing && context.exit == kAccepted) context.exit = kPartial;
   const auto folder = write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
@@ -132,6 +134,7 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 
 void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
+  bool missing = false;
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
     const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}};
@@ -152,7 +155,8 @@ void reach(Context& context, const Goal& goal) {
     if (!run.ok()) return complain(context, run.error());
     // After a discovery there is more to plan, for whoever was found.
     const bool found_someone = planned->value("kind", "") == "discover" && run->value("state", "") != "failed";
-    if (!found_someone) return finish(context, goal, *run);
+    if (!found_someone) return finish(context, goal, *run, missing);
+    missing = missing || run->value("state", "") != "done";
   }
   complain(context, fail(Code::failed, "the cluster kept changing while it was planned; see muster status"));
 }
