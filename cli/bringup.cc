@@ -135,6 +135,7 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
   bool missing = false;
+  Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
     const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}};
@@ -149,7 +150,10 @@ void reach(Context& context, const Goal& goal) {
       return complain(context, approved.error(), *planned);
     const std::string digest = planned->value("digest", "");
     const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
-    if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) continue;  // plan again
+    if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) {
+      last = started.error();  // the world changed in between, or another run is under way: plan again, a few times
+      continue;
+    }
     if (!started.ok()) return complain(context, started.error(), api.details());
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
@@ -158,7 +162,7 @@ void reach(Context& context, const Goal& goal) {
     if (!found_someone) return finish(context, goal, *run, missing);
     missing = missing || run->value("state", "") != "done";
   }
-  complain(context, fail(Code::failed, "the cluster kept changing while it was planned; see muster status"));
+  complain(context, std::move(last).with("no plan could be started"));
 }
 
 }  // namespace muster::cli
