@@ -81,15 +81,19 @@ Status build_one(Context& context, const std::string& name, bool rebuild) {
   return Ok{};
 }
 
-void nothing_to_do(Context& context, const Json& planned) {
-  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", 0}}, [&] {
+bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
+
+void nothing_to_do(Context& context, const Json& planned, bool missing) {
+  context.exit = missing ? kPartial : kAccepted;
+  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+    const Json plan = planned.value("plan", Json::object());
+    for (const Json& note : plan.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
   });
-  context.exit = kAccepted;
 }
 
-// `missing`: a discovery before this run did not find every node.
+// `missing`: a node in question was not found, or is left out.
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
   if (missing && context.exit == kAccepted) context.exit = kPartial;
@@ -144,7 +148,8 @@ void reach(Context& context, const Goal& goal) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
       return complain(context, planned.error(), api.details());
     }
-    if (planned->value("empty", false)) return nothing_to_do(context, *planned);
+    missing = missing || leaves_out(*planned);
+    if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     if (!context.json) print_plan(*planned);
     if (const auto approved = approve(context, goal, *planned); !approved.ok())
       return complain(context, approved.error(), *planned);

@@ -12,13 +12,19 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
   const auto names = node_list(nodes);
   if (!names.ok()) return complain(context, names.error());
   Json all = Json::array();
+  // One BMC that does not answer holds no other; every answer is told.
   for (const auto& node : *names) {
     Api api(context);
     const std::string path = "/v1/power/" + url_encode(node) + "/" + action;
     const auto result = action == "state" ? api.get(path) : api.post(path, Json::object());
-    if (!result.ok()) return complain(context, Error(result.error()).with(node));
-    all.push_back(*result);
-    if (!context.json) fmt::print("{}: {}\n", node, result->value("power", "unknown"));
+    if (result.ok()) {
+      all.push_back(*result);
+      if (!context.json) fmt::print("{}: {}\n", node, result->value("power", "unknown"));
+      continue;
+    }
+    if (context.exit == kAccepted) context.exit = exit_for(result.error());
+    all.push_back({{"node", node}, {"code", to_string(result.error().code)}, {"message", result.error().message}});
+    if (!context.json) fmt::print(stderr, "muster: {}: {}\n", node, result.error().message);
   }
   if (context.json) fmt::print("{}\n", all.dump(2));
 }

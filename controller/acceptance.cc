@@ -20,6 +20,10 @@ std::string text_of(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
+int64_t whole_number_of(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
 const Json& list_of(const Json& object, const char* key) {
   static const Json kNone = Json::array();
   const auto it = object.is_object() ? object.find(key) : object.end();
@@ -129,7 +133,7 @@ const Json& result_of(const Sources& s, const Action& action) {
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
   for (const Json& step : list_of(result_of(s, action), "steps"))
     node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"), text_of(step, "message"),
-                          step.value("ms", int64_t{0})});
+                          whole_number_of(step, "ms")});
 }
 
 void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow>& journal) {

@@ -8,6 +8,7 @@
 namespace muster {
 namespace {
 
+constexpr size_t kShortestToken = 32;
 constexpr int kCaDays = 3650;
 constexpr int kServerDays = 825;
 constexpr int kAgentDays = 365;
@@ -62,6 +63,10 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
       }));
   a.server_.certificate_pem += a.ca_.certificate_pem;
   TRY(a.operator_token_, keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
+  while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
+  // An empty token would open the port to everybody.
+  if (a.operator_token_.size() < kShortestToken)
+    return fail(Code::corrupt, state + "/operator-token is shorter than 32 characters; remove it, and a new one is made");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
 }

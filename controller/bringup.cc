@@ -66,6 +66,7 @@ NodeObservation Bringup::observe(const std::string& name) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
   seen.state = row.state;
+  if (row.state == "quarantined" && row.reason.rfind(kByOperator, 0) == 0) seen.held = row.reason;
   seen.image_digest = row.image_digest;
   seen.config_digest = row.config_digest;
   seen.product_uuid = row.product_uuid;
@@ -143,9 +144,14 @@ void Bringup::approve(const std::string& digest, const std::string& by, std::fun
   const auto current = parts_.spec.get();
   if (!current.ok()) return done(current.error());
   for (const auto& node : (*current)->spec.nodes) images.insert(node.image);
-  parts_.images.prepare_ram(images, [this, plan = now->plan, by, done = std::move(done)](Status ready) {
+  parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by, done = std::move(done)](Status ready) {
     if (!ready.ok()) return done(std::move(ready).error().with("the RAM system"));
-    parts_.executor.start(plan, by, done);
+    // That may have taken minutes, in which a spec was stored or a node was quarantined.
+    const auto still = plan(asked);
+    if (!still.ok()) return done(still.error());
+    if (!still->refusals.empty() || still->digest != approved.digest)
+      return done(fail(Code::conflict, "the world changed while the RAM system was prepared: plan again"));
+    parts_.executor.start(approved.plan, by, done);
   });
 }
 

@@ -52,13 +52,15 @@ class Bringup {
   void plan_and_store(const Request& request, std::function<void(Result<Made>)> done);
   void approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done);
 
+  // What is known of a node now, as the planner gets it.
+  NodeObservation observe(const std::string& node);
+
   Executor& executor() { return parts_.executor; }
   // Playbooks by name; acceptance profiles as "acceptance/<profile>".
   Result<std::map<std::string, Playbook>> playbooks() const;
 
  private:
   Result<PlannerInput> input(const Request& request);
-  NodeObservation observe(const std::string& node);
   bool disks_changed_since(const std::string& node, TimeMs facts_time);
   void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
 

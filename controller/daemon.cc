@@ -1,6 +1,7 @@
 #include "controller/daemon.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -246,7 +247,6 @@ void RealDaemon::resume() {
 }
 
 Status RealDaemon::start() {
-  TRY_(open_unix());
   core_->spec.on_change([this] { open_network(); });
   core_->vault->make_own_secrets([](Status made) {
     if (!made.ok()) log::error("own secrets not made", {{"error", made.error().message}});
@@ -256,6 +256,8 @@ Status RealDaemon::start() {
     open_network();
     resume();
   });
+  // Last: an operator's request must find a run that goes on already going on.
+  TRY_(open_unix());
   log::info("musterd is ready", {{"version", MUSTER_VERSION}, {"state", core_->options.state},
                                  {"socket", core_->options.socket}});
   return Ok{};
@@ -274,8 +276,9 @@ void RealDaemon::stop() {
 
 Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptions options) {
   std::error_code error;
-  std::filesystem::create_directories(options.state, error);
+  const bool made = std::filesystem::create_directories(options.state, error);
   if (error) return fail(Code::denied, options.state + ": " + error.message());
+  if (made) ::chmod(options.state.c_str(), 0700);
   options.state = std::filesystem::canonical(options.state).string();
   TRY(auto lock, LockFile::take(options.state + "/musterd.lock"));
   std::vector<std::string> addresses = {"127.0.0.1"};

@@ -42,7 +42,7 @@ Result<std::string> public_ssh_key(const std::string& pem, const std::string& co
 }  // namespace
 
 Result<std::unique_ptr<Vault>> Vault::open(const std::string& state, Reactor& reactor, Store& store) {
-  TRY(auto key, master_key(Files(state).real("/pki/secrets.key")));
+  TRY(auto key, master_key(Files(state).real("/master.key")));
   return std::unique_ptr<Vault>(new Vault(std::move(key), reactor, store));
 }
 

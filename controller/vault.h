@@ -18,7 +18,7 @@ namespace muster {
 
 class Vault {
  public:
-  // Reads or makes STATE/pki/secrets.key.
+  // Reads or makes STATE/master.key; denied when others may read it.
   static Result<std::unique_ptr<Vault>> open(const std::string& state, Reactor& reactor, Store& store);
 
   struct Name { std::string name; TimeMs time; };

@@ -13,6 +13,8 @@ void get_version(const CallPtr& call) {
 
 // Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes it.
 void make_backup(const CallPtr& call) {
+  if (call->door != Door::local)
+    return call->error(fail(Code::denied, "a backup is made on the controller's own machine, through its socket"));
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
   JsonReader r(*body, "request");

@@ -144,7 +144,7 @@ void Call::answer(const Result<Json>& result) const {
 
 void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder) {
   const Found found = find(request, door);
-  auto call = std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, ""});
+  auto call = std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
   // An unknown path and a path behind another door look the same from outside.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
@@ -160,7 +160,13 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
     if (!agent.ok()) return call->json(401, error_json(agent.error()));
     call->agent = *agent;
   }
-  found.route->handler(call);
+  // JSON of another shape than a handler expects throws: one caller's nonsense must not end the controller.
+  try {
+    found.route->handler(call);
+  } catch (const Json::exception& e) {
+    log::warning("request not understood", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
+    call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
+  }
 }
 
 }  // namespace muster::api

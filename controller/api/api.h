@@ -36,6 +36,7 @@ struct Call {
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};   // {node} of the path
   std::string agent = {};                         // the proven name, for Who::agents
+  Door door = Door::tls;                          // it came in by
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;

@@ -158,7 +158,7 @@ void quarantine_node(const CallPtr& call) {
   Executor& executor = call->services.bringup.executor();
   const bool release = body->value("release", false);
   const std::string given = body->value("reason", "");
-  const std::string reason = given.empty() ? "by an operator" : given;
+  const std::string reason = given.empty() ? kByOperator : kByOperator + (": " + given);
   if (release)
     executor.set_node(name, [](NodeRow& row) {
       if (row.state != "quarantined") return;
@@ -182,9 +182,12 @@ void remove_node(const CallPtr& call) {
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
     return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));
+  if (!call->services.bringup.executor().forget(name))
+    return call->error(fail(Code::conflict, name + " takes part in the run that is under way"));
   call->services.power.forget_pin(name);
   call->services.store.write({DeleteNode{name}}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, name, "node", {{"action", "forgotten"}});
     call->ok({{"name", name}});
   });
 }

@@ -31,7 +31,7 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
 
 Json planned_json(const Plan& plan, const std::string& digest) {
   return {{"digest", digest}, {"kind", plan.kind}, {"empty", plan.empty()}, {"nodes", plan.nodes},
-          {"unchanged", plan.unchanged}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
+          {"unchanged", plan.unchanged}, {"left_out", plan.left_out}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
 }
 
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }

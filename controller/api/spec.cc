@@ -5,6 +5,7 @@
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/handlers.h"
+#include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/event_log.h"
 #include "controller/services.h"
@@ -46,6 +47,11 @@ void put_spec(const CallPtr& call) {
   reply["unchanged"] = unchanged;
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
+  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: another one under its feet could
+  // switch a machine that its plan does not mean.
+  if (const Executor& executor = call->services.bringup.executor(); executor.active())
+    return call->error(fail(Code::conflict, fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
+                                                        executor.run_id())));
   SpecRow row;
   row.revision = call->services.store.next_spec_revision();
   row.time = call->services.reactor.now();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace muster {
@@ -16,9 +17,16 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   const auto declared = node.disks.find(group);
   const DiskPolicy policy = declared == node.disks.end() ? DiskPolicy::keep : declared->second.policy;
   const char* word = policy == DiskPolicy::keep ? "keep" : policy == DiskPolicy::format ? "format" : "format-if-blank";
+  // The hash is the right to write: only what the destruction list names gets one. A disk that is used again as it is has none, and
+  // the agent refuses to format it whatever its policy says.
+  const auto approved = [&](const DiskFacts& d) {
+    return std::any_of(disks.destroys.begin(), disks.destroys.end(), [&](const Destruction& gone) {
+      return gone.group == group && gone.serial == d.serial && gone.wwid == d.wwid;
+    });
+  };
   for (const auto& d : found->second)
     out.push_back({{"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes},
-                   {"content_hash", with_content ? d.content_hash : ""}, {"policy", word}});
+                   {"content_hash", with_content && approved(d) ? d.content_hash : ""}, {"policy", word}});
   return out;
 }
 

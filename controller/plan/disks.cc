@@ -83,8 +83,8 @@ class Chooser {
     if ((disk.mounted || disk.is_os_ancestor) && !through_ram_)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
-      return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank", people(disk),
-                                                disk.content));
+      return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that may be lost, "
+                                                "declare policy: format", people(disk), disk.content));
     out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + image_));
   }
 

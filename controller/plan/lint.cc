@@ -53,8 +53,22 @@ void check_order(const Plan& plan, Problems& problems) {
     if (n > 0) return problems.push_back("the dependencies have a cycle through " + id);
 }
 
+using Destroyed = std::set<std::pair<std::string, std::string>>;   // node, serial or wwid
+
+// Steps may format a disk only when they carry the hash of what is on it: no such hash without an entry in the list.
+void check_step_disks(const Action& action, const Json& json, const Destroyed& destroyed, Problems& problems) {
+  if (json.is_object() && json.contains("serial") && json.contains("content_hash") && json["content_hash"].is_string() &&
+      !json["content_hash"].get_ref<const std::string&>().empty()) {
+    const std::string serial = json["serial"].is_string() ? json["serial"].get<std::string>() : "";
+    if (!destroyed.count({action.node, serial}))
+      problems.push_back(action.id + ": may format disk " + serial + ", which is not in the destruction list");
+  }
+  if (json.is_structured())
+    for (const auto& value : json) check_step_disks(action, value, destroyed, problems);
+}
+
 void check_destruction(const Plan& plan, Problems& problems) {
-  std::set<std::pair<std::string, std::string>> destroyed;
+  Destroyed destroyed;
   for (const auto& d : plan.destroys) {
     const std::string identity = d.serial.empty() ? d.wwid : d.serial;
     if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
@@ -62,6 +76,7 @@ void check_destruction(const Plan& plan, Problems& problems) {
     if (!destroyed.insert({d.node, identity}).second) problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
   }
   for (const auto& a : plan.actions) {
+    if (a.kind != ActionKind::image) check_step_disks(a, a.params, destroyed, problems);
     if (a.kind != ActionKind::image || a.params.value("allow_ours", false)) continue;
     const std::string serial = a.params.value("disk_serial", ""), wwid = a.params.value("disk_wwid", "");
     if (!destroyed.count({a.node, serial.empty() ? wwid : serial}))

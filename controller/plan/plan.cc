@@ -158,10 +158,12 @@ Json to_json(const Plan& p) {
   Json actions = Json::array(), destroys = Json::array();
   for (const auto& a : p.actions) actions.push_back(action_json(a));
   for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
-  return {{"version", 1}, {"kind", p.kind}, {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
+  Json out = {{"version", 1}, {"kind", p.kind}, {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
           {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
           {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
           {"config_digests", p.config_digests}};
+  if (!p.left_out.empty()) out["left_out"] = p.left_out;
+  return out;
 }
 
 Result<Plan> plan_from_json(const Json& json) {
@@ -177,6 +179,7 @@ Result<Plan> plan_from_json(const Json& json) {
   const Json& limits = r.raw("limits");
   r.get("nodes", p.nodes);
   r.get("unchanged", p.unchanged);
+  r.get_or("left_out", p.left_out, {});
   const Json& actions = r.raw("actions");
   const Json& destroys = r.raw("destroys");
   r.get("notes", p.notes);

@@ -80,6 +80,7 @@ struct Plan {
   PlanLimits limits;
   std::vector<std::string> nodes;     // those that take part, in order
   std::vector<std::string> unchanged; // nodes that are already as declared
+  std::vector<std::string> left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<Action> actions;        // grouped by node, each node's in order
   std::vector<Destruction> destroys;
   std::vector<std::string> notes;     // honest remarks for the operator

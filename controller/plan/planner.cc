@@ -103,8 +103,18 @@ class Planner {
       Draft draft;
       draft.spec = &node;
       draft.seen = seen == in_.nodes.end() ? &kNever : &seen->second;
+      if (!draft.seen->held.empty()) {
+        hold(node.name, draft.seen->held, !wanted.empty());
+        continue;
+      }
       drafts_.push_back(std::move(draft));
     }
+  }
+  void hold(const std::string& node, const std::string& reason, bool named) {
+    if (named)
+      return refuse(node, "node-held", fmt::format("quarantined {}; `muster node quarantine {} --release` gives it back", reason, node));
+    plan_.left_out.push_back(node);
+    plan_.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
   }
   std::string suggestion(const std::string& name) const {
     std::vector<std::string> names;
@@ -270,7 +280,10 @@ class Planner {
 
   void write_actions() {
     plan_.kind = plan_kind();
-    for (const auto& d : hopeless_) plan_.notes.push_back(d.spec->name + " was never seen and is left out");
+    for (const auto& d : hopeless_) {
+      plan_.left_out.push_back(d.spec->name);
+      plan_.notes.push_back(d.spec->name + " was never seen and is left out");
+    }
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
       plan_.config_digests[d.spec->name] = kind() == RequestKind::accept ? d.seen->config_digest : d.digest;

@@ -11,6 +11,7 @@
 //   none      nothing to do (Plan::empty())
 // A node that a discovery failed to find (quarantined, no facts) does not hold the others: it is left out with a note as long as they
 // have something to do, and looked for again when they have not.
+// A node that an operator quarantined is left out too; naming it is refused (node-held). Plan::left_out lists all of these.
 // A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`
@@ -45,7 +46,12 @@ struct NodeObservation {
   std::string state = "unknown";           // NodeRow::state
   std::string image_digest, config_digest; // NodeRow
   std::string product_uuid;                // machine the name is bound to (NodeRow); facts.system.uuid is what was found
+  std::string held;                        // why an operator quarantined it; "" when none did. It is not touched until released
 };
+
+// How the reason of an operator's quarantine begins. A node that a run quarantined is planned again, one that an operator took out
+// is not (a power supply on order, somebody's hands inside).
+inline constexpr char kByOperator[] = "by an operator";
 
 enum class RequestKind { up, reimage, accept, admit };
 

@@ -139,6 +139,14 @@ void Executor::set_node(const std::string& node, const std::function<void(NodeRo
   write({changed(node, change)});
 }
 
+bool Executor::forget(const std::string& node) {
+  if (active() && runtime(node)) return false;
+  load_rows();
+  rows_.erase(node);
+  live_.erase(node);
+  return true;
+}
+
 // One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is tried again until it
 // succeeds, and nothing overtakes it: the journal's order is the order of events.
 void Executor::write(Rows rows, std::function<void()> then) {
@@ -800,7 +808,8 @@ Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows)
 void Executor::on_finished(Runtime& node, const wire::Event& event) {
   const Action& action = node.action();
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
-  const bool good = event.data.is_object() && event.data.value("ok", false);
+  // A node's words are hostile: what is not exactly `true` is not good.
+  const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good && action.kind != ActionKind::check)
     return fail_attempt(node, fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message")), std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {

@@ -87,6 +87,8 @@ class Executor {
   // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
   NodeRow node_row(const std::string& node) const;
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
+  // Forgets what is known of a node whose row is being deleted; false while it takes part in an active run.
+  bool forget(const std::string& node);
   const StepLog& log() const { return log_; }
 
  private:

@@ -141,8 +141,8 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
     error(*child(match, "count"), path + ".match.count", "the operating system goes on exactly one disk");
 
   const std::string policy = text(&entry.value, "policy");
-  // Naming a disk `os` on a node with an image is the order to install there; the plan still shows what will be lost.
-  if (policy.empty()) group.policy = entry.key == "os" && imaged ? DiskPolicy::format : DiskPolicy::keep;
+  // Naming a disk `os` on a node with an image is the order to install there, but not to throw away what somebody else put on it.
+  if (policy.empty()) group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
   else group.policy = DiskPolicy::format_if_blank;
   if (policy == "keep") group.policy = DiskPolicy::keep;
   if (policy == "format") group.policy = DiskPolicy::format;

@@ -47,6 +47,10 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   }
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
+  // A name would be looked up anew before each power call, and may then be another machine.
+  if (!address && node.power.driver == "redfish")
+    return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.1.11 (the redfish driver takes no host names)",
+                                            node.power.address));
   if (!address && (looks_numeric || host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != std::string::npos))
     return error_once(at, path, fmt::format("'{}' is neither an address such as 10.20.1.11 nor a host name", node.power.address));
   if (!address || node.power.driver == "ssh" || !bmc_ || bmc_->hosts(*address)) return;

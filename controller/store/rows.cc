@@ -81,7 +81,11 @@ Status put(Connection& db, const EventRow& r) {
 }
 
 Status put(Connection& db, const DeleteSecret& r) { return db.run("DELETE FROM secret WHERE name = ?", {r.name}); }
-Status put(Connection& db, const DeleteNode& r) { return db.run("DELETE FROM node WHERE name = ?", {r.name}); }
+Status put(Connection& db, const DeleteNode& r) {
+  TRY_(db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.name}));
+  TRY_(db.run("DELETE FROM token WHERE node = ?", {r.name}));
+  return db.run("DELETE FROM node WHERE name = ?", {r.name});
+}
 
 // ---- reading ----
 

@@ -61,7 +61,7 @@ struct SecretRow { std::string name; TimeMs time = 0; std::string sealed; };   /
 struct EventRow { int64_t seq = 0; TimeMs time = 0; int64_t run = 0; std::string node, kind; std::string json; };  // live log
 
 struct DeleteSecret { std::string name; };
-struct DeleteNode { std::string name; };
+struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
 using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
                            DeleteSecret, DeleteNode>;   // rows with a key replace the row of that key
 

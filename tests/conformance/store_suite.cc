@@ -138,6 +138,18 @@ void rows_with_a_key_replace(StoreHarness& h) {
   CHECK(s.secrets()->at(0).time == 2);
 }
 
+void a_forgotten_node_is_locked_out(StoreHarness& h) {
+  Store& s = h.store();
+  must(h, {node_row("gpu01"), node_row("gpu02"), TokenRow{"d1", "gpu01", "join", 1, "", ""}, TokenRow{"d2", "gpu02", "join", 1, "", ""},
+           CertificateRow{"0a", "gpu01", "f", 3, false}, CertificateRow{"0b", "gpu02", "f", 3, false}});
+  must(h, {DeleteNode{"gpu01"}});
+  CHECK_FALSE(s.node("gpu01").ok());
+  CHECK(s.certificate("0a")->revoked);
+  CHECK_FALSE(s.token("d1").ok());
+  CHECK_FALSE(s.certificate("0b")->revoked);
+  CHECK(s.token("d2").ok());
+}
+
 void journal_keeps_order(StoreHarness& h) {
   must(h, {run_row(1), run_row(2)});
   must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"), journal_row(1, "gpu01/image", "started")});

@@ -117,7 +117,12 @@ Status MemStore::apply(const std::vector<Write>& rows) {
         tables_.events[r.seq] = r;
       },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
-      [&](const DeleteNode& r) { tables_.nodes.erase(r.name); },
+      [&](const DeleteNode& r) {
+        tables_.nodes.erase(r.name);
+        for (auto& [serial, certificate] : tables_.certificates)
+          if (certificate.node == r.name) certificate.revoked = true;
+        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.node == r.name ? tables_.tokens.erase(it) : std::next(it);
+      },
   };
   for (const Write& row : rows) std::visit(put, row);
   return Ok{};

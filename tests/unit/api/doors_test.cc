@@ -10,10 +10,12 @@
 #include "controller/api/api.h"
 #include "controller/authority.h"
 #include "controller/boot_port.h"
+#include "controller/bringup.h"
 #include "controller/daemon.h"
 #include "controller/services.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using api::Door;
@@ -74,6 +76,28 @@ class Controller {
       services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
     });
     return promise.get_future().get();
+  }
+
+  // A run that waits for this node's agent.
+  void start_a_run(const std::string& node) {
+    std::promise<bool> started;
+    reactor_->post([&] {
+      Plan plan;
+      plan.kind = "discover";
+      plan.nodes = {node};
+      Action look;
+      look.id = node + "/inventory";
+      look.node = node;
+      look.kind = ActionKind::inventory;
+      plan.actions = {look};
+      services().bringup.executor().start(plan, "test", [&](Result<int64_t> id) { started.set_value(id.ok()); });
+    });
+    REQUIRE(started.get_future().get());
+  }
+  NodeObservation observed(const std::string& node) {
+    std::promise<NodeObservation> seen;
+    reactor_->post([&] { seen.set_value(services().bringup.observe(node)); });
+    return seen.get_future().get();
   }
 
  private:
@@ -210,6 +234,71 @@ TEST_CASE("a joined agent is heard until its certificate is revoked", "[api]") {
   CHECK(controller.call(Door::tls, stolen).status == 401);
   REQUIRE(controller.call(Door::local, "POST", "/v1/certificates/" + certificate.serial + "/revoke").status == 200);
   CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
+}
+
+TEST_CASE("a request of the wrong shape is refused and the controller lives on", "[api]") {
+  Controller controller;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  CHECK(controller.call(Door::local, "POST", "/v1/nodes/node01/quarantine", R"({"reason": 5})").status == 422);
+  CHECK(controller.call(Door::local, "POST", "/v1/nodes/admit", R"({"discover": "yes"})").status == 422);
+  CHECK(controller.call(Door::local, "GET", "/v1/version").status == 200);
+}
+
+TEST_CASE("the spec stays as it is while a run goes on", "[api]") {
+  Controller controller;
+  const std::string before = testing::kSpec;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", before).status == 200);
+  // A BMC of another machine under the name of a node that the run is about to switch on.
+  std::string after = before;
+  after.replace(after.find("10.20.1.1{n}"), 12, "10.20.1.2{n}");
+  controller.start_a_run("node01");
+  const auto refused = controller.call(Door::local, "PUT", "/v1/spec", after);
+  CHECK(refused.status == 409);
+  CHECK(refused.body.find("is under way") != std::string::npos);
+  CHECK(controller.call(Door::local, "PUT", "/v1/spec?dry=1", after).status == 200);
+  CHECK(controller.call(Door::local, "PUT", "/v1/spec", before).status == 200);     // the same again is no change
+  CHECK(controller.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
+  CHECK(controller.call(Door::local, "PUT", "/v1/spec", after).status == 200);
+}
+
+TEST_CASE("an operator's quarantine holds until it is released", "[api]") {
+  Controller controller;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  REQUIRE(controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"reason": "PSU on order"})").status == 200);
+  CHECK(controller.observed("node02").held == "by an operator: PSU on order");
+  CHECK(controller.observed("node01").held.empty());
+  REQUIRE(controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"release": true})").status == 200);
+  CHECK(controller.observed("node02").held.empty());
+}
+
+TEST_CASE("a backup is written only for those who are on the machine", "[api]") {
+  Controller controller;
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/v1/backup";
+  request.body = Json{{"path", controller.state() + "/copy.db"}}.dump();
+  CHECK(controller.call(Door::local, request).status == 200);
+  CHECK(controller.call(Door::local, request).status == 409);    // nothing is overwritten
+  request.headers["Authorization"] = "Bearer " + controller.services().authority.operator_token();
+  request.body = Json{{"path", controller.state() + "/other.db"}}.dump();
+  CHECK(controller.call(Door::tls, request).status == 403);
+  CHECK_FALSE(std::filesystem::exists(controller.state() + "/other.db"));
+}
+
+TEST_CASE("keys in the wrong hands or without content stop the controller", "[api]") {
+  TempDir dir;
+  DaemonOptions options;
+  options.state = dir.path("state");
+  const auto reactor = make_reactor(1);
+  REQUIRE(Daemon::create(*reactor, options).ok());
+  const auto mode = std::filesystem::status(options.state).permissions();
+  CHECK((mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all)) == std::filesystem::perms::none);
+  const std::string key = options.state + "/master.key";
+  std::filesystem::permissions(key, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
+  CHECK(Daemon::create(*reactor, options).error().code == Code::denied);
+  std::filesystem::permissions(key, std::filesystem::perms::group_read, std::filesystem::perm_options::remove);
+  std::ofstream(options.state + "/operator-token") << "\n";
+  CHECK(Daemon::create(*reactor, options).error().code == Code::corrupt);
 }
 
 TEST_CASE("secrets go in and never come out", "[api]") {

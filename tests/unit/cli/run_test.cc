@@ -86,6 +86,16 @@ TEST_CASE("under --json an error is one JSON value with its exit code", "[cli]")
   CHECK(ran.exit == 1);
 }
 
+TEST_CASE("power tells the outcome of every node, also when one fails", "[cli]") {
+  const auto ran = muster_command({"power", "state", "gpu[01-02]", "--json", "--socket", "/tmp/no-such-muster.sock"});
+  const auto json = parse_json(ran.out);
+  REQUIRE(json.ok());
+  REQUIRE(json->size() == 2);
+  CHECK((*json)[1]["node"] == "gpu02");
+  CHECK((*json)[1]["code"] == "unavailable");
+  CHECK(ran.exit == kFailed);
+}
+
 TEST_CASE("what is not implemented says so and exits 2", "[cli]") {
   const auto drain = muster_command({"drain", "gpu01"});
   CHECK(drain.exit == kUsage);

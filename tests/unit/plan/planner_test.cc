@@ -228,13 +228,53 @@ TEST_CASE("a foreign operating system is destroyed only by name, with what it is
   os.blank = false;
   os.content = "GPT, 2 partitions: Ubuntu";
   os.content_hash = "sha256:ubuntu";
+  CHECK(refused(in) == "disk-foreign");   // nobody said that it may go
+  in.spec.nodes[0].disks["os"].policy = DiskPolicy::format;
   const Plan plan = planned(in);
   REQUIRE_FALSE(plan.destroys.empty());
   const auto& d = *std::find_if(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& x) { return x.group == "os"; });
   CHECK(d.content == "GPT, 2 partitions: Ubuntu");
   CHECK(plan.find("node01/image")->params["content_hash"] == "sha256:ubuntu");
-  in.spec.nodes[0].disks["os"].policy = DiskPolicy::format_if_blank;
-  CHECK(refused(in) == "disk-foreign");
+}
+
+TEST_CASE("only disks of the destruction list carry the right to be formatted", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  // Recognised by its label as ours and used again, whatever the policy: an agent that sees it otherwise must not format it.
+  auto& disks = in.nodes["node01"].facts->disks;
+  in.spec.nodes[0].disks["fast"].policy = DiskPolicy::format;
+  disks[1].blank = false;
+  disks[1].content = "xfs \"scratch\"";
+  disks[1].content_hash = "sha256:precious";
+  disks[1].signatures = {"xfs label=scratch uuid=1"};
+  Plan plan = planned(in);
+  for (const auto& d : plan.destroys) CHECK(d.serial != disks[1].serial);
+  Json& array = const_cast<Action*>(plan.find("node01/configure"))->params["steps"][1]["params"];
+  REQUIRE(array["disks"].size() == 2);
+  CHECK(array["disks"][0]["serial"] == disks[1].serial);
+  CHECK(array["disks"][0]["content_hash"] == "");
+  CHECK(array["disks"][1]["content_hash"] == disks[2].content_hash);
+  CHECK(lint_plan(plan).empty());
+  array["disks"][0]["content_hash"] = "sha256:precious";
+  REQUIRE_FALSE(lint_plan(plan).empty());
+  CHECK(lint_plan(plan).front().find("not in the destruction list") != std::string::npos);
+}
+
+TEST_CASE("a node that an operator took out is in no plan until it is released", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.nodes["node02"].state = "quarantined";
+  CHECK(planned(in).nodes.size() == 3);                 // a run's own quarantine is tried again
+  in.nodes["node02"].held = "by an operator: PSU on order";
+  const Plan plan = planned(in);
+  CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
+  CHECK(plan.left_out == std::vector<std::string>{"node02"});
+  CHECK(ids(plan, "node02").empty());
+  REQUIRE_FALSE(plan.notes.empty());
+  CHECK(plan.notes.front().find("PSU on order") != std::string::npos);
+  CHECK(plan_from_json(to_json(plan))->left_out == plan.left_out);
+  in.nodes["node02"].facts.reset();
+  CHECK(planned(in).kind == "install");                 // nor is it looked for
+  in.request.nodes = {"node02"};
+  CHECK(refused(in) == "node-held");
 }
 
 TEST_CASE("wrong input is an error that names it", "[plan]") {

@@ -102,6 +102,34 @@ struct Bench : PowerPort, BootPort, LinkPort {
 
 }  // namespace
 
+TEST_CASE("a result in a shape nobody agreed on is a failure, not the end of the controller", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  REQUIRE_FALSE(b.offered("n1").empty());
+  wire::Event e;
+  e.order = b.offered("n1");
+  e.kind = "finished";
+  e.data = {{"ok", "yes"}, {"message", 7}};
+  b.executor->on_event("n1", e);
+  b.reactor.advance(100);
+  CHECK(b.row("n1").state != "accepted");
+}
+
+TEST_CASE("a node is forgotten only outside a run", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  CHECK_FALSE(b.executor->forget("n1"));
+  b.finish("n1");
+  b.reactor.advance(1000);
+  REQUIRE(b.row("n1").state == "accepted");
+  CHECK(b.executor->forget("n1"));
+  CHECK(b.executor->node_row("n1").state == "unknown");
+}
+
 TEST_CASE("a node goes from netboot to accepted, every intent before its effect", "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));

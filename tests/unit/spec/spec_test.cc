@@ -94,7 +94,7 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.nodes[2].address == "10.20.0.14");
   CHECK(s.nodes[3].name == "login");
   CHECK(s.nodes[3].image == "gpu");            // the only one
-  CHECK(s.nodes[0].disks.at("os").policy == DiskPolicy::format);
+  CHECK(s.nodes[0].disks.at("os").policy == DiskPolicy::format_if_blank);   // never more than was said
   CHECK(s.nodes[0].disks.at("fast").policy == DiskPolicy::format_if_blank);
   CHECK(s.nodes[0].disks.at("fast").match.size_bytes == 3'800'000'000'000);
   CHECK(s.nodes[0].disks.at("fast").match.count == 2);
