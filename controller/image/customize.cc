@@ -92,6 +92,8 @@ Type=exec
 ExecStart=/usr/sbin/muster-agent run --config /state/muster/agent.json
 Restart=always
 RestartSec=2
+# A node that runs out of memory must still be able to say so.
+OOMScoreAdjust=-900
 # Steps it runs (mounts, daemons) must outlive an agent restart.
 KillMode=process
 

@@ -408,7 +408,28 @@ class Planner {
     }
   }
 
+  // "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the same time. A step that
+  // has no peer left is left out.
+  void keep_peers_in_plan(Draft& d) const {
+    std::vector<PlannedStep> kept;
+    for (auto& s : d.accept_cluster) {
+      if (s.step.params.value("peers_in_plan", false)) {
+        s.step.params.erase("peers_in_plan");
+        Json peers = Json::array();
+        for (const Json& peer : s.step.params.value("peers", Json::array()))
+          if (std::count(plan_.nodes.begin(), plan_.nodes.end(), peer.value("name", ""))) peers.push_back(peer);
+        if (peers.empty()) continue;
+        s.step.params["peers"] = std::move(peers);
+      }
+      kept.push_back(std::move(s));
+    }
+    d.accept_cluster = std::move(kept);
+  }
+
   void write_acceptance() {
+    for (auto& d : drafts_) keep_peers_in_plan(d);
+    if (drafts_.size() < spec_.nodes.size())
+      plan_.notes.push_back("links are measured between the nodes of this plan only; `muster accept` measures all of them");
     std::set<int> numbers;
     for (auto& d : drafts_) {
       for (auto& s : d.accept) s.stage = 1;

@@ -72,7 +72,7 @@ std::string problem(const std::string& module, const Json& params, const Json& w
   if (!found) return "no module '" + module + "'";
   Json sent = params;
   // The executor's own words, taken out before an order is sent.
-  if (sent.is_object()) sent.erase("peers_live"), sent.erase("next_live");
+  if (sent.is_object()) sent.erase("peers_live"), sent.erase("next_live"), sent.erase("peers_in_plan");
   const auto rendered = render_params(sent, with);
   if (!rendered.ok()) return rendered.error().message;
   const auto accepted = check_parameters(*found, *rendered);

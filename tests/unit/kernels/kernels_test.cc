@@ -33,7 +33,7 @@ class TestRoot {  // a folder that plays the machine: mountinfo says what we wan
 // fio with state: writes the file it was told to write, answers with a prepared report.
 class FakeFio : public Process {
  public:
-  std::string report = {};
+  std::string report = {}, reread = {};   // reread: what --verify_only answers; empty: as the first
   int exit_code = 0;
   bool refuse_direct = false;
   std::vector<std::vector<std::string>> runs = {};
@@ -46,7 +46,8 @@ class FakeFio : public Process {
       if (refuse_direct && argument == "--direct=1")
         return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
     }
-    return Output{exit_code, report, ""};
+    const bool again = command.argv.back() == "--verify_only" && !reread.empty();
+    return Output{again ? 0 : exit_code, again ? reread : report, ""};
   }
 };
 
@@ -236,6 +237,24 @@ TEST_CASE("fio results are read, its file is removed, direct I/O is given up onl
   m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
   CHECK(m.outcome == Outcome::measured);
   CHECK(m.detail["direct"] == false);
+}
+
+TEST_CASE("a shared file system's early end of file is read again, and only whole data passes") {
+  TestRoot root;
+  root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
+  const FioOptions options = {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20};
+  FakeFio fio;
+  fio.report = fio_report(5, 1 << 19);
+  fio.exit_code = 1;
+  fio.reread = fio_report(0, 1 << 20);
+  const auto m = run_fio(root.files(), fio, options);
+  INFO(m.error);
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.detail.contains("read_again"));
+  fio.reread = fio_report(84, 1 << 20);
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::corrupt);
+  fio.reread = fio_report(0, 1 << 19);
+  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
 }
 
 TEST_CASE("fio's bad news is never a pass") {

@@ -163,6 +163,28 @@ TEST_CASE("a re-image keeps data disks and destroys nothing on muster's own layo
   CHECK(plan.find("node02/configure")->params["steps"].size() == 2);
 }
 
+TEST_CASE("a link test needs both ends in the plan", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["acceptance/lab"].steps.push_back(step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
+  const auto links = [&] {
+    std::map<std::string, size_t> peers;
+    for (const auto& a : planned(in).actions)
+      for (const Json& s : a.params.value("steps", Json::array()))
+        if (s["id"].get<std::string>().find("links") != std::string::npos) {
+          CHECK_FALSE(s["params"].contains("peers_in_plan"));
+          peers[a.node] = s["params"]["peers"].size();
+        }
+    return peers;
+  };
+  in.request.kind = RequestKind::accept;
+  const size_t others = in.spec.nodes.size() - 1;
+  CHECK(links().size() == in.spec.nodes.size());
+  for (const auto& [node, count] : links()) CHECK(count == others);
+  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  CHECK(links().empty());
+  CHECK(planned(in).notes.back().find("links") != std::string::npos);
+}
+
 TEST_CASE("acceptance alone touches nothing", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.request.kind = RequestKind::accept;
