@@ -6,8 +6,6 @@ muster=build/muster
 work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
 export MUSTER_LAB_DIR=$work/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
-# Images are built once and shared by all tests; they are addressed by digest, so sharing cannot mix them up.
-export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-/var/tmp/muster-images}
 
 cleanup() {
   local status=$?

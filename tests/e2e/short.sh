@@ -29,4 +29,6 @@ check "no join token is in the controller's log" sh -c "! grep -qE 'muster.token
 check "no private key is in a log or report" sh -c "! grep -rqE 'BEGIN (OPENSSH |EC )?PRIVATE KEY' '$MUSTER_LAB_DIR'/*.log '$work/report'"
 
 $muster lab down
-check "nothing is left behind" sh -c "! ip netns list | grep -q muster- && ! pgrep -f '$MUSTER_LAB_DIR' >/dev/null"
+left() { ip netns list | grep -q '^muster-quickstart' || pgrep -f "$MUSTER_LAB_DIR/" >/dev/null; }
+if left; then die "something is left behind: $(pgrep -af "$MUSTER_LAB_DIR/")"; fi
+echo "  ok: nothing is left behind"
