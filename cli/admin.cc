@@ -50,7 +50,7 @@ void add_version(CLI::App& app, Context& context) {
 
 void add_backup(CLI::App& app, Context& context) {
   auto path = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("backup", "a consistent copy of the controller's database, on its machine");
+  CLI::App* verb = app.add_subcommand("backup", "a consistent copy of the controller's database, on its machine; not of its keys");
   verb->add_option("FILE", *path)->required();
   verb->footer("Example:\n  muster backup /srv/backup/muster.db");
   verb->callback([path, &context] { backup(context, *path); });

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/os.h"
+#include "cli/render.h"
 #include "controller/spec/spec.h"
 
 namespace muster::cli {
@@ -119,7 +120,7 @@ void complain(Context& context, const Error& error, const Json& details) {
     out["exit"] = context.exit;
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print(stderr, "muster: {}\n", error.message);
+    fmt::print(stderr, "muster: {}\n", clean_lines(error.message));
   }
 }
 

@@ -79,18 +79,18 @@ void add_node(CLI::App& app, Context& context) {
   CLI::App* add = verb->add_subcommand("add", "how to declare a new node");
   add->add_option("NODE", flags->node)->required();
   add->callback([flags, &context] { explain_add(context, *flags); });
-  CLI::App* admit_verb = verb->add_subcommand("admit", "bring in a new node, or look for undeclared machines");
-  admit_verb->add_option("NODE", flags->node, "declared in the spec; without it: discovery of unknown machines");
+  CLI::App* admit_verb = verb->add_subcommand("admit", "bring in a node that was added to the spec, or list who asks to boot");
+  admit_verb->add_option("NODE", flags->node, "declared in the spec; without it: discovery of undeclared machines is switched on");
   admit_verb->add_flag("--off", flags->off, "end the discovery of unknown machines");
   admit_verb->add_flag("--yes,-y", flags->yes, "approve the plans");
   admit_verb->add_option("--approve", flags->approve, "approve exactly this plan");
   admit_verb->callback([flags, &context] { admit(context, *flags); });
-  CLI::App* quarantine_verb = verb->add_subcommand("quarantine", "take a node out of every plan, or back in");
+  CLI::App* quarantine_verb = verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
   quarantine_verb->add_option("NODE", flags->node)->required();
   quarantine_verb->add_option("--reason", flags->reason, "for whoever asks later");
   quarantine_verb->add_flag("--release", flags->release, "plan it again");
   quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
-  CLI::App* rm = verb->add_subcommand("rm", "forget a node that the spec no longer names");
+  CLI::App* rm = verb->add_subcommand("rm", "forget a node that the spec no longer names; its agent is locked out");
   rm->add_option("NODE", flags->node)->required();
   rm->callback([flags, &context] { forget(context, *flags); });
   verb->footer("Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"

@@ -88,6 +88,17 @@ std::string clean(const std::string& text) {
   return out;
 }
 
+std::string clean_lines(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out += clean(text.substr(at, end - at));
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string bar(double fraction, int width, bool unicode) {
   const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width + 0.0001);
   std::string out;

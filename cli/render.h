@@ -1,6 +1,6 @@
 // How the cluster looks in a terminal: the live table, plain lines elsewhere, the summary at the end.
 //
-// Input is the JSON of the API (/v1/status, /v1/runs/ID), docs/api.md. Everything but LiveView is a pure function of it.
+// Input is the JSON of the API (/v1/status, /v1/runs/ID; controller/api/routes.cc). Everything but LiveView is a pure function of it.
 // Strings that come from nodes are stripped of control characters: hardware must not steer a terminal.
 #pragma once
 
@@ -42,6 +42,8 @@ std::string bar(double fraction, int cells, bool unicode);
 std::string human_rate(double per_second, const std::string& unit);
 std::string human_bytes(double bytes);
 std::string clean(const std::string& text);
+// The same for text of several lines: these stay.
+std::string clean_lines(const std::string& text);
 
 // Draws a status over the one before on a terminal; elsewhere prints what changed.
 class LiveView {

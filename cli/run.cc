@@ -20,7 +20,7 @@ constexpr char kFooter[] =
     "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
     "  muster lab up SPEC               a virtual cluster on this machine to rehearse on\n"
     "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
-    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, 4 refused for safety";
+    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined or left out, 4 refused for safety or not approved";
 
 void global_flags(CLI::App& app, Context& context) {
   // Without an installed controller a lab's is meant, when there is exactly one.
@@ -32,7 +32,7 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_option("--url", context.url, "a controller elsewhere, https://ADDRESS:7443")->envname("MUSTER_URL");
   app.add_option("--token-file", context.token_file, "operator's token for --url")->envname("MUSTER_TOKEN_FILE");
   app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")->envname("MUSTER_CA_FILE");
-  app.add_flag("--json", context.json, "one JSON value on standard output, for programs");
+  app.add_flag("--json", context.json, "JSON on standard output, for programs (logs, watch: one value per line)");
   app.add_flag("-v,--verbose", context.verbose, "explain");
 }
 

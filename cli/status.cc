@@ -19,7 +19,7 @@ void show_status(Context& context) {
 void show_why(Context& context, const std::string& node) {
   const auto why = Api(context).get("/v1/nodes/" + url_encode(node) + "/why");
   if (!why.ok()) return complain(context, why.error());
-  show(context, *why, [&] { fmt::print("{}", why->value("text", why->dump(2) + "\n")); });
+  show(context, *why, [&] { fmt::print("{}", clean_lines(why->value("text", why->dump(2) + "\n"))); });
 }
 
 struct LogFlags {
@@ -37,7 +37,7 @@ void print_event(const Context& context, const Json& event) {
       if (data.contains(key) && data[key].is_string() && !data[key].get<std::string>().empty())
         words += (words.empty() ? "" : "  ") + clean(data[key].get<std::string>());
   fmt::print("{}  {:<10} {:<10} {}\n", to_iso8601(event.value("time", int64_t{0})), event.value("node", ""),
-             event.value("kind", ""), words);
+             clean(event.value("kind", "")), words);
 }
 
 void show_logs(Context& context, const LogFlags& flags) {

@@ -25,8 +25,10 @@ void follow_events(const CallPtr& call) {
   call->services.events.subscribe(from, call->query("node"), [call](const std::vector<EventRow>& rows) {
     if (rows.empty()) return call->responder->write(": still here\n\n");
     std::string chunk;
+    // The kind is a node's own word: a line break in it would be an event that nobody sent.
     for (const auto& row : rows)
-      chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq, row.kind, event_json(row).dump());
+      chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
+                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log", event_json(row).dump());
     return call->responder->write(std::move(chunk));
   });
 }

@@ -1,4 +1,4 @@
-// The handlers behind controller/api/routes.cc, by topic. Each is one route; contracts are in docs/api.md.
+// The handlers behind controller/api/routes.cc, by topic. Each is one route; what it takes and answers is said there.
 #pragma once
 
 #include "controller/api/api.h"

@@ -185,8 +185,8 @@ class Planner {
     const bool allowed = in_.request.force && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
     if (swapped && !allowed)
       refuse(d.spec->name, "node-swapped",
-             fmt::format("another machine answers here: product UUID {} instead of {}; `muster node admit {} --force` takes it in",
-                         facts.system.uuid, bound, d.spec->name));
+             fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced on purpose: take {} out of "
+                         "the spec, `muster node rm {}`, and declare it again", facts.system.uuid, bound, d.spec->name, d.spec->name));
   }
 
   // The same steps twice: as they are sent, and without what happens to be on the disks, for the digest.

@@ -48,6 +48,11 @@ TEST_CASE("strings from hardware cannot steer the terminal", "[cli]") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 5);
 }
 
+TEST_CASE("text of several lines keeps its lines and nothing else that steers", "[cli]") {
+  CHECK(clean_lines("gpu01: waits\n  reason: \x1b[2Jgone\n") == "gpu01: waits\n  reason:  [2Jgone\n");
+  CHECK(clean_lines("") == "");
+}
+
 TEST_CASE("what is wrong with the controller itself stands on top", "[cli]") {
   Json status = status_in_mid_imaging();
   status["problems"] = {{"dhcp", "no interface carries 10.20.0.1"}};
