@@ -179,7 +179,22 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
   return out;
 }
 
+namespace {
+
+// Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's parameters say secret:NAME.
+// A node that says so of its hardware is after a secret that is not its own.
+bool names_a_secret(const Json& json) {
+  if (json.is_string()) return json.get_ref<const std::string&>().rfind("secret:", 0) == 0;
+  if (json.is_structured())
+    for (const Json& value : json)
+      if (names_a_secret(value)) return true;
+  return false;
+}
+
+}  // namespace
+
 Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
+  if (names_a_secret(json)) return fail(Code::denied, "facts: a value begins with secret:, which no hardware does");
   HardwareFacts out;
   JsonReader r(json, "facts");
   r.allow_unknown();

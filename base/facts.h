@@ -100,7 +100,7 @@ struct HardwareFacts {
 Json to_json(const DiskFacts& disk);
 Json to_json(const HardwareFacts& facts);
 // Missing keys keep their defaults and unknown ones are ignored (the peer may be older or newer); a wrong type is
-// Code::invalid and names its path.
+// Code::invalid and names its path. Code::denied when a value is a reference to a secret (secret:NAME).
 Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path);
 Result<HardwareFacts> hardware_facts_from_json(const Json& json);
 

@@ -62,3 +62,15 @@ TEST_CASE("facts of an older or newer agent are read; a wrong type is refused wi
   CHECK_FALSE(hardware_facts_from_json(parse_json(R"({"gpus": {"model": "x"}})").value()).ok());
   CHECK_FALSE(hardware_facts_from_json(parse_json("[]").value()).ok());
 }
+
+TEST_CASE("a node cannot ask for the controller's secrets by way of its hardware", "[facts]") {
+  // Disk identities go into the parameters of orders, where the controller resolves secret:NAME.
+  Json json = to_json(full());
+  REQUIRE(hardware_facts_from_json(json).ok());
+  json["disks"][0]["model"] = "secret:bmc";
+  CHECK(hardware_facts_from_json(json).error().code == Code::denied);
+  json["disks"][0]["model"] = "Micron secret:bmc";   // only a whole value is a reference
+  CHECK(hardware_facts_from_json(json).ok());
+  json["disks"][0]["signatures"][0] = "secret:mpi-ssh-key";
+  CHECK(hardware_facts_from_json(json).error().code == Code::denied);
+}
