@@ -62,7 +62,7 @@ class QemuMachine : public Machine {
   std::mutex mutex_;                 // everything below, never held while calling QMP or telling booted_
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
-  bool busy_ = false, stop_ = false;
+  bool stop_ = false;
   std::function<void()> booted_;
   LabNode node_;
   BootFirst first_ = BootFirst::disk;
