@@ -32,7 +32,7 @@ TEST_CASE("every acceptance profile is one that can be run and judged") {
       params.erase("peers_in_plan");
       for (const auto& [key, value] : params.items())
         CHECK(std::any_of(module->parameters.begin(), module->parameters.end(),
-                          [&](const Json& p) { return p["name"] == key; }));
+                          [&name = key](const Json& p) { return p["name"] == name; }));
       CHECK(check_expectations(step.expect).ok());
       expectations += step.expect.size();
     }
