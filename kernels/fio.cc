@@ -35,7 +35,8 @@ Command fio_command(const FioOptions& options, const std::string& file, bool dir
                   "--invalidate=1",
                   "--verify=xxhash",
                   "--do_verify=1",
-                  "--verify_fatal=1"};
+                  "--verify_fatal=1",
+                  "--verify_state_save=0"};
   if (options.random_seconds > 0)
     for (const auto& argument :
          {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
