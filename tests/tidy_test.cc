@@ -358,12 +358,6 @@ Complaints purity(const Source& source) {
 
 // ---- rules about the whole tree
 
-// Contracts that were agreed before anything used them.
-const std::set<std::string>& awaited() {
-  static const std::set<std::string> headers = {};
-  return headers;
-}
-
 // Every source is named by, or matches a glob of, the build; every header is included by somebody.
 Complaints orphans(const std::vector<Source>& sources) {
   std::set<std::string> patterns, included;
@@ -382,7 +376,7 @@ Complaints orphans(const std::vector<Source>& sources) {
       return ::fnmatch(pattern.c_str(), source.path.c_str(), FNM_PATHNAME) == 0;
     });
     if (is_unit(source.path) && !built) bad.push_back(source.path + ": nothing builds it");
-    if (is_header(source.path) && !included.count(source.path) && !awaited().count(source.path))
+    if (is_header(source.path) && !included.count(source.path))
       bad.push_back(source.path + ": nobody includes it");
   }
   return bad;
