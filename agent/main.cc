@@ -2,6 +2,7 @@
 //   muster-agent                                  as process 1 of the RAM system: sets the machine up, joins, takes orders
 //   muster-agent run --config FILE                as a service of an installed system
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a certificate
+//   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept running (agent/adopt.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
 //   muster-agent version
@@ -17,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/adopt.h"
 #include "agent/agent.h"
 #include "agent/facts.h"
 #include "agent/file_journal.h"
@@ -178,7 +180,18 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   return serve(files, *process, folder, config, installed_functions(*process));
 }
 
-Status run_join(const std::map<std::string, std::string>& options) {
+Result<std::string> line_from_stdin() {
+  std::string line;
+  for (int c = getchar(); c != EOF && c != '\n' && line.size() < 8192; c = getchar()) line += static_cast<char>(c);
+  if (line.empty()) return fail(Code::invalid, "nothing on standard input");
+  return line;
+}
+
+Result<BootParameters> parameters_of(const std::map<std::string, std::string>& options) {
+  if (options.count("stdin")) {
+    TRY(const std::string line, line_from_stdin());
+    return join_parameters(line);
+  }
   BootParameters boot;
   for (const auto& [name, field] : std::map<std::string, std::string*>{
            {"url", &boot.url}, {"pin", &boot.pin}, {"token", &boot.token}, {"node", &boot.node}}) {
@@ -188,16 +201,26 @@ Status run_join(const std::map<std::string, std::string>& options) {
   }
   // "-": from standard input, so that it is in no process list.
   if (boot.token == "-") {
-    char buffer[512] = {};
-    if (!fgets(buffer, sizeof buffer, stdin)) return fail(Code::invalid, "no token on standard input");
-    boot.token = buffer;
+    TRY(boot.token, line_from_stdin());
     while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back()))) boot.token.pop_back();
   }
+  return boot;
+}
+
+Status run_join(const std::map<std::string, std::string>& options) {
+  TRY(const BootParameters boot, parameters_of(options));
   Files files;
   const auto folder = options.find("folder");
   const std::string place = folder != options.end() ? folder->second
-                            : files.is_directory("/state") ? kInstalledIdentity : kAdoptedIdentity;
+                            : files.is_directory(kInstalledIdentity) ? kInstalledIdentity : kAdoptedIdentity;
+  const bool start = options.count("start") > 0;
+  if (start) TRY_(may_serve(files));
+  TRY_(may_join(files, place, boot));
   TRY(const AgentConfig config, join_and_keep(files, place, boot, wire::Mode::adopted, kMinute));
+  if (start) {
+    const auto process = make_process();
+    TRY_(start_service(files, *process, place));
+  }
   fmt::print("{} joined {}; identity in {}\n", config.node, config.url, place);
   return Ok{};
 }
@@ -216,8 +239,8 @@ Status run_rollback(const std::string& name) {
 }
 
 int usage() {
-  fmt::print(stderr, "usage: muster-agent run [--config FILE] | join --url URL --pin SHA256 --token TOKEN|- --node NAME [--folder DIR] | "
-                     "facts | rollback NAME | version\n");
+  fmt::print(stderr, "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node NAME | --stdin) [--start] "
+                     "[--folder DIR] | facts | rollback NAME | version\n");
   return 2;
 }
 
@@ -231,10 +254,14 @@ int main_with(int argc, char** argv) {
     return ended.ok() ? 0 : 1;
   }
   std::map<std::string, std::string> options;
-  for (int i = 2; i < argc; i += 2) {
+  for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
+    if (name == "--stdin" || name == "--start") {
+      options[name.substr(2)] = "";
+      continue;
+    }
     if (name.rfind("--", 0) != 0 || i + 1 >= argc) return usage();
-    options[name.substr(2)] = argv[i + 1];
+    options[name.substr(2)] = argv[++i];
   }
   Status ended = Ok{};
   if (verb == "run") ended = run_installed(options);
