@@ -63,6 +63,8 @@ int run(int argc, const char* const* argv) {
   add_approve(app, context);
   add_status(app, context);
   add_watch(app, context);
+  add_runs(app, context);
+  add_cancel(app, context);
   add_why(app, context);
   add_logs(app, context);
   add_report(app, context);

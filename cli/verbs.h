@@ -16,6 +16,8 @@ void add_reimage(CLI::App& app, Context& context);
 void add_accept(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
+void add_runs(CLI::App& app, Context& context);
+void add_cancel(CLI::App& app, Context& context);
 void add_why(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);

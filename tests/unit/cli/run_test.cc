@@ -60,7 +60,7 @@ TEST_CASE("bad usage exits 2 and says what is wrong", "[cli]") {
 }
 
 TEST_CASE("every verb explains itself", "[cli]") {
-  for (const char* verb : {"up", "plan", "approve", "status", "watch", "why", "logs", "report", "reimage", "accept", "power",
+  for (const char* verb : {"up", "plan", "approve", "status", "watch", "runs", "cancel", "why", "logs", "report", "reimage", "accept", "power",
                            "node", "image", "spec", "secret", "drain", "backup", "version", "lab"}) {
     const auto help = muster_command({verb, "--help"});
     CAPTURE(verb);
