@@ -1,0 +1,115 @@
+#include "controller/locate/decode.h"
+
+#include <algorithm>
+#include <map>
+
+namespace muster::locate {
+namespace {
+
+bool has(const std::vector<Part>& path, Part part) {
+  return std::find(path.begin(), path.end(), part) != path.end();
+}
+
+class Decoder {
+ public:
+  Decoder(size_t parts, const std::vector<Probe>& probes)
+      : probes_(probes), passed_(parts), failed_(parts), guilty_(parts, false), open_(probes.size(), false) {
+    for (size_t i = 0; i < probes.size(); ++i) {
+      open_[i] = probes[i].failed;
+      for (const Part part : probes[i].path)
+        (probes[i].failed ? failed_ : passed_)[static_cast<size_t>(part)].push_back(i);
+    }
+  }
+
+  Decoded run() {
+    Decoded out;
+    for (Conviction found = next(); !found.against.empty(); found = next()) {
+      const auto part = static_cast<size_t>(found.part);
+      guilty_[part] = true;
+      for (const size_t i : failed_[part]) open_[i] = false;
+      out.guilty.push_back(std::move(found));
+    }
+    for (size_t i = 0; i < open_.size(); ++i)
+      if (open_[i]) out.unexplained.push_back(i);
+    return out;
+  }
+
+ private:
+  enum class Witness { spotless, mostly_passed };
+
+  Conviction next() const {
+    if (std::find(open_.begin(), open_.end(), true) == open_.end()) return {};
+    Conviction found = strongest(Witness::spotless);
+    return found.against.empty() ? strongest(Witness::mostly_passed) : found;
+  }
+
+  // Most witnesses first, then the fewer passes: a part that always fails rather than one that also passes.
+  Conviction strongest(Witness kind) const {
+    Conviction best;
+    for (size_t part = 0; part < failed_.size(); ++part) {
+      if (guilty_[part] || failed_[part].size() < 2) continue;
+      if (kind == Witness::mostly_passed && open_failures(part) < 3 * passed_[part].size()) continue;
+      Conviction found = evidence(static_cast<Part>(part), kind);
+      if (found.against.size() > best.against.size() ||
+          (found.against.size() == best.against.size() && !best.against.empty() &&
+           passed_[part].size() < passed_[static_cast<size_t>(best.part)].size()))
+        best = std::move(found);
+    }
+    return best;
+  }
+
+  Conviction evidence(Part part, Witness kind) const {
+    Conviction out{part, {}};
+    for (const size_t i : failed_[static_cast<size_t>(part)])
+      if (open_[i] && std::all_of(probes_[i].path.begin(), probes_[i].path.end(),
+                                  [&](Part other) { return other == part || credible(other, part, kind); }))
+        out.against.push_back(i);
+    for (const size_t i : out.against)
+      for (const size_t j : out.against)
+        if (i < j && meet_only_in(i, j, part)) return out;
+    return {};
+  }
+
+  bool credible(Part witness, Part accused, Witness kind) const {
+    const auto w = static_cast<size_t>(witness);
+    if (guilty_[w]) return false;
+    const auto without = [&](size_t i) { return !has(probes_[i].path, accused); };
+    const auto passes = std::count_if(passed_[w].begin(), passed_[w].end(), without);
+    const auto failures =
+        std::count_if(failed_[w].begin(), failed_[w].end(), [&](size_t i) { return open_[i] && without(i); });
+    return passes > 0 && (kind == Witness::spotless ? failures == 0 : failures <= passes);
+  }
+
+  size_t open_failures(size_t part) const {
+    return static_cast<size_t>(
+        std::count_if(failed_[part].begin(), failed_[part].end(), [&](size_t i) { return open_[i]; }));
+  }
+
+  bool meet_only_in(size_t i, size_t j, Part part) const {
+    return std::none_of(probes_[i].path.begin(), probes_[i].path.end(),
+                        [&](Part other) { return other != part && has(probes_[j].path, other); });
+  }
+
+  const std::vector<Probe>& probes_;
+  std::vector<std::vector<size_t>> passed_, failed_;  // by part
+  std::vector<bool> guilty_;                          // by part
+  std::vector<bool> open_;                            // by probe: failed and not explained
+};
+
+}  // namespace
+
+Decoded decode(size_t parts, const std::vector<Probe>& probes) { return Decoder(parts, probes).run(); }
+
+std::vector<int> distinguishable(size_t parts, const std::vector<std::vector<Part>>& paths) {
+  std::vector<std::vector<size_t>> on(parts);
+  for (size_t i = 0; i < paths.size(); ++i)
+    for (const Part part : paths[i]) on[static_cast<size_t>(part)].push_back(i);
+  std::map<std::vector<size_t>, int> first;
+  std::vector<int> out(parts);
+  for (size_t part = 0; part < parts; ++part)
+    out[part] = on[part].empty() ? static_cast<int>(part)
+                                 : first.emplace(on[part], static_cast<int>(part)).first->second;
+  return out;
+}
+
+}  // namespace muster::locate

@@ -1,0 +1,43 @@
+// Who is guilty: the parts that explain the failed probes, and only those that other parts testify against.
+//
+// A probe is one test and the parts it went through: two NICs, or a NIC, cables, switch ports and another
+// NIC. A passed probe speaks for all of its parts, a failed one says that at least one of them is bad. A part
+// is convicted when
+//   - two failed probes have nothing in common but this part, and
+//   - every other part on them is a credible witness: it passed without this part, and whatever else it
+//   failed is
+//     explained by parts already convicted.
+// So a good part that met two bad ones is not blamed: those two are no witnesses. A part convicted explains
+// its failures, which can make witnesses of others; this is repeated until nothing changes. Parts that every
+// probe has in common cannot be told apart: put them into one class first (distinguishable()). Thread: pure
+// functions of their arguments.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace muster::locate {
+
+using Part = int;  // 0 ... parts - 1
+
+struct Probe {
+  std::vector<Part> path = {};  // without repeats
+  bool failed = false;
+};
+
+struct Conviction {
+  Part part = 0;
+  std::vector<size_t> against = {};  // the credible failed probes
+};
+
+struct Decoded {
+  std::vector<Conviction> guilty = {};   // in the order found: strongest evidence first
+  std::vector<size_t> unexplained = {};  // failed probes without a convicted part
+};
+Decoded decode(size_t parts, const std::vector<Probe>& probes);
+
+// For each part the number of its class; parts of one class are on exactly the same paths. Classes are
+// numbered by their first part; a part on no path is alone in its class, since nothing is known of it.
+std::vector<int> distinguishable(size_t parts, const std::vector<std::vector<Part>>& paths);
+
+}  // namespace muster::locate
