@@ -19,3 +19,7 @@ if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
   target_link_options(muster-mpi-check PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
   target_link_libraries(muster-mpi-check PRIVATE ${MPI_C_LIBRARIES})
 endif()
+
+# Benchmarks that are programs; bench/run.sh builds them.
+add_executable(muster-bench-locate EXCLUDE_FROM_ALL bench/locate.cc bench/plot.cc tests/fakes/planted.cc)
+target_link_libraries(muster-bench-locate PRIVATE muster_controller_logic Threads::Threads)

@@ -1,0 +1,83 @@
+#include "controller/locate/pairing.h"
+
+#include <numeric>
+
+namespace muster::locate {
+namespace {
+
+// Round r of the circle over n ends, renamed by `name`.
+Round circle_round(int n, int r, const std::vector<int>& name) {
+  const int even = n + n % 2;  // the added end is nobody: its partner rests
+  const auto at = [&](int position) { return position == 0 ? 0 : 1 + (position - 1 + r) % (even - 1); };
+  Round out;
+  for (int i = 0; i < even / 2; ++i) {
+    const int a = at(i), b = at(even - 1 - i);
+    if (a < n && b < n) out.emplace_back(name[static_cast<size_t>(a)], name[static_cast<size_t>(b)]);
+  }
+  return out;
+}
+
+std::vector<int> numbered(int n) {
+  std::vector<int> out(static_cast<size_t>(n));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
+int circle_rounds(int n) { return n < 2 ? 0 : n - 1 + n % 2; }
+
+}  // namespace
+
+std::vector<Round> circle(int n) {
+  std::vector<Round> out;
+  for (int r = 0; r < circle_rounds(n); ++r) out.push_back(circle_round(n, r, numbered(n)));
+  return out;
+}
+
+std::vector<Round> hypercube(int n) {
+  std::vector<Round> out;
+  for (int bit = 1; bit < n; bit *= 2) {
+    Round round;
+    for (int i = 0; i < n; ++i)
+      if ((i & bit) == 0 && (i | bit) < n) round.emplace_back(i, i | bit);
+    out.push_back(std::move(round));
+  }
+  return out;
+}
+
+std::vector<Round> ring(int n) {
+  if (n < 2) return {};
+  if (n == 2) return {{{0, 1}}};
+  std::vector<Round> out(2);
+  for (int i = 0; i + 1 < n; ++i) out[static_cast<size_t>(i % 2)].emplace_back(i, i + 1);
+  if (n % 2 == 0)
+    out[1].emplace_back(n - 1, 0);
+  else
+    out.push_back({{n - 1, 0}});
+  return out;
+}
+
+Round halves(int n) {
+  Round out;
+  for (int i = 0; i < n / 2; ++i) out.emplace_back(i, i + n / 2);
+  return out;
+}
+
+std::vector<Round> matchings(int n, int rounds, uint64_t seed) {
+  if (n < 2) return {};
+  Numbers numbers(seed);
+  std::vector<int> name = numbered(n), order = numbered(circle_rounds(n));
+  numbers.shuffle(name);
+  numbers.shuffle(order);
+  std::vector<Round> out;
+  for (int r = 0; r < rounds && r < circle_rounds(n); ++r)
+    out.push_back(circle_round(n, order[static_cast<size_t>(r)], name));
+  return out;
+}
+
+int log2_up(int n) {
+  int k = 0;
+  while ((int64_t{1} << k) < n) ++k;
+  return k;
+}
+
+}  // namespace muster::locate

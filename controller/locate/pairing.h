@@ -1,0 +1,51 @@
+// Who is tested with whom at the same time. A round is a set of pairs without a common end, so that each
+// end's bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end rests in each round.
+// Thread: pure functions; the same seed gives the same rounds on every machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace muster::locate {
+
+using Pair = std::pair<int, int>;
+using Round = std::vector<Pair>;
+
+// Circle method: every pair exactly once, in n - 1 rounds (n when odd). For few ends: all paths are seen.
+std::vector<Round> circle(int n);
+// i with i XOR 2^k: ceil(log2 n) rounds, and each crosses another halving of the ends. An end without a
+// partner rests.
+std::vector<Round> hypercube(int n);
+// i with i + 1: two rounds (three when n is odd). Cables between neighbours, and what a ring collective uses.
+std::vector<Round> ring(int n);
+// i with i + n / 2: the bisection, all at once.
+Round halves(int n);
+// Random matchings in which nobody meets the same partner twice: the circle's rounds under shuffled numbers.
+std::vector<Round> matchings(int n, int rounds, uint64_t seed);
+
+int log2_up(int n);  // smallest k with 2^k >= n
+
+// Numbers for shuffles; <random>'s distributions differ between libraries.
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed) {}
+  uint64_t next() {  // splitmix64
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  size_t below(size_t n) { return static_cast<size_t>(next() % n); }  // n is far below 2^64: no visible bias
+  double share() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // [0, 1)
+  template <typename T>
+  void shuffle(std::vector<T>& values) {
+    for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(i)]);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace muster::locate

@@ -1,0 +1,144 @@
+#include "controller/locate/search.h"
+
+#include <algorithm>
+#include <map>
+
+#include "controller/locate/links.h"
+
+namespace muster::locate {
+namespace {
+
+// A failed pair is tested again when both ends have so many passes with others for each of its tests. Failed
+// so often, it is the path: by then an end whose own fault comes and goes would have failed with somebody
+// else.
+constexpr size_t kClearing = 2, kPathTests = 3;
+
+class Search {
+ public:
+  Search(const SearchOptions& options, const std::vector<Tested>& tested)
+      : options_(options), tested_(tested), ends_(static_cast<size_t>(options.ends)) {
+    std::vector<Rate> rates;
+    for (const Tested& t : tested) {
+      round_ = std::max(round_, t.round + 1);
+      if (t.value > 0) rates.push_back({t.a, t.b, t.value});
+    }
+    const double floor =
+        options.floor ? *options.floor : options.floor_ratio * healthy_rate(ends_.size(), rates).value_or(0);
+    probes_.reserve(tested.size());
+    for (const Tested& t : tested) {
+      const bool failed = t.value <= 0 || t.value < floor;
+      probes_.push_back({{t.a, t.b}, failed});
+      for (const auto& [end, other] : {Pair{t.a, t.b}, Pair{t.b, t.a}}) {
+        at(end).met.push_back(other);
+        if (!failed) at(end).passed_with.push_back(other);
+      }
+    }
+  }
+
+  Progress run() {
+    Decoded decoded = decode(ends_.size(), probes_);
+    for (const auto& conviction : decoded.guilty) at(conviction.part).guilty = true;
+    out_.guilty = std::move(decoded.guilty);
+    sort_open_pairs(decoded.unexplained);
+    const bool open = !out_.undecided.empty();
+    if (round_ < most_rounds(options_) && (open || round_ < least_rounds(options_))) plan();
+    return std::move(out_);
+  }
+
+ private:
+  struct End {
+    std::vector<int> met = {}, passed_with = {};
+    bool guilty = false, suspect = false, busy = false;
+  };
+  End& at(int end) { return ends_[static_cast<size_t>(end)]; }
+
+  // Passes of an end with partners that nothing is held against.
+  size_t passes_without(int end, int partner) {
+    size_t passes = 0;
+    for (const int other : at(end).passed_with) passes += other != partner && !at(other).guilty;
+    return passes;
+  }
+
+  void sort_open_pairs(const std::vector<size_t>& unexplained) {
+    std::map<Pair, size_t> failures;
+    for (const size_t i : unexplained) ++failures[std::minmax(tested_[i].a, tested_[i].b)];
+    for (const auto& [pair, failed] : failures) {
+      const auto& met = at(pair.first).met;
+      const auto tests = static_cast<size_t>(std::count(met.begin(), met.end(), pair.second));
+      if (failed == tests && tests >= kPathTests) {
+        out_.paths.push_back(pair);
+        continue;
+      }
+      const bool cleared = passes_without(pair.first, pair.second) >= kClearing * tests &&
+                           passes_without(pair.second, pair.first) >= kClearing * tests;
+      if (cleared && failed < tests) {
+        out_.not_repeated.push_back(pair);
+        continue;
+      }
+      out_.undecided.push_back(pair);
+      if (cleared) again_.push_back(pair);
+      at(pair.first).suspect = at(pair.second).suspect = true;
+    }
+  }
+
+  void take(int a, int b) {
+    at(a).busy = at(b).busy = true;
+    out_.next.emplace_back(a, b);
+  }
+  bool free(int end) { return !at(end).busy && !at(end).guilty; }
+  bool met(int a, int b) { return std::find(at(a).met.begin(), at(a).met.end(), b) != at(a).met.end(); }
+
+  void plan() {
+    Numbers numbers(options_.seed + 0x10001 * static_cast<uint64_t>(round_));
+    for (const auto& [a, b] : again_)
+      if (free(a) && free(b)) take(a, b);
+    std::vector<int> order(ends_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    numbers.shuffle(order);
+    for (const int end : order)
+      if (at(end).suspect && free(end)) give_witness(end, order);
+    // Everybody else goes on with new partners.
+    const auto rounds = matchings(options_.ends, round_ + 1, options_.seed);
+    if (static_cast<size_t>(round_) < rounds.size())
+      for (const auto& [a, b] : rounds.back())
+        if (free(a) && free(b) && !met(a, b)) take(a, b);
+    for (size_t i = 0; i < order.size(); ++i)
+      for (size_t j = i + 1; free(order[i]) && j < order.size(); ++j)
+        if (free(order[j]) && !met(order[i], order[j])) take(order[i], order[j]);
+  }
+
+  // A partner it has not met, that is not suspected itself and passed most; else any it has not met.
+  void give_witness(int end, const std::vector<int>& order) {
+    int best = -1;
+    const auto better = [&](int a, int b) {
+      if (at(a).suspect != at(b).suspect) return at(b).suspect;
+      return at(a).passed_with.size() > at(b).passed_with.size();
+    };
+    for (const int other : order)
+      if (other != end && free(other) && (best < 0 || better(other, best)) && !met(end, other)) best = other;
+    if (best >= 0) take(end, best);
+  }
+
+  const SearchOptions& options_;
+  const std::vector<Tested>& tested_;
+  std::vector<End> ends_;
+  std::vector<Probe> probes_;
+  std::vector<Pair> again_;
+  int round_ = 0;
+  Progress out_;
+};
+
+}  // namespace
+
+int least_rounds(const SearchOptions& options) {
+  return options.least_rounds > 0 ? options.least_rounds : std::max(3, log2_up(options.ends));
+}
+int most_rounds(const SearchOptions& options) {
+  return options.most_rounds > 0 ? options.most_rounds : log2_up(options.ends) + 2;
+}
+
+Progress proceed(const SearchOptions& options, const std::vector<Tested>& tested) {
+  return Search(options, tested).run();
+}
+
+}  // namespace muster::locate

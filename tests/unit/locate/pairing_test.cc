@@ -1,0 +1,85 @@
+// Schedules: rounds are disjoint, and each schedule covers what its name says.
+#include "controller/locate/pairing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/catch.h"
+
+using namespace muster::locate;
+
+namespace {
+
+bool disjoint(const Round& round) {
+  std::set<int> ends;
+  for (const auto& [a, b] : round)
+    if (a == b || !ends.insert(a).second || !ends.insert(b).second) return false;
+  return true;
+}
+std::set<Pair> pairs(const std::vector<Round>& rounds) {
+  std::set<Pair> out;
+  for (const Round& round : rounds)
+    for (const auto& [a, b] : round) out.insert(std::minmax(a, b));
+  return out;
+}
+size_t tests(const std::vector<Round>& rounds) {
+  size_t out = 0;
+  for (const Round& round : rounds) out += round.size();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("pairing: the circle meets every pair exactly once", "[locate]") {
+  for (int n = 0; n <= 33; ++n) {
+    const auto rounds = circle(n);
+    CAPTURE(n);
+    CHECK(static_cast<int>(rounds.size()) == (n < 2 ? 0 : n - 1 + n % 2));
+    CHECK(std::all_of(rounds.begin(), rounds.end(), disjoint));
+    CHECK(pairs(rounds).size() == static_cast<size_t>(n * (n - 1) / 2));
+    CHECK(tests(rounds) == static_cast<size_t>(n * (n - 1) / 2));
+  }
+}
+
+TEST_CASE("pairing: the hypercube crosses another halving in each round", "[locate]") {
+  for (const int n : {2, 3, 8, 12, 64}) {
+    const auto rounds = hypercube(n);
+    CHECK(static_cast<int>(rounds.size()) == log2_up(n));
+    for (size_t k = 0; k < rounds.size(); ++k) {
+      CHECK(disjoint(rounds[k]));
+      CHECK_FALSE(rounds[k].empty());
+      for (const auto& [a, b] : rounds[k]) CHECK((a ^ b) == 1 << k);
+    }
+  }
+}
+
+TEST_CASE("pairing: rings and halves", "[locate]") {
+  for (const int n : {2, 3, 8, 9}) {
+    CHECK(pairs(ring(n)).size() == static_cast<size_t>(n == 2 ? 1 : n));
+    const auto rounds = ring(n);
+    CHECK(std::all_of(rounds.begin(), rounds.end(), disjoint));
+  }
+  CHECK(halves(6) == Round{{0, 3}, {1, 4}, {2, 5}});
+  CHECK(ring(1).empty());
+}
+
+TEST_CASE("pairing: random matchings never repeat a partner, and depend on the seed only", "[locate]") {
+  for (const int n : {8, 9, 64}) {
+    const auto rounds = matchings(n, 5, 7);
+    CHECK(rounds.size() == 5);
+    CHECK(std::all_of(rounds.begin(), rounds.end(), disjoint));
+    CHECK(pairs(rounds).size() == tests(rounds));
+    CHECK(rounds == matchings(n, 5, 7));
+    CHECK(rounds != matchings(n, 5, 8));
+  }
+  CHECK(matchings(4, 10, 1).size() == 3);  // there are no more
+  CHECK(matchings(1, 3, 1).empty());
+}
+
+TEST_CASE("pairing: logarithms", "[locate]") {
+  CHECK(log2_up(1) == 0);
+  CHECK(log2_up(8) == 3);
+  CHECK(log2_up(9) == 4);
+  CHECK(log2_up(512) == 9);
+}
