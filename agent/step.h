@@ -53,6 +53,10 @@ struct StepModule {
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
 
+// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/reboot.cc). While it is there and of another boot,
+// the order is being carried out again after that restart.
+inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
+
 // The list, in agent/all_drivers.cc.
 const std::vector<StepModule>& step_modules();
 const StepModule* find_step_module(const std::string& name);

@@ -56,6 +56,9 @@ class StepRun {
     if (before->holds == Holds::not_applicable) return {"not_applicable", "", before->diff};
     StepEnd end{"already", "", ""};
     if (before->holds == Holds::no) end = make_so(module, step, before->diff);
+    if (end.status == "already" && order_.reverify && order_.write && module.verify)
+      if (auto verified = module.verify(context_, step.params); !verified.ok())
+        return failed("holds, but verify after the reboot: " + verified.error().message);
     if (end.status == "already" || end.status == "applied") return confirmed(step, std::move(end));
     return end;
   }

@@ -22,6 +22,7 @@ struct StepOrder {
   std::vector<wire::Step> steps;
   bool stop_on_failure = true;      // after a failed mandatory step the rest is `incomplete`
   bool write = true;                // false: mode "check"
+  bool reverify = false;            // also verify what holds already: the order goes on after a reboot it made itself
 };
 // Refuses unknown keys, duplicate ids, unknown modules and wrong parameters before anything runs.
 Result<StepOrder> step_order_from_json(const Json& params, const StepContext& context);

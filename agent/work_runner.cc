@@ -105,7 +105,17 @@ class RealWorkRunner : public WorkRunner {
     context.module = [](const std::string& name) { return find_step_module(name); };
     auto parsed = step_order_from_json(order.params, context);
     if (!parsed.ok()) return {parsed.error(), Json::object()};
-    return run_steps(context, *parsed, monotonic_ms, emit);
+    // After a restart that a step of this order asked for, everything before it is proven again.
+    parsed->reverify = restarted();
+    WorkOutcome outcome = run_steps(context, *parsed, monotonic_ms, emit);
+    if (parsed->reverify && files_.remove(kRebootRecord).ok()) emit("log", {{"level", "info"}, {"text", "went on after a restart"}});
+    return outcome;
+  }
+
+  bool restarted() const {
+    const auto record = parse_json(files_.read(kRebootRecord).value_or(""));
+    return record.ok() && record->is_object() &&
+           record->value("boot_id", "") != files_.read_line("/proc/sys/kernel/random/boot_id");
   }
 
   Reactor& reactor_;

@@ -21,6 +21,17 @@ StepModule hostname_module();
 StepModule command_module();
 StepModule ufw_module();
 StepModule sshd_module();
+StepModule apt_repository_module();
+StepModule archive_module();
+StepModule config_module();
+StepModule download_module();
+StepModule kernel_command_line_module();
+StepModule kernel_module_module();
+StepModule limits_module();
+StepModule reboot_module();
+StepModule timer_module();
+StepModule udev_rule_module();
+StepModule acs_module();
 // agent/steps: disks
 StepModule raid_module();
 StepModule filesystem_module();

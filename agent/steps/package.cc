@@ -1,5 +1,8 @@
 // package: Debian packages are installed. Reads dpkg's own status file: no process for a check, one apt-get
 // for an apply.
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <map>
 
 #include "agent/steps/modules.h"
@@ -7,29 +10,38 @@
 namespace muster::steps {
 namespace {
 
-// Installed packages -> version. Half-installed ones are not in it.
-Result<std::map<std::string, std::string>> installed(const Files& files) {
+struct Installed {
+  std::string version;
+  bool held = false;
+};
+using Packages = std::map<std::string, Installed>;
+
+// Installed packages. Half-installed ones are not in it.
+Result<Packages> installed(const Files& files) {
   TRY(const std::string text, files.read("/var/lib/dpkg/status"));
-  std::map<std::string, std::string> out;
-  std::string name, version;
+  Packages out;
+  std::string name;
+  Installed entry;
   bool present = false;
   const auto close = [&] {
-    if (present && !name.empty()) out[name] = version;
-    name.clear(), version.clear(), present = false;
+    if (present && !name.empty()) out[name] = entry;
+    name.clear(), entry = {}, present = false;
   };
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find('\n', begin);
     if (end == std::string::npos) end = text.size();
     const std::string_view line(text.data() + begin, end - begin);
     begin = end + 1;
-    if (line.empty())
+    if (line.empty()) {
       close();
-    else if (line.rfind("Package: ", 0) == 0)
+    } else if (line.rfind("Package: ", 0) == 0) {
       name = line.substr(9);
-    else if (line.rfind("Version: ", 0) == 0)
-      version = line.substr(9);
-    else if (line.rfind("Status: ", 0) == 0)
+    } else if (line.rfind("Version: ", 0) == 0) {
+      entry.version = line.substr(9);
+    } else if (line.rfind("Status: ", 0) == 0) {
       present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
+      entry.held = line.rfind("Status: hold ", 0) == 0;
+    }
   }
   close();
   return out;
@@ -48,20 +60,44 @@ std::vector<Wanted> wanted(const Json& params) {
   return out;
 }
 
+// A version may hold a '*', as apt takes it: 550.163.01-*
+bool is_version(const std::string& want, const std::string& have) {
+  return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
+}
+
 // Words for apt-get of everything that is missing or of another version.
-std::vector<std::string> missing(const std::map<std::string, std::string>& have, const Json& params) {
+std::vector<std::string> missing(const Packages& have, const Json& params) {
   std::vector<std::string> out;
   for (const auto& want : wanted(params)) {
     const auto it = have.find(want.name);
-    if (it != have.end() && (want.version.empty() || want.version == it->second)) continue;
+    if (it != have.end() && is_version(want.version, it->second.version)) continue;
     out.push_back(want.version.empty() ? want.name : want.name + "=" + want.version);
   }
   return out;
 }
 
-CheckResult compare(const std::map<std::string, std::string>& have, const Json& params) {
-  const auto lacking = missing(have, params);
-  return lacking.empty() ? holds() : differs("not installed: " + join(lacking, " "));
+// Packages whose hold is not as declared; none when it is not declared.
+std::vector<std::string> wrongly_held(const Packages& have, const Json& params) {
+  std::vector<std::string> out;
+  if (!params.contains("hold")) return out;
+  for (const auto& want : wanted(params))
+    if (const auto it = have.find(want.name); it != have.end() && it->second.held != bool_of(params, "hold", true))
+      out.push_back(want.name);
+  return out;
+}
+
+CheckResult compare(const Packages& have, const Json& params) {
+  Diff diff;
+  for (const auto& want : wanted(params)) {
+    const auto it = have.find(want.name);
+    if (it == have.end())
+      diff.add("not installed: " + want.name + (want.version.empty() ? "" : "=" + want.version));
+    else if (!is_version(want.version, it->second.version))
+      diff.add(want.name + ": " + it->second.version + " -> " + want.version);
+  }
+  const auto held = wrongly_held(have, params);
+  if (!held.empty()) diff.add((bool_of(params, "hold", true) ? "not held: " : "held: ") + join(held, " "));
+  return diff.result();
 }
 
 std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
@@ -81,31 +117,68 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return compare(have, params);
 }
 
-Status apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
+Result<std::string> apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
   Command command;
   command.argv = {
       "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
   command.deadline = deadline;
-  TRY(auto out, run_ok(context.process, command));
+  return run_ok(context.process, command);
+}
+
+// apt removes packages to make others fit; only those that are named may go.
+Status check_removals(const std::string& simulation, const Json& params) {
+  const auto allowed = list_of(params, "removes");
+  std::vector<std::string> others;
+  for (const auto& line : lines_of(simulation)) {
+    if (line.rfind("Remv ", 0) != 0) continue;
+    const std::string name = line.substr(5, line.find(' ', 5) - 5);
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);
+  }
+  if (others.empty()) return Ok{};
+  return fail(Code::conflict, "apt would remove " + join(others, " ") + "; name what may go in 'removes'");
+}
+
+Status install(StepContext& context, const Json& params, std::vector<std::string> words) {
+  const std::string all = join(words, " ");
+  say(context, "installing " + all);
+  std::vector<std::string> options = {"install", "--no-install-recommends"};
+  if (all.find('=') != std::string::npos)   // an exact version is meant, also below a newer or a held one
+    options.insert(options.end(), {"--allow-downgrades", "--allow-change-held-packages"});
+  words.insert(words.begin(), options.begin(), options.end());
+  auto simulated_words = words;
+  simulated_words.insert(simulated_words.begin(), "--simulate");
+  auto simulated = apt(context, simulated_words, 10 * kMinute);
+  if (simulated.ok()) {
+    TRY_(check_removals(*simulated, params));
+    if (apt(context, words, 30 * kMinute).ok()) return Ok{};
+  }
+  // Stale or missing package lists are the usual reason.
+  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
+    return std::move(updated).error().with("apt-get update");
+  TRY(const std::string again, apt(context, simulated_words, 10 * kMinute));
+  TRY_(check_removals(again, params));
+  TRY(auto out, apt(context, words, 30 * kMinute));
   (void)out;
   return Ok{};
 }
 
 Status apply(StepContext& context, const Json& params) {
-  TRY(const auto have, installed(context.files));
-  auto words = missing(have, params);
-  if (words.empty()) return Ok{};
-  if (!bool_of(params, "install", true))
-    return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
-  say(context, "installing " + join(words, " "));
-  words.insert(words.begin(), {"install", "--no-install-recommends"});
-  if (apt(context, words, 30 * kMinute).ok()) return Ok{};
-  // Stale or missing package lists are the usual reason.
-  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
-    return std::move(updated).error().with("apt-get update");
-  return apt(context, words, 30 * kMinute);
+  TRY(auto have, installed(context.files));
+  if (auto words = missing(have, params); !words.empty()) {
+    if (!bool_of(params, "install", true))
+      return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
+    TRY_(install(context, params, std::move(words)));
+    TRY(have, installed(context.files));
+  }
+  const auto held = wrongly_held(have, params);
+  if (held.empty()) return Ok{};
+  std::vector<std::string> argv = {"apt-mark", bool_of(params, "hold", true) ? "hold" : "unhold"};
+  argv.insert(argv.end(), held.begin(), held.end());
+  TRY(auto out, run_tool(context, argv));
+  (void)out;
+  return Ok{};
 }
 
 }  // namespace
@@ -114,12 +187,15 @@ StepModule package_module() {
   StepModule m;
   m.name = "package";
   m.help =
-      "Debian packages are installed, `name=version` for an exact version. Packages baked into the image "
+      "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held there if told so. "
+      "apt is asked first what it would remove; what `removes` does not name stops the step. Packages baked into the image "
       "cost one file read.";
   m.parameters =
       Json::array({parameter("names", "list", true, "package names, optionally name=version"),
                    parameter("install", "bool", false,
-                             "false: they must be in the image, nothing is installed here", true)});
+                             "false: they must be in the image, nothing is installed here", true),
+                   parameter("hold", "bool", false, "held at their version, or not; left alone when not given"),
+                   parameter("removes", "list", false, "packages that apt may remove to make them fit")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

@@ -127,6 +127,19 @@ std::string prefix_of(const std::string& cidr) {
   return slash == std::string::npos ? "" : cidr.substr(slash + 1);
 }
 
+// Words of a variable; empty when it is not declared.
+Json words_of(const Json& vars, const char* name) {
+  Json out = Json::array();
+  const std::string text = vars.value(name, "");
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = text.find_first_not_of(" ,", at), end = std::min(text.find_first_of(" ,", begin), text.size());
+    if (begin == std::string::npos) break;
+    out.push_back(text.substr(begin, end - begin));
+    at = end;
+  }
+  return out;
+}
+
 Json playbook_context(const ContextInput& in) {
   const Spec& spec = in.spec;
   Json nodes = Json::array(), peers = Json::array(), users = Json::array(), vars = Json::object();
@@ -154,7 +167,7 @@ Json playbook_context(const ContextInput& in) {
           {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
                        {"storage", spec.network.storage.cidr}}},
           {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in)}, {"hosts", hosts},
-          {"public", in.public_values}, {"vars", vars}};
+          {"public", in.public_values}, {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, const Json& context,

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "agent/step.h"
+#include "base/digest.h"
 #include "tests/catch.h"
+#include "tests/fakes/acs_config.h"
 #include "tests/fakes/fake_machine.h"
 
 namespace muster {
@@ -29,6 +31,10 @@ void with_mfs(FakeMachine& m) {
 }
 void with_shared(FakeMachine& m) { m.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n"); }
 
+// The digests of "tarball\n" and "key\n" come from the fake web below.
+const std::string kKey = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ==\n-----END PGP PUBLIC KEY BLOCK-----\n";
+void booted(FakeMachine& m) { m.put("/run/systemd/system/x", ""); }
+
 // Modules that change something, and how to ask for it.
 const std::map<std::string, Sample>& changing() {
   const auto nothing = [](FakeMachine&) {};
@@ -43,6 +49,39 @@ const std::map<std::string, Sample>& changing() {
       {"sysctl", {[](FakeMachine& m) { m.put("/proc/sys/net/core/somaxconn", ""); }, [](FakeMachine&) { return Json{{"values", {{"net.core.somaxconn", 4096}}}}; }}},
       {"hostname", {[](FakeMachine& m) { m.put("/proc/sys/kernel/hostname", ""); }, [](FakeMachine&) { return Json{{"name", "node01"}}; }}},
       {"command", {nothing, [](FakeMachine&) { return Json{{"argv", {"touch", "/var/done"}}, {"creates", "/var/done"}}; }}},
+      {"apt_repository", {[](FakeMachine& m) { m.web["https://example.org/key"] = kKey; }, [](FakeMachine&) {
+         return Json{{"name", "tools"}, {"uris", {"https://example.org/debian"}}, {"suites", {"stable"}}, {"components", {"main"}},
+                     {"key_url", "https://example.org/key"}, {"key_sha256", sha256(kKey)},
+                     {"pins", Json::array({{{"packages", "*"}, {"pin", "origin example.org"}, {"priority", 90}}})}};
+       }}},
+      {"download", {[](FakeMachine& m) { m.web["https://example.org/a.tar"] = "tarball\n"; }, [](FakeMachine&) {
+         return Json{{"url", "https://example.org/a.tar"}, {"path", "/opt/a.tar"}, {"sha256", sha256("tarball\n")}, {"mode", "0600"}};
+       }}},
+      {"archive", {[](FakeMachine& m) { m.put("/opt/a.tar", "tarball\n"); }, [](FakeMachine&) {
+         return Json{{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("tarball\n")}, {"strip", 1}};
+       }}},
+      {"kernel_module", {[](FakeMachine& m) {
+         booted(m), m.put("/usr/sbin/update-initramfs", ""), m.put("/sys/module/nouveau/refcnt", "0\n");
+       }, [](FakeMachine&) { return Json{{"name", "gpu"}, {"load", {"nvidia-peermem"}}, {"blacklist", {"nouveau"}}, {"options", {{"nvidia", "x=1"}}}}; }}},
+      {"kernel_command_line", {[](FakeMachine& m) {
+         booted(m), m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
+         m.put("/proc/cmdline", "root=PARTUUID=1 rw quiet iommu=on\n");
+         m.put("/boot/efi/loader/entries/muster-a.conf", "title x\noptions root=PARTUUID=1 rw quiet iommu=on\n");
+       }, [](FakeMachine&) { return Json{{"present", {"iommu=pt"}}, {"absent", {"quiet"}}}; }}},
+      {"udev_rule", {booted, [](FakeMachine&) { return Json{{"name", "nics"}, {"rules", {"SUBSYSTEM==\"net\", NAME=\"rail0\""}}, {"subsystems", {"net"}}}; }}},
+      {"config", {[](FakeMachine& m) { m.put("/etc/x.ini", "# kept\n[a]\nk=1\n[b]\nk=1\n"); }, [](FakeMachine&) {
+         return Json{{"path", "/etc/x.ini"}, {"format", "ini"}, {"section", "b"}, {"values", {{"k", 2}, {"new", "x"}}}};
+       }}},
+      {"reboot", {[](FakeMachine& m) { booted(m), m.put("/run/muster/reboot/kernel_module-gpu", "nouveau is in use\n"); },
+                  [](FakeMachine&) { return Json::object(); }}},
+      {"acs", {[](FakeMachine& m) {
+         booted(m), m.units["muster-acs.service"] = {}, m.units["muster-acs.timer"] = {};
+         m.put("/sys/bus/pci/devices/0000:00:02.0/config", tests::acs_config(0x001d));
+       }, [](FakeMachine&) { return Json{{"bridges", {"00:02.0"}}}; }}},
+      {"limits", {booted, [](FakeMachine&) { return Json{{"values", {{"memlock", "unlimited"}, {"nofile", 1048576}}}, {"services", {{"memlock", "unlimited"}}}}; }}},
+      {"timer", {[](FakeMachine& m) { booted(m), m.units["health.timer"] = {}; }, [](FakeMachine&) {
+         return Json{{"name", "health"}, {"argv", {"/usr/bin/true", "50% \"$x\""}}, {"calendar", "hourly"}};
+       }}},
       {"ufw", {[](FakeMachine& m) {
          m.put("/etc/ufw/ufw.conf", "ENABLED=no\nLOGLEVEL=low\n");
          m.put("/etc/default/ufw", "IPV6=no\nDEFAULT_INPUT_POLICY=\"ACCEPT\"\nIPT_MODULES=\"\"\n");
@@ -132,6 +171,9 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
   const std::map<std::string, std::string> tools = {{"package", "apt-get"}, {"service", "systemctl enable"}, {"user", "useradd"},
       {"group", "groupadd"}, {"command", "touch"}, {"ufw", "/lib/ufw/ufw-init start"}, {"sshd", "/usr/sbin/sshd -t"}, {"raid", "mdadm --create"},
+      {"apt_repository", "apt-get -q update"}, {"download", "/usr/lib/apt/apt-helper"}, {"archive", "tar"},
+      {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
+      {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
       {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
@@ -148,6 +190,47 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
     INFO((later.ok() ? "" : later.error().message));
     CHECK(later.ok());
     CHECK(module->check(context, params)->holds == Holds::yes);
+  }
+}
+
+// Runs `apply` with the fault that `hurt` sets up, then on the machine as it stands: it must hold in the end.
+void survives(const std::string& name, const std::function<void(FakeMachine&)>& hurt) {
+  FakeMachine machine;
+  changing().at(name).prepare(machine);
+  const Json params = changing().at(name).params(machine);
+  StepContext context = machine.context();
+  const StepModule* module = find_step_module(name);
+  hurt(machine);
+  const Status first = module->apply(context, params);
+  INFO("with the fault: " << (first.ok() ? "applied" : first.error().message));
+  machine.dies_at = machine.loses_reply_at = -1;
+  const auto between = machine.snapshot();
+  const auto looked = module->check(context, params);
+  CHECK(machine.snapshot() == between);
+  if (looked.ok() && looked->holds == Holds::yes && module->verify) CHECK(module->verify(context, params).ok());
+  const Status again = module->apply(context, params);
+  INFO((again.ok() ? "" : again.error().message));
+  REQUIRE(again.ok());
+  const auto after = module->check(context, params);
+  REQUIRE(after.ok());
+  INFO(after->diff);
+  CHECK(after->holds == Holds::yes);
+  if (module->verify) CHECK(module->verify(context, params).ok());
+}
+
+TEST_CASE("steps: the machine dies at any program call, or its answer is lost, and the step goes on from there") {
+  for (const auto& [name, sample] : changing()) {
+    FakeMachine machine;
+    sample.prepare(machine);
+    const Json params = sample.params(machine);
+    StepContext context = machine.context();
+    const size_t before = machine.calls.size();
+    REQUIRE(find_step_module(name)->apply(context, params).ok());
+    for (size_t call = before; call < machine.calls.size(); ++call) {
+      INFO(name << " at call " << call << ": " << machine.calls[call]);
+      survives(name, [&](FakeMachine& m) { m.dies_at = static_cast<int>(call); });
+      survives(name, [&](FakeMachine& m) { m.loses_reply_at = static_cast<int>(call); });
+    }
   }
 }
 

@@ -134,8 +134,16 @@ bool FakeMachine::called(const std::string& part) const {
 }
 
 Result<Output> FakeMachine::run(const Command& command) {
+  const int number = static_cast<int>(calls.size());
+  calls.push_back(steps::join(command.argv, " "));
+  if (dies_at >= 0 && number >= dies_at) return fail(Code::timeout, "the machine died");
+  auto out = execute(command);
+  if (number == loses_reply_at) return fail(Code::timeout, "the answer was lost");
+  return out;
+}
+
+Result<Output> FakeMachine::execute(const Command& command) {
   const auto& argv = command.argv;
-  calls.push_back(steps::join(argv, " "));
   for (const auto& start : broken)
     if (calls.back().rfind(start, 0) == 0) return bad("broken on purpose");
   const std::string& program = argv[0];
@@ -148,16 +156,74 @@ Result<Output> FakeMachine::run(const Command& command) {
   if (program == "systemd-run" || program == "true") return good();
   if (program == "false") return bad("");
   if (program == "touch") return put(argv[1], ""), good();
-  if (program == "apt-get") {
-    for (size_t i = 1; has(argv, "install") && i < argv.size(); ++i)
-      if (argv[i][0] != '-' && argv[i].find(':') == std::string::npos && argv[i] != "install")
-        append("/var/lib/dpkg/status", fmt::format("Package: {}\nStatus: install ok installed\nVersion: 1\n\n", argv[i].substr(0, argv[i].find('='))));
-    return good();
-  }
+  if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper") return packages(argv);
+  if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
+      program == "udevadm" || program == "update-grub" || program == "umount") return system(argv);
   return fail(Code::not_found, "no program " + program);
 }
 
+Output FakeMachine::packages(const std::vector<std::string>& argv) {
+  if (argv[0] == "/usr/lib/apt/apt-helper") {
+    const std::string& path = argv[argv.size() - 2];
+    const auto it = web.find(argv[argv.size() - 3]);
+    if (it == web.end()) return bad("404 Not Found");
+    const bool right = argv.back() == "SHA256:" + sha256(it->second).substr(7);
+    put(right ? path : path + ".FAILED", it->second);
+    return right ? good() : bad("Hash Sum mismatch");
+  }
+  std::vector<std::string> names;
+  for (size_t i = 2; i < argv.size(); ++i)
+    if (argv[i][0] != '-' && argv[i].find(':') == std::string::npos && argv[i] != "install") names.push_back(argv[i]);
+  if (argv[0] == "apt-mark") {
+    std::string text = get("/var/lib/dpkg/status");
+    for (const auto& name : names) {
+      const std::string from = "Package: " + name + (argv[1] == "hold" ? "\nStatus: install " : "\nStatus: hold ");
+      const size_t at = text.find(from);
+      if (at != std::string::npos)
+        text.replace(at, from.size(), "Package: " + name + (argv[1] == "hold" ? "\nStatus: hold " : "\nStatus: install "));
+    }
+    return put("/var/lib/dpkg/status", text), good();
+  }
+  if (!has(argv, "install")) return good();
+  if (has(argv, "--simulate")) return good(apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n");
+  for (const auto& name : names) {
+    const size_t equals = name.find('=');
+    append("/var/lib/dpkg/status", fmt::format("Package: {}\nStatus: install ok installed\nVersion: {}\n\n", name.substr(0, equals),
+                                               equals == std::string::npos ? "1" : name.substr(equals + 1)));
+  }
+  return good();
+}
+
+Output FakeMachine::system(const std::vector<std::string>& argv) {
+  std::string module = argv.back();
+  std::replace(module.begin(), module.end(), '-', '_');
+  if (argv[0] == "modprobe") return put("/sys/module/" + module + "/refcnt", "0\n"), good();
+  if (argv[0] == "rmmod") {
+    if (files().read_line("/sys/module/" + module + "/refcnt") != "0") return bad("Module " + module + " is in use");
+    fs::remove_all(root_ + "/sys/module/" + module);
+    return good();
+  }
+  if (argv[0] == "umount") {
+    std::string rest;
+    for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
+      if (line.find(" " + argv[1] + " ") == std::string::npos) rest += line + "\n";
+    return put("/proc/self/mountinfo", rest), good();
+  }
+  if (argv[0] == "tar") return put(after(argv, "--directory") + "/bin/tool", "from " + get(after(argv, "--file"))), good();
+  return good();
+}
+
 Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
+  if (argv.back() == "reboot") {
+    fs::remove_all(root_ + "/run/muster");
+    return put("/proc/sys/kernel/random/boot_id", "boot-after\n"), good();
+  }
+  if (argv[1] == "daemon-reexec") return reexec(), good();
+  if (argv[1] == "show" && value_of(argv, "--property=Default") != "") {
+    std::string out;
+    for (const auto& [key, value] : manager_) out += key + "=" + value + "\n";
+    return good(out);
+  }
   if (argv[1] == "show") {
     std::string out;
     for (size_t i = 2; i < argv.size(); ++i) {
@@ -185,6 +251,14 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       append("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
   }
   return good();
+}
+
+// systemd reads its own settings anew.
+void FakeMachine::reexec() {
+  manager_.clear();
+  for (const auto& name : files().list("/etc/systemd/system.conf.d"))
+    for (const auto& line : steps::lines_of(get("/etc/systemd/system.conf.d/" + name)))
+      if (const size_t equals = line.find('='); equals != std::string::npos) manager_[line.substr(0, equals)] = line.substr(equals + 1);
 }
 
 // A superblock of version 1.2 at 4 KiB, as far as a probe reads it, on every member.
@@ -251,6 +325,8 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
       fs::create_symlink("../../" + argv.back().substr(5), root_ + "/dev/disk/by-label/" + label);
     return good();
   }
+  if (argv[0] == "mount" && argv.back() == "/boot/efi")
+    return append("/proc/self/mountinfo", "31 1 259:9 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n"), good();
   if (argv[0] == "mount") {
     const std::string source = argv[argv.size() - 2];
     const auto link = files().read_link("/dev/disk/by-label/" + source.substr(source.find('=') + 1));

@@ -2,7 +2,7 @@
 // small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, mkfs.xfs, mount, apt-get,
-// mfs tools, true, false, touch. Any other program is not found.
+// apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, true, false, touch. Any other program is not found.
 // Thread: one.
 #pragma once
 
@@ -40,6 +40,8 @@ class FakeMachine : public Process {
   std::map<std::string, std::string> snapshot() const;
 
   Result<Output> run(const Command& command) override;
+  // From this call on (counted from 0) no program answers any more; -1: never. The call after which the answer is lost.
+  int dies_at = -1, loses_reply_at = -1;
   // Program calls so far, arguments joined by blanks.
   std::vector<std::string> calls;
   bool called(const std::string& part) const;
@@ -50,9 +52,16 @@ class FakeMachine : public Process {
     bool enabled = false, active = false, masked = false;
   };
   std::map<std::string, Unit> units;
+  // URL -> content, for apt-helper; a package that apt would remove for the next ones.
+  std::map<std::string, std::string> web;
+  std::string apt_removes;
 
  private:
+  Result<Output> execute(const Command& command);
   Output systemctl(const std::vector<std::string>& argv);
+  Output packages(const std::vector<std::string>& argv);
+  Output system(const std::vector<std::string>& argv);
+  void reexec();
   Output mdadm(const std::vector<std::string>& argv);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
@@ -63,6 +72,7 @@ class FakeMachine : public Process {
   int next_device_ = 1;
   std::string firewall_;
   std::map<std::string, std::string> attributes_;
+  std::map<std::string, std::string> manager_;   // systemd's own settings
 };
 
 }  // namespace muster::tests

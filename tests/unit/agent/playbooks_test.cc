@@ -55,6 +55,7 @@ Json context() {
                  {"disks", {disk("C")}}}}},
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
+              {"acs", {{"bridges", Json::array()}}},
               {"vars", Json::object()}};
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
   return out;

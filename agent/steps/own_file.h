@@ -1,0 +1,49 @@
+// Small configuration files that belong to muster as a whole, and what a module still owes after writing them.
+//
+// A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like done.
+// So a module notes the debt before it writes and clears it after the effect; a check that finds a debt says
+// no. The notes live in /run: what a reboot does by itself need not be remembered over one.
+// Thread: plain functions over Files.
+#pragma once
+
+#include <string>
+
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+
+// Empty text: must not exist.
+struct OwnFile {
+  std::string path, text;
+  unsigned mode = 0644;
+};
+void add_difference(const Files& files, const OwnFile& want, Diff& diff);
+bool differs_from(const Files& files, const OwnFile& want);
+// Writes only what differs.
+Status put(const Files& files, const OwnFile& want);
+
+// Names become parts of file names: a letter or digit, then letters, digits, '.', '_' and '-'.
+Status check_name(const std::string& name, const char* module);
+
+bool owes(const Files& files, const std::string& what);
+Status note_debt(const Files& files, const std::string& what);
+Status clear_debt(const Files& files, const std::string& what);
+
+// False in a chroot, a container or an image build: nothing that lives in the running kernel or in systemd
+// can be changed or asked there (sd_booted(3)).
+bool is_booted(const Files& files);
+
+// `systemctl daemon-reload`, where there is a systemd.
+Status reload_units(StepContext& context);
+
+// A change that only a reboot brings into force. The `reboot` module makes one for all that asked.
+Status ask_reboot(const Files& files, const std::string& who, const std::string& why);
+
+// Fetches `url` with apt's own downloader and puts it at `path` once its digest is right. Never leaves a
+// wrong or partial file there.
+Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
+             unsigned mode = 0644, DurationMs deadline = 30 * kMinute);
+// "sha256:<hex>" or bare hex -> "sha256:<hex>"; invalid for anything else.
+Result<std::string> digest_of(const Json& params, const char* key);
+
+}  // namespace muster::steps

@@ -1,0 +1,113 @@
+// docs/playbooks.md is made from what the modules and playbooks say of themselves, and is the same as what they say now.
+// Make it anew: MUSTER_ACCEPT=1 build/muster_tests "docs/playbooks.md*"
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "agent/step.h"
+#include "controller/spec/playbook.h"
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kRoot = MUSTER_SOURCE_DIR;
+
+std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// One line that fits a cell of a table.
+std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+std::string code(const std::string& text) { return text.empty() ? "" : "`" + cell(text) + "`"; }
+
+std::string module_text(const StepModule& module) {
+  std::string out = fmt::format("### {}\n{}\n\n", module.name, module.help);
+  if (module.measure) out += "Measures; the result is judged by the acceptance profile's `expect`.\n\n";
+  else if (!module.apply) out += "A pure test: it changes nothing.\n\n";
+  if (module.parameters.empty()) return out + "No parameters.\n\n";
+  out += "| parameter | type | default | |\n|---|---|---|---|\n";
+  for (const auto& p : module.parameters) {
+    const bool required = p.value("required", false);
+    const std::string fallback = p.contains("default") ? p["default"].dump() : "";
+    out += fmt::format("| `{}` | {} | {} | {} |\n", p.value("name", ""), p.value("type", "any"),
+                       required ? "required" : code(fallback == "\"\"" ? "" : fallback), cell(p.value("help", "")));
+  }
+  return out + "\n";
+}
+
+std::string condition(const PlaybookStep& step) {
+  std::string out;
+  if (!step.for_each.empty()) out += "for each of " + code(step.for_each);
+  if (!step.when.empty()) out += (out.empty() ? "" : ", ") + std::string("when ") + code(step.when);
+  if (step.phase == "cluster" && step.stage > 1) out += (out.empty() ? "" : ", ") + fmt::format("stage {}", step.stage);
+  if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
+  if (!step.mandatory) out += (out.empty() ? "" : ", ") + std::string("optional");
+  return out;
+}
+
+std::string playbook_text(const Playbook& playbook, const std::string& file) {
+  std::string out = fmt::format("### {}\n{}\n\nFile: `{}`\n\n| step | phase | module | |\n|---|---|---|---|\n", playbook.name,
+                                cell(playbook.help), file);
+  for (const auto& step : playbook.steps) {
+    const std::string verify = step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";
+    out += fmt::format("| {} | {} | `{}`{} | {} |\n", cell(step.name), step.phase, step.module, verify, condition(step));
+  }
+  return out + "\n";
+}
+
+std::string document() {
+  std::string out =
+      "# Playbooks and step modules\n\n"
+      "Generated from the modules and playbooks themselves; a test keeps it so. What a playbook may name in its templates is in\n"
+      "[playbook-context.md](playbook-context.md); every string is a template, so the module `file` is the template module too.\n\n"
+      "A step is checked first, applied only where it does not hold, and verified. Steps of phase `image` are baked into an image,\n"
+      "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by stage.\n\n"
+      "## Playbooks\n\n";
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/playbooks"))
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths)
+    out += playbook_text(parse_playbook(read(path.string())).playbook, fs::relative(path, kRoot).string());
+  out += "## Step modules\n\n";
+  std::vector<const StepModule*> modules;
+  for (const auto& module : step_modules()) modules.push_back(&module);
+  std::sort(modules.begin(), modules.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (const auto* module : modules) out += module_text(*module);
+  while (out.size() > 1 && out[out.size() - 2] == '\n') out.pop_back();
+  return out;
+}
+
+TEST_CASE("docs/playbooks.md says what the modules and playbooks say") {
+  const std::string path = kRoot + "/docs/playbooks.md", now = document();
+  if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path, std::ios::binary) << now;
+  const std::string written = read(path);
+  const auto mismatch = std::mismatch(now.begin(), now.end(), written.begin(), written.end());
+  INFO("from here on: " << now.substr(static_cast<size_t>(mismatch.first - now.begin()), 200));
+  INFO("make it anew with MUSTER_ACCEPT=1");
+  CHECK(now == written);
+}
+
+TEST_CASE("docs/playbooks.md: every parameter of every module is explained") {
+  for (const auto& module : step_modules())
+    for (const auto& p : module.parameters) {
+      INFO(module.name << "." << p.value("name", ""));
+      CHECK(!p.value("help", "").empty());
+    }
+}
+
+}  // namespace
+}  // namespace muster

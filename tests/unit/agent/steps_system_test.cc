@@ -1,0 +1,194 @@
+// What the modules for packages, kernel and configuration do beyond the conformance suite.
+#include <algorithm>
+
+#include "agent/step.h"
+#include "agent/step_runner.h"
+#include "base/digest.h"
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+namespace muster {
+namespace {
+
+using tests::FakeMachine;
+
+struct Run {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  Run() { machine.put("/run/systemd/system/x", ""); }
+  Status apply(const char* module, const Json& params) { return find_step_module(module)->apply(context, params); }
+  Result<CheckResult> check(const char* module, const Json& params) { return find_step_module(module)->check(context, params); }
+};
+
+TEST_CASE("package: apt that would remove something else is stopped before it begins") {
+  Run r;
+  r.machine.put("/var/lib/dpkg/status", "");
+  r.machine.apt_removes = "slurm-wlm";
+  const Status refused = r.apply("package", {{"names", {"pmix"}}});
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("slurm-wlm") != std::string::npos);
+  CHECK(r.machine.get("/var/lib/dpkg/status").empty());
+  CHECK(r.apply("package", {{"names", {"pmix"}}, {"removes", {"slurm-wlm"}}}).ok());
+}
+
+TEST_CASE("package: exact versions, patterns and holds") {
+  Run r;
+  r.machine.put("/var/lib/dpkg/status", "Package: cuda\nStatus: install ok installed\nVersion: 12.4.1-1\n\n");
+  CHECK(r.check("package", {{"names", {"cuda=12.4.*"}}})->holds == Holds::yes);
+  CHECK(r.check("package", {{"names", {"cuda=12.5.*"}}})->diff == "cuda: 12.4.1-1 -> 12.5.*");
+  CHECK(r.check("package", {{"names", {"cuda"}}, {"hold", true}})->diff == "not held: cuda");
+  REQUIRE(r.apply("package", {{"names", {"cuda"}}, {"hold", true}}).ok());
+  CHECK(r.machine.get("/var/lib/dpkg/status").find("Status: hold ok installed") != std::string::npos);
+  CHECK(r.check("package", {{"names", {"cuda"}}, {"hold", false}})->diff == "held: cuda");
+  CHECK(r.check("package", {{"names", {"cuda"}}})->holds == Holds::yes);
+}
+
+TEST_CASE("download: another content than promised never stands in its place") {
+  Run r;
+  r.machine.web["https://example.org/a"] = "evil";
+  const Json params = {{"url", "https://example.org/a"}, {"path", "/opt/a"}, {"sha256", sha256("good")}};
+  CHECK(!r.apply("download", params).ok());
+  CHECK(r.machine.files().list("/opt").empty());
+  CHECK(r.apply("download", {{"url", "ftp://x"}, {"path", "/opt/a"}, {"sha256", sha256("good")}}).error().code == Code::invalid);
+  CHECK(r.apply("download", {{"url", "https://x"}, {"path", "/opt/a"}, {"sha256", "abc"}}).error().code == Code::invalid);
+}
+
+TEST_CASE("archive: a new version replaces the folder whole; foreign files are not touched") {
+  Run r;
+  r.machine.put("/opt/a.tar", "one");
+  Json params = {{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("one")}};
+  REQUIRE(r.apply("archive", params).ok());
+  r.machine.put("/opt/tool/left-over", "x");
+  r.machine.put("/opt/a.tar", "two");
+  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("three")}}).error().code == Code::corrupt);
+  CHECK(r.machine.get("/opt/tool/bin/tool") == "from one");
+  params["sha256"] = sha256("two");
+  REQUIRE(r.apply("archive", params).ok());
+  CHECK(r.machine.get("/opt/tool/bin/tool") == "from two");
+  CHECK(!r.machine.files().exists("/opt/tool/left-over"));
+  r.machine.put("/srv/data/file", "precious");
+  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/srv/data"}, {"sha256", sha256("two")}}).error().code == Code::conflict);
+  CHECK(r.machine.get("/srv/data/file") == "precious");
+}
+
+TEST_CASE("apt_repository: a key or a source that is wrong is never in force") {
+  Run r;
+  r.machine.web["https://example.org/key"] = "-----BEGIN PGP PUBLIC KEY BLOCK-----\nother\n";
+  const Json params = {{"name", "x"}, {"uris", {"https://example.org"}}, {"suites", {"stable"}}, {"components", {"main"}},
+                       {"key_url", "https://example.org/key"}, {"key_sha256", sha256("key")}};
+  CHECK(!r.apply("apt_repository", params).ok());
+  CHECK(r.machine.files().list("/etc/apt/sources.list.d").empty());
+  Json right = params;
+  right["key_sha256"] = sha256(r.machine.web["https://example.org/key"]);
+  r.machine.broken = {"apt-get -q update"};   // apt does not believe what the key should have signed
+  CHECK(!r.apply("apt_repository", right).ok());
+  CHECK(r.machine.files().list("/etc/apt/sources.list.d").empty());
+  r.machine.broken.clear();
+  REQUIRE(r.apply("apt_repository", right).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-x.sources").find("Signed-By: /etc/apt/keyrings/muster-x.asc") != std::string::npos);
+  right["signed_by"] = "/usr/share/keyrings/a.gpg";
+  CHECK(r.check("apt_repository", right).error().code == Code::invalid);
+}
+
+TEST_CASE("config: comments, order and other sections stay; keys are changed, added and removed") {
+  Run r;
+  r.machine.put("/etc/a.ini", "# top\n[a]\nk = 1\n\n[b]\n; note\nk = 1\nk = 2\nold=x\n");
+  Json params = {{"path", "/etc/a.ini"}, {"format", "ini"}, {"section", "b"}, {"values", {{"k", 3}, {"old", nullptr}, {"n", "y"}}}};
+  REQUIRE(r.apply("config", params).ok());
+  CHECK(r.machine.get("/etc/a.ini") == "# top\n[a]\nk = 1\n\n[b]\n; note\nk=3\nn=y\n");
+  params["section"] = "c";
+  params["values"] = {{"k", 1}};
+  REQUIRE(r.apply("config", params).ok());
+  CHECK(r.machine.get("/etc/a.ini") == "# top\n[a]\nk = 1\n\n[b]\n; note\nk=3\nn=y\n\n[c]\nk=1\n");
+
+  r.machine.put("/etc/kv", "# Port 1\nPort 2\nHost x\n");
+  REQUIRE(r.apply("config", {{"path", "/etc/kv"}, {"format", "keyvalue"}, {"separator", " "}, {"values", {{"Port", 3}, {"New", "z"}}}}).ok());
+  CHECK(r.machine.get("/etc/kv") == "# Port 1\nPort 3\nHost x\nNew z\n");
+
+  r.machine.put("/etc/d.json", R"({"log":"json","runtimes":{"other":{"path":"/x"}}})");
+  const Json merge = {{"path", "/etc/d.json"}, {"format", "json"}, {"values", {{"runtimes", {{"nvidia", {{"path", "/n"}}}}}, {"iptables", false}}}};
+  REQUIRE(r.apply("config", merge).ok());
+  CHECK(Json::parse(r.machine.get("/etc/d.json")) ==
+        Json::parse(R"({"log":"json","iptables":false,"runtimes":{"other":{"path":"/x"},"nvidia":{"path":"/n"}}})"));
+  r.machine.put("/etc/d.json", "{ broken");
+  CHECK(r.apply("config", merge).error().code == Code::conflict);
+  CHECK(r.machine.get("/etc/d.json") == "{ broken");
+}
+
+TEST_CASE("kernel_module: a blacklisted module that is in use asks for a reboot") {
+  Run r;
+  r.machine.put("/sys/module/nouveau/refcnt", "3\n");
+  const Json params = {{"name", "gpu"}, {"blacklist", {"nouveau"}}};
+  REQUIRE(r.apply("kernel_module", params).ok());
+  CHECK(r.machine.get("/run/muster/reboot/kernel_module-gpu").find("nouveau") != std::string::npos);
+  CHECK(r.check("kernel_module", params)->holds == Holds::yes);   // all that can be done before the reboot
+  CHECK(r.check("reboot", Json::object())->holds == Holds::no);
+  CHECK(r.check("kernel_module", {{"load", {"a-b"}}, {"blacklist", {"a_b"}}}).error().code == Code::invalid);
+}
+
+TEST_CASE("kernel_command_line: the entry of the running slot and nothing that decides what boots") {
+  Run r;
+  r.machine.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"b"})");
+  r.machine.put("/proc/cmdline", "root=PARTUUID=2 rw iommu=on\n");
+  for (const char* slot : {"a", "b"})
+    r.machine.put(std::string("/boot/efi/loader/entries/muster-") + slot + ".conf", "title x\noptions root=PARTUUID=2 rw iommu=on\n");
+  REQUIRE(r.apply("kernel_command_line", {{"present", {"iommu=pt"}}}).ok());
+  CHECK(r.machine.get("/boot/efi/loader/entries/muster-b.conf") == "title x\noptions root=PARTUUID=2 rw iommu=pt\n");
+  CHECK(r.machine.get("/boot/efi/loader/entries/muster-a.conf") == "title x\noptions root=PARTUUID=2 rw iommu=on\n");
+  CHECK(r.machine.get("/proc/self/mountinfo").empty());
+  CHECK(r.machine.files().exists("/run/muster/reboot/kernel_command_line-base"));
+  CHECK(r.apply("kernel_command_line", {{"present", {"root=/dev/sda1"}}}).error().code == Code::denied);
+  CHECK(r.apply("kernel_command_line", {{"absent", {"muster.slot"}}}).error().code == Code::denied);
+}
+
+TEST_CASE("reboot: many ask, one reboot happens; who asks again for the same afterwards gets a failure") {
+  Run r;
+  r.machine.put("/proc/sys/kernel/random/boot_id", "boot-before\n");
+  r.machine.put("/run/muster/reboot/one", "first\n");
+  r.machine.put("/run/muster/reboot/two", "second\n");
+  r.machine.put("/run/reboot-required", "");
+  std::string said;
+  r.context.say = [&](const std::string& text) { said += text; };
+  r.context.cancelled = [] { return true; };   // the process ends with the system
+  CHECK(r.check("reboot", Json::object())->diff.find("one: first; packages: ; two: second") != std::string::npos);
+  (void)r.apply("reboot", Json::object()).ok();
+  CHECK(std::count(r.machine.calls.begin(), r.machine.calls.end(), "systemctl --no-block reboot") == 1);
+  CHECK(said.find("first") != std::string::npos);
+  // It came up (the fake machine's boot id changed) and everybody asks again.
+  r.machine.put("/run/muster/reboot/one", "first\n");
+  r.machine.put("/run/muster/reboot/two", "second\n");
+  const Status again = r.apply("reboot", Json::object());
+  REQUIRE(!again.ok());
+  CHECK(again.error().message.find("did not help") != std::string::npos);
+  CHECK(std::count(r.machine.calls.begin(), r.machine.calls.end(), "systemctl --no-block reboot") == 1);
+}
+
+TEST_CASE("runner: after a reboot of its own, an order verifies what holds already") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  StepModule module;
+  module.name = "fake";
+  bool works = true;
+  module.check = [](StepContext&, const Json&) -> Result<CheckResult> { return CheckResult{Holds::yes, ""}; };
+  module.apply = [](StepContext&, const Json&) -> Status { return Ok{}; };
+  module.verify = [&](StepContext&, const Json&) -> Status {
+    return works ? Status(Ok{}) : Status(fail(Code::failed, "lost over the reboot"));
+  };
+  context.module = [&](const std::string&) -> const StepModule* { return &module; };
+  StepOrder order;
+  wire::Step step;
+  step.id = "a/b";
+  step.module = "fake";
+  order.steps = {step};
+  const auto run = [&] { return run_steps(context, order, [] { return TimeMs{0}; }, [](const std::string&, const Json&) {}); };
+  CHECK(run().status.ok());
+  works = false;
+  CHECK(run().status.ok());   // not asked again in an ordinary run
+  order.reverify = true;
+  const auto outcome = run();
+  REQUIRE(!outcome.status.ok());
+  CHECK(outcome.status.error().message.find("lost over the reboot") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster
