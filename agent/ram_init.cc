@@ -73,17 +73,16 @@ void load_modules(RamEnvironment& env) {
 }
 
 void bring_up_network(RamEnvironment& env, const RamOptions& options) {
-  const std::string mac = cmdline_value(env.cmdline, "muster.mac");
-  const std::string cidr = cmdline_value(env.cmdline, "muster.ip");
   (void)configure_ipv4("lo", "127.0.0.1/8");
-  if (mac.empty() || cidr.empty()) {
-    env.problems.push_back("the kernel command line has no muster.mac or muster.ip: no network");
+  const auto network = ram_network(env.cmdline);
+  if (!network) {
+    env.problems.push_back(network.error().message + ": no network");
     return;
   }
   const int64_t until = monotonic_ms() + options.wait_for_link;
-  auto name = interface_with_mac(Files("/"), mac);
-  for (; !name && monotonic_ms() < until; name = interface_with_mac(Files("/"), mac)) pause_ms(50);
-  Status up = name ? configure_ipv4(*name, cidr) : Status(std::move(name).error());
+  auto name = interface_with_mac(Files("/"), network->mac);
+  for (; !name && monotonic_ms() < until; name = interface_with_mac(Files("/"), network->mac)) pause_ms(50);
+  Status up = name ? configure_ipv4(*name, network->cidr) : Status(std::move(name).error());
   if (up) env.interface = *name;
   else env.problems.push_back(up.error().message);
 }
@@ -144,6 +143,19 @@ std::string cmdline_value(const std::string& cmdline, const std::string& key) {
   for (std::string word; in >> word;)
     if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
   return "";
+}
+
+Result<RamNetwork> ram_network(const std::string& cmdline) {
+  RamNetwork network{cmdline_value(cmdline, "muster.mac"), cmdline_value(cmdline, "muster.ip")};
+  if (network.mac.empty()) return fail(Code::invalid, "the kernel command line has no muster.mac");
+  if (network.cidr.empty()) return fail(Code::invalid, "the kernel command line has no muster.ip");
+  const size_t slash = network.cidr.find('/');
+  in_addr address;
+  const bool is_address = ::inet_pton(AF_INET, network.cidr.substr(0, slash).c_str(), &address) == 1;
+  const int prefix = slash == std::string::npos ? 0 : std::atoi(network.cidr.c_str() + slash + 1);
+  if (!is_address || prefix < 1 || prefix > 32)
+    return fail(Code::invalid, "muster.ip is not an address with prefix, such as 10.20.0.11/24, but '" + network.cidr + "'");
+  return network;
 }
 
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac) {

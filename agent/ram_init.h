@@ -44,6 +44,12 @@ Status mount_kernel_file_systems();
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);
 // "10.20.0.11/24" on `interface`, and the interface up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
+// Where the boot network is, as the kernel command line says: muster.mac and muster.ip. iPXE writes the address in itself on a
+// machine nobody declared. Code::invalid says which of the two is missing or is none.
+struct RamNetwork {
+  std::string mac, cidr;
+};
+Result<RamNetwork> ram_network(const std::string& cmdline);
 // Value of key=value in a kernel command line; empty when absent.
 std::string cmdline_value(const std::string& cmdline, const std::string& key);
 

@@ -32,6 +32,23 @@ TEST_CASE("kernel command line values") {
   CHECK(cmdline_value(line, "quiet").empty());
 }
 
+TEST_CASE("the boot network is what the command line says, or what is wrong with it") {
+  const auto network = ram_network("quiet muster.ip=10.20.0.200/24 muster.mac=52:54:00:00:01:09");
+  REQUIRE(network);
+  CHECK(network->cidr == "10.20.0.200/24");
+  CHECK(network->mac == "52:54:00:00:01:09");
+  const auto wrong = [](const std::string& line) {
+    const auto none = ram_network(line);
+    return none ? std::string("taken") : none.error().message;
+  };
+  CHECK(wrong("muster.ip=10.20.0.200/24").find("no muster.mac") != std::string::npos);
+  CHECK(wrong("muster.mac=52:54:00:00:01:09").find("no muster.ip") != std::string::npos);
+  // What iPXE leaves when it has no address to write in.
+  CHECK(wrong("muster.ip=/24 muster.mac=52:54:00:00:01:09").find("but '/24'") != std::string::npos);
+  CHECK(wrong("muster.ip=10.20.0.200 muster.mac=52:54:00:00:01:09").find("with prefix") != std::string::npos);
+  CHECK(wrong("muster.ip=10.20.0.200/99 muster.mac=52:54:00:00:01:09").find("with prefix") != std::string::npos);
+}
+
 TEST_CASE("the boot interface is the hardware port with the MAC, not a bridge that repeats it") {
   Machine m;
   m.put("/sys/class/net/br0/address", "52:54:00:00:01:01\n");
