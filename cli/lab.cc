@@ -25,7 +25,7 @@ struct LabFlags {
   std::vector<std::string> remote;
   lab::UpOptions up;
   lab::Break fault;
-  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false;
+  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false, on = false;
   int lines = 40, port = 0;
 
   bool wants_json() const { return json || *global_json; }
@@ -116,7 +116,7 @@ void run_control(const Flags& flags, const std::string& path, const Json& body) 
   if (!dir) return complain(*flags, dir.error());
   show(*flags, lab::control(*dir, "POST", path, body), [&](const Json& j) {
     if (path == "/break") fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
-    else fmt::print("{} is in the rack, off: MAC {}, BMC {}\n", text(j, "node"), text(j, "mac"), text(j, "bmc_address"));
+    else fmt::print("{} is in the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"), text(j, "mac"), text(j, "bmc_address"));
   });
 }
 
@@ -234,7 +234,8 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   console->callback([flags] { run_console(flags); });
   auto* add = verb(lab_app, flags, "add", "put a further machine into the rack, unknown to the spec");
   add->add_option("node", flags->name, "its name in the lab")->required();
-  add->callback([flags] { run_control(flags, "/add", {{"name", flags->name}}); });
+  add->add_flag("--on", flags->on, "press its power button: it boots from the network, since its drives are blank");
+  add->callback([flags] { run_control(flags, "/add", {{"name", flags->name}, {"on", flags->on}}); });
 
   std::string help = "break a machine on purpose. Faults:";
   for (const auto& [name, words] : lab::fault_list()) help += "\n  " + name + ": " + words;

@@ -117,7 +117,7 @@ Rack::Slot* Rack::find(const std::string& name) {
 
 Status Rack::save() { return Files("/").write(options_.dir.spec(), to_json(spec_).dump(1) + "\n"); }
 
-Result<Json> Rack::add(const std::string& name) {
+Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
@@ -128,7 +128,9 @@ Result<Json> Rack::add(const std::string& name) {
   }
   spec_.nodes.push_back(node);
   TRY_(save());
-  return Json{{"node", name}, {"mac", node.mac}, {"bmc_address", node.bmc_address}, {"profile", node.profile}};
+  if (on) find(name)->machine->start();
+  return Json{{"node", name}, {"mac", node.mac}, {"bmc_address", node.bmc_address}, {"profile", node.profile},
+              {"power", on ? "on" : "off"}};
 }
 
 Json Rack::status() {

@@ -43,7 +43,8 @@ class Rack {
   ~Rack();
 
   Status start();                                  // every machine's BMC listens
-  Result<Json> add(const std::string& name);       // a machine the spec does not know: network, BMC, drives; off
+  // A machine the spec does not know: network, BMC, drives; `on`: its power button is pressed.
+  Result<Json> add(const std::string& name, bool on = false);
   Result<Json> break_node(const Break& request);   // what was done, in words
   Json status();
   void power_off_all();

@@ -34,10 +34,12 @@ Result<Json> control_request(Rack& rack, const HttpRequest& request) {
   }
   if (request.path == "/add") {
     std::string name;
+    bool on = false;
     JsonReader reader(body, "add");
     reader.get("name", name);
+    reader.get_or("on", on, false);
     TRY_(reader.finish());
-    return rack.add(name);
+    return rack.add(name, on);
   }
   return fail(Code::not_found, "no such control: " + request.path);
 }
