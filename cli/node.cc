@@ -4,29 +4,43 @@
 
 #include "base/time.h"
 #include "cli/bringup.h"
+#include "cli/machine.h"
+#include "cli/render.h"
 #include "cli/verbs.h"
+#include "controller/spec/units.h"
 
 namespace muster::cli {
 namespace {
 
 struct Flags {
   std::string node, reason, report = "muster-report", approve;
-  bool release = false, yes = false, off = false;
+  std::string like, mac, machine, power_address, address;
+  std::string state, duration = "1 h";
+  bool release = false, yes = false;
 };
 
 void list(Context& context) {
   const auto nodes = Api(context).get("/v1/nodes");
   if (!nodes.ok()) return complain(context, nodes.error());
-  show(context, *nodes, [&] {
-    fmt::print("{:<14} {:<8} {:<12} {:<16} {:<18} {}\n", "NODE", "ROLE", "STATE", "ADDRESS", "MAC", "LAST SEEN");
-    for (const Json& n : nodes->value("nodes", Json::array())) {
-      const auto seen = n.value("last_seen", int64_t{0});
-      fmt::print("{:<14} {:<8} {:<12} {:<16} {:<18} {}\n", n.value("name", ""), n.value("role", ""), n.value("state", ""),
-                 n.value("address", ""), n.value("mac", ""), seen ? to_iso8601(seen) : "never");
-    }
-    for (const Json& m : nodes->value("unknown_machines", Json::array()))
-      fmt::print("{:<14} {:<8} {:<12} {:<16} {:<18} {}\n", "(undeclared)", "", "", "", m.value("mac", ""),
-                 to_iso8601(m.value("time", int64_t{0})));
+  show(context, *nodes, [&] { fmt::print("{}", render_nodes(*nodes)); });
+}
+
+void show_node(Context& context, const Flags& flags) {
+  const auto node = Api(context).get("/v1/nodes/" + url_encode(flags.node));
+  if (!node.ok()) return complain(context, node.error());
+  show(context, *node, [&] { fmt::print("{}", render_machine(*node)); });
+}
+
+void discover(Context& context, const Flags& flags) {
+  if (flags.state != "on" && flags.state != "off") return complain(context, fail(Code::invalid, "say `on` or `off`"));
+  const auto how_long = parse_duration(flags.duration);
+  if (!how_long.ok()) return complain(context, how_long.error());
+  const auto done = Api(context).post("/v1/nodes/discover", {{"on", flags.state == "on"}, {"for_ms", *how_long}});
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] {
+    if (flags.state == "off") return fmt::print("discovery of undeclared machines is off\n");
+    fmt::print("discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node list` shows who came.\n",
+               to_iso8601(done->value("until", int64_t{0})));
   });
 }
 
@@ -44,29 +58,69 @@ void forget(Context& context, const Flags& flags) {
   show(context, *done, [&] { fmt::print("{} forgotten\n", flags.node); });
 }
 
-// Without a name: look for machines nobody declared. With one: bring a declared, new node in.
-void admit(Context& context, const Flags& flags) {
-  if (flags.node.empty()) {
-    const auto done = Api(context).post("/v1/nodes/admit", {{"discover", !flags.off}});
-    if (!done.ok()) return complain(context, done.error());
-    return show(context, *done, [&] {
-      fmt::print("discovery of undeclared machines is {}; boot them from the network, then: muster node list\n",
-                 flags.off ? "off" : "on");
-    });
+// MAC of --mac, or of --machine unknown-<MAC>.
+Result<std::string> wanted_mac(const Flags& flags) {
+  const std::string prefix = "unknown-";
+  if (flags.machine.empty()) return flags.mac;
+  if (!flags.mac.empty()) return fail(Code::invalid, "--mac and --machine say the same: give one of them");
+  if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
+  return fail(Code::invalid, fmt::format("--machine takes a name of `muster node list`, such as {}52:54:00:20:00:04, not '{}'", prefix,
+                                         flags.machine));
+}
+
+// A machine nobody declared becomes a node of the spec. False: it did not, and that was said.
+bool declare(Context& context, const Flags& flags) {
+  const auto mac = wanted_mac(flags);
+  if (!mac.ok()) return complain(context, mac.error()), false;
+  Api api(context);
+  const auto done = api.post("/v1/nodes/admit", {{"name", flags.node}, {"like", flags.like}, {"mac", *mac},
+                                                 {"power_address", flags.power_address}, {"address", flags.address}});
+  if (!done.ok()) {
+    if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+    return complain(context, done.error(), api.details()), false;
   }
+  if (context.json || done->value("unchanged", false)) return true;
+  fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n", done->value("revision", 0), flags.node,
+             done->value("mac", ""), done->value("address", ""), done->value("bmc", ""), done->value("diff", ""));
+  fmt::print("Your own file does not have it yet: muster spec show > cluster.yaml\n\n");
+  return true;
+}
+
+void admit(Context& context, const Flags& flags) {
+  const bool declared = flags.like.empty();
+  if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
+    return complain(context, fail(Code::invalid, "--like NODE says which declared node the machine is like"));
   const auto nodes = node_list(flags.node);
   if (!nodes.ok()) return complain(context, nodes.error());
+  if (!declared && !declare(context, flags)) return;
   Goal goal;
   goal.nodes = *nodes;
   goal.approval = {flags.yes, flags.approve};
   goal.report_dir = flags.report;
   reach(context, goal);
+  if (!declared && !context.json && context.exit == kAccepted)
+    fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n", flags.node);
 }
 
 void explain_add(Context& context, const Flags& flags) {
   complain(context, fail(Code::invalid, fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml "
-                                                    "(name, role, power, mac, disks), then: muster up cluster.yaml",
-                                                    flags.node)));
+                                                    "(name, role, power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
+                                                    "network can be taken in without: muster node admit {} --like NODE",
+                                                    flags.node, flags.node)));
+}
+
+void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
+  CLI::App* admit_verb = verb.add_subcommand("admit", "bring in one new node: declared in the spec, or a machine nobody declared");
+  admit_verb->add_option("NODE", flags->node, "its name")->required();
+  admit_verb->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  admit_verb->add_option("--mac", flags->mac, "which machine, by the MAC it booted from; default: the only one that was seen");
+  admit_verb->add_option("--machine", flags->machine, "the same as its name in `muster node list`: unknown-<MAC>");
+  admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
+  admit_verb->add_option("--address", flags->address, "its own address on the provisioning network; default: the next free one");
+  admit_verb->add_flag("--yes,-y", flags->yes, "approve the plans");
+  admit_verb->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
+  admit_verb->callback([flags, &context] { admit(context, *flags); });
 }
 
 }  // namespace
@@ -74,17 +128,21 @@ void explain_add(Context& context, const Flags& flags) {
 void add_node(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("node", "members of the cluster");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "every node and when it was last seen")->callback([&context] { list(context); });
+  verb->add_subcommand("list", "every node, and machines nobody declared")->callback([&context] { list(context); });
   auto flags = std::make_shared<Flags>();
+  CLI::App* show_verb = verb->add_subcommand("show", "one node or machine with everything that was found in it");
+  show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
+  show_verb->callback([flags, &context] { show_node(context, *flags); });
   CLI::App* add = verb->add_subcommand("add", "how to declare a new node");
   add->add_option("NODE", flags->node)->required();
   add->callback([flags, &context] { explain_add(context, *flags); });
-  CLI::App* admit_verb = verb->add_subcommand("admit", "bring in a node that was added to the spec, or list who asks to boot");
-  admit_verb->add_option("NODE", flags->node, "declared in the spec; without it: discovery of undeclared machines is switched on");
-  admit_verb->add_flag("--off", flags->off, "end the discovery of unknown machines");
-  admit_verb->add_flag("--yes,-y", flags->yes, "approve the plans");
-  admit_verb->add_option("--approve", flags->approve, "approve exactly this plan");
-  admit_verb->callback([flags, &context] { admit(context, *flags); });
+  CLI::App* discover_verb = verb->add_subcommand(
+      "discover", "let machines nobody declared boot the RAM system and show their inventory; nothing of them is written");
+  discover_verb->add_option("STATE", flags->state, "on or off")->required();
+  discover_verb->add_option("--for", flags->duration, "how long; it is off again after that, and when musterd is restarted")
+      ->capture_default_str();
+  discover_verb->callback([flags, &context] { discover(context, *flags); });
+  add_admit(*verb, flags, context);
   CLI::App* quarantine_verb = verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
   quarantine_verb->add_option("NODE", flags->node)->required();
   quarantine_verb->add_option("--reason", flags->reason, "for whoever asks later");
@@ -94,7 +152,8 @@ void add_node(CLI::App& app, Context& context) {
   rm->add_option("NODE", flags->node)->required();
   rm->callback([flags, &context] { forget(context, *flags); });
   verb->footer("Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
-               "  muster node admit gpu09 --yes");
+               "  muster node discover on --for '2 h'\n"
+               "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19");
 }
 
 }  // namespace muster::cli

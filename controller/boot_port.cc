@@ -1,5 +1,8 @@
 #include "controller/boot_port.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/digest.h"
 #include "base/log.h"
 
@@ -8,12 +11,29 @@ namespace {
 
 constexpr char kBootFromDisk[] = "#!ipxe\nexit\n";
 constexpr size_t kUnknownMacsKept = 256;
+constexpr int kUnknownScripts = 1024;   // per time that discovery is on: each one is a row in the store
+constexpr char kUnknown[] = "unknown-";
+
+bool is_mac(const std::string& text) {
+  if (text.size() != 17) return false;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (i % 3 == 2 ? text[i] != ':' : !std::isxdigit(static_cast<unsigned char>(text[i]))) return false;
+  return true;
+}
 
 }  // namespace
 
 std::string normal_mac(std::string mac) {
   for (char& c : mac) c = c == '-' ? ':' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return mac;
+}
+
+std::string unknown_name(const std::string& mac) { return kUnknown + normal_mac(mac); }
+
+std::string mac_of_unknown(const std::string& name) {
+  if (name.rfind(kUnknown, 0) != 0) return "";
+  const std::string mac = name.substr(sizeof kUnknown - 1);
+  return is_mac(mac) && name == unknown_name(mac) ? mac : "";
 }
 
 BootService::BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks)
@@ -41,25 +61,52 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   });
 }
 
+void BootService::discover_unknown(bool on) {
+  discover_unknown_ = on;
+  unknown_tokens_.clear();
+  unknown_scripts_ = 0;
+  unknown_full_ = false;
+}
+
+// Bounded, because anybody on the network can ask under any MAC: the one that was quiet longest makes room.
+void BootService::note_unknown(const std::string& mac) {
+  if (!is_mac(mac)) return;
+  unknown_macs_[mac] = reactor_.now();
+  if (unknown_macs_.size() <= kUnknownMacsKept) return;
+  const auto older = [](const auto& a, const auto& b) { return a.second < b.second; };
+  unknown_macs_.erase(std::min_element(unknown_macs_.begin(), unknown_macs_.end(), older));
+}
+
+bool BootService::may_discover(const std::string& mac) {
+  if (!discover_unknown_ || !is_mac(mac)) return false;
+  const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
+  if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
+  if (!std::exchange(unknown_full_, true)) log::warning("discovery has handed out all it may: switch it off and on again", {{"mac", mac}});
+  return false;
+}
+
 void BootService::script_for(const std::string& any_mac, std::function<void(Result<std::string>)> answer) {
   const std::string mac = normal_mac(any_mac);
   const std::string node = hooks_.node_of_mac(mac);
-  if (node.empty() && unknown_macs_.size() < kUnknownMacsKept) unknown_macs_[mac] = reactor_.now();
-  const bool discover = node.empty() && discover_unknown_;
+  if (node.empty()) note_unknown(mac);
+  const bool discover = node.empty() && may_discover(mac);
   if (!discover && !armed(node)) return answer(std::string(kBootFromDisk));
-  const std::string name = discover ? "unknown-" + mac : node;
+  const std::string name = discover ? unknown_name(mac) : node;
   mint(name, discover ? "discover" : "join", [this, name, mac, discover, answer](Result<std::string> token) {
     if (!token.ok()) return answer(std::move(token).error());
-    auto script = hooks_.script(name, mac, *token);
-    if (!script.ok()) return answer(std::move(script).error());
-    if (!discover) {
-      const auto still = armed_.find(name);
-      if (still == armed_.end()) return answer(std::string(kBootFromDisk));
-      still->second = sha256(*token);
-    }
-    log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
-    answer(std::move(script));
+    script_of(name, mac, discover, *token, answer);
   });
+}
+
+void BootService::script_of(const std::string& name, const std::string& mac, bool discover, const std::string& token,
+                            const std::function<void(Result<std::string>)>& answer) {
+  auto script = hooks_.script(name, mac, token);
+  if (!script.ok()) return answer(std::move(script).error());
+  // Its right to boot may have ended while the token was written.
+  if (discover ? !discover_unknown_ : !armed(name)) return answer(std::string(kBootFromDisk));
+  (discover ? unknown_tokens_ : armed_)[name] = sha256(token);
+  log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
+  answer(std::move(script));
 }
 
 Status BootService::check(const wire::JoinRequest& request, const TokenRow& token) const {
@@ -69,6 +116,13 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
     const auto armed = armed_.find(token.node);
     if (armed != armed_.end() && !armed->second.empty() && armed->second != token.digest)
       return fail(Code::denied, "a newer token was handed out for this node");
+  }
+  if (token.purpose == "discover") {
+    if (!discover_unknown_) return fail(Code::denied, "discovery is off");
+    if (!hooks_.node_of_mac(mac_of_unknown(token.node)).empty()) return fail(Code::denied, "this machine is declared now");
+    const auto newest = unknown_tokens_.find(token.node);
+    if (newest == unknown_tokens_.end() || newest->second != token.digest)
+      return fail(Code::denied, "a newer token was handed out for this machine");
   }
   const auto row = store_.node(token.node);
   const bool bound = row.ok() && !row->product_uuid.empty() && !request.product_uuid.empty();

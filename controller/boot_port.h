@@ -3,6 +3,8 @@
 // arm() makes the node's next netboot get the RAM system. Each fetch of the script mints a fresh token, valid for
 // kTokenLife; the one before becomes worthless, so a machine that resets while booting can start again, and a token
 // is never handed out twice. Only digests of tokens are stored. An unarmed or unknown MAC boots from its disk.
+// While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
+// and which is never in a plan. How many, and how often, is bounded; its token is worthless once discovery is off.
 // A token opens exactly one thing: a certificate for its own node, for the first public key that shows it; the same
 // key gets the same answer again until the token expires (a lost reply is harmless), any other key is refused.
 // Thread: the reactor's.
@@ -35,7 +37,8 @@ class BootService : public BootPort {
   void disarm(const std::string& node) override;
   bool armed(const std::string& node) const { return armed_.count(node) > 0; }
   // Machines nobody declared get a discovery-only RAM system while this is on.
-  void discover_unknown(bool on) { discover_unknown_ = on; }
+  void discover_unknown(bool on);
+  bool discovers_unknown() const { return discover_unknown_; }
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
   // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens).
@@ -46,6 +49,10 @@ class BootService : public BootPort {
 
  private:
   static constexpr DurationMs kTokenLife = 20 * kMinute;
+  void note_unknown(const std::string& mac);
+  bool may_discover(const std::string& mac);
+  void script_of(const std::string& node, const std::string& mac, bool discover, const std::string& token,
+                 const std::function<void(Result<std::string>)>& answer);
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token,
                                        const std::string& public_key) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
@@ -60,9 +67,16 @@ class BootService : public BootPort {
   std::set<std::string> in_flight_;             // tokens whose first use is being written
   std::map<std::string, TimeMs> unknown_macs_;  // seen at the boot port
   bool discover_unknown_ = false;
+  std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token handed out last
+  int unknown_scripts_ = 0;                            // handed out since discovery was switched on
+  bool unknown_full_ = false;                          // that more were asked for was logged
 };
 
 // "52-54-00-AA" or "52:54:00:aa" -> "52:54:00:aa"
 std::string normal_mac(std::string mac);
+// Name of a machine nobody declared, by the MAC it boots from. The colons make it no host name: no spec can declare it.
+std::string unknown_name(const std::string& mac);
+// MAC of such a name; "" when it is another name.
+std::string mac_of_unknown(const std::string& name);
 
 }  // namespace muster

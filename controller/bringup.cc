@@ -81,26 +81,31 @@ NodeObservation Bringup::observe(const std::string& name) {
   return seen;
 }
 
-Result<PlannerInput> Bringup::input(const Request& request) {
+// The input without the nodes and the request.
+Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   PlannerInput in;
-  TRY(const auto current, parts_.spec.get());
-  in.spec = current->spec;
-  in.revision = current->revision;
+  in.spec = spec;
   TRY(in.playbooks, playbooks());
   in.images = parts_.images.built(in.spec);
-  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
-  TRY(in.request.kind, request_kind(request.kind));
-  in.request.nodes = request.nodes;
-  in.request.force = !request.force.empty();
-  if (in.request.force && in.request.nodes.empty()) in.request.nodes = request.force;
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
   return in;
 }
 
-Result<Bringup::Made> Bringup::plan(const Request& request) {
-  TRY(const auto in, input(request));
+Result<PlannerInput> Bringup::input(const Request& request) {
+  TRY(const auto current, parts_.spec.get());
+  TRY(PlannerInput in, surroundings(current->spec));
+  in.revision = current->revision;
+  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
+  TRY(in.request.kind, request_kind(request.kind));
+  in.request.nodes = request.nodes;
+  in.request.force = !request.force.empty();
+  if (in.request.force && in.request.nodes.empty()) in.request.nodes = request.force;
+  return in;
+}
+
+Result<Bringup::Made> Bringup::made_of(const PlannerInput& in) {
   TRY(auto outcome, make_plan(in));
   Made made;
   made.refusals = std::move(outcome.refusals);
@@ -109,6 +114,18 @@ Result<Bringup::Made> Bringup::plan(const Request& request) {
   for (const auto& problem : lint_plan(made.plan)) made.refusals.push_back({"", "lint", problem});
   made.digest = plan_digest(made.plan);
   return made;
+}
+
+Result<Bringup::Made> Bringup::plan(const Request& request) {
+  TRY(const auto in, input(request));
+  return made_of(in);
+}
+
+Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const {
+  TRY(PlannerInput in, surroundings(spec));
+  in.nodes[node] = seen;
+  in.request.nodes = {node};
+  return made_of(in);
 }
 
 void Bringup::plan_and_store(const Request& request, std::function<void(Result<Made>)> done) {

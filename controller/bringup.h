@@ -52,6 +52,9 @@ class Bringup {
   void plan_and_store(const Request& request, std::function<void(Result<Made>)> done);
   void approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done);
 
+  // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory. Nothing is kept.
+  Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
+
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);
 
@@ -61,6 +64,8 @@ class Bringup {
 
  private:
   Result<PlannerInput> input(const Request& request);
+  Result<PlannerInput> surroundings(const Spec& spec) const;
+  static Result<Made> made_of(const PlannerInput& in);
   bool disks_changed_since(const std::string& node, TimeMs facts_time);
   void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
 

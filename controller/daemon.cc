@@ -18,6 +18,7 @@
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/dhcp_service.h"
+#include "controller/discovery.h"
 #include "controller/event_log.h"
 #include "controller/image_service.h"
 #include "controller/link_hub.h"
@@ -54,8 +55,14 @@ struct Core {
                     }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
+  Discovery discovery{reactor, boot, link,
+                      {[this](const std::string& name, const std::function<void(NodeRow&)>& change) { executor.set_node(name, change); },
+                       [this](const std::string& name, const HardwareFacts& facts) {
+                         events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
+                       }}};
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<Services> services;
+  std::function<void()> reopen = [] {};   // the ports on the network: their address, or what DHCP gives, changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -64,17 +71,52 @@ struct Core {
   std::string node_of_mac(const std::string& mac);
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
   std::string address();
+  void connect_agents();
+  void forget_declared();
 };
 
 Status Core::finish() {
   TRY(vault, Vault::open(options.state, reactor, *store));
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
-                                                 *vault, images, *bringup, problems});
-  link.connect({[this](const Hello& hello) { executor.on_hello(hello); },
-                [this](const std::string& node, const wire::Event& event) { executor.on_event(node, event); },
-                [this](const std::string& node) { executor.on_contact(node); }});
+                                                 *vault, images, *bringup, discovery, problems});
+  connect_agents();
+  spec.on_change([this] {
+    forget_declared();
+    reopen();
+  });
+  discovery.on_change([this] { reopen(); });
   return Ok{};
+}
+
+// Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
+void Core::connect_agents() {
+  const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
+  link.connect({[this, undeclared](const Hello& hello) {
+                  if (undeclared(hello.node)) discovery.on_hello(hello);
+                  else executor.on_hello(hello);
+                },
+                [this, undeclared](const std::string& node, const wire::Event& event) {
+                  if (undeclared(node)) discovery.on_event(node, event);
+                  else executor.on_event(node, event);
+                },
+                [this, undeclared](const std::string& node) {
+                  if (undeclared(node)) discovery.on_contact(node);
+                  else executor.on_contact(node);
+                }});
+}
+
+// A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its certificate, ends.
+void Core::forget_declared() {
+  const auto rows = store->nodes();
+  if (!rows.ok()) return;
+  for (const auto& row : *rows) {
+    const std::string mac = mac_of_unknown(row.name);
+    if (mac.empty() || node_of_mac(mac).empty() || !executor.forget(row.name)) continue;
+    store->write({DeleteNode{row.name}}, [name = row.name](Status written) {
+      if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
+    });
+  }
 }
 
 ExecutorHooks Core::hooks() {
@@ -132,7 +174,7 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   const Spec& cluster = current->spec;
   const NodeSpec* node = cluster.node(name);
   if (!node && cluster.nodes.empty()) return fail(Code::not_found, "the spec has no nodes");
-  const std::string image = node ? node->image : cluster.nodes.front().image;
+  const std::string image = node ? node->image : discovery_image(cluster);
   BootDecision decision;
   decision.ram = true;
   decision.base_url = fmt::format("http://{}:{}", address(), options.boot_port);
@@ -144,7 +186,9 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   decision.token = token;
   decision.node = name;
   decision.mac = mac;
-  if (node) decision.ip = fmt::format("{}/{}", node->address, prefix_length(cluster.network.provisioning.cidr));
+  const int prefix = prefix_length(cluster.network.provisioning.cidr);
+  if (node) decision.ip = fmt::format("{}/{}", node->address, prefix);
+  else decision.dhcp_prefix = prefix;
   return ipxe_script(decision);
 }
 
@@ -228,7 +272,7 @@ void RealDaemon::open_network() {
   open(api::Door::tls, core_->options.tls_port, tls_);
   open(api::Door::boot, core_->options.boot_port, boot_);
   const auto current = core_->spec.get();
-  if (core_->options.dhcp && current.ok()) dhcp_.apply((*current)->spec, address);
+  if (core_->options.dhcp && current.ok()) dhcp_.apply((*current)->spec, address, core_->discovery.active());
 }
 
 void RealDaemon::resume() {
@@ -247,7 +291,7 @@ void RealDaemon::resume() {
 }
 
 Status RealDaemon::start() {
-  core_->spec.on_change([this] { open_network(); });
+  core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
     if (!made.ok()) log::error("own secrets not made", {{"error", made.error().message}});
   });

@@ -10,17 +10,24 @@ DhcpService::DhcpService(RealReactor& reactor, const DaemonOptions& options, std
 
 DhcpService::~DhcpService() { stop(); }
 
-void DhcpService::apply(const Spec& spec, const std::string& address) {
+BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options, bool unknown_machines) {
   BootNetwork network;
   network.mode = spec.network.dhcp;
   network.address = address;
   network.cidr = spec.network.provisioning.cidr;
   network.gateway = spec.network.gateway;
-  network.http_port = options_.boot_port;
-  network.run_dir = options_.state + "/run";
-  for (const auto& node : spec.nodes)
+  network.http_port = options.boot_port;
+  network.run_dir = options.state + "/run";
+  network.unknown_machines = unknown_machines;
+  for (const auto& node : spec.nodes) {
     if (!node.mac.empty()) network.hosts.push_back({node.mac, node.address, node.name});
-  wanted_ = std::move(network);
+    network.taken.push_back(node.power.address.substr(0, node.power.address.find(':')));
+  }
+  return network;
+}
+
+void DhcpService::apply(const Spec& spec, const std::string& address, bool unknown_machines) {
+  wanted_ = boot_network(spec, address, options_, unknown_machines);
   work();
 }
 

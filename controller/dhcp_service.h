@@ -21,7 +21,8 @@ class DhcpService {
   // What is wrong with it, if anything, goes to problems["dhcp"].
   DhcpService(RealReactor& reactor, const DaemonOptions& options, std::map<std::string, std::string>& problems);
   ~DhcpService();
-  void apply(const Spec& spec, const std::string& address);
+  // `unknown_machines`: undeclared ones get an address, too.
+  void apply(const Spec& spec, const std::string& address, bool unknown_machines);
   void stop();
 
  private:
@@ -36,5 +37,8 @@ class DhcpService {
   bool working_ = false, again_ = false;
   Reactor::TimerId timer_ = 0;
 };
+
+// What dnsmasq is to serve, but for its interface and its user.
+BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options, bool unknown_machines);
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "controller/boot_port.h"
 
 namespace muster {
 namespace {
@@ -12,7 +13,9 @@ constexpr size_t kStreamsPerNode = 8;
 
 // What of an event is worth keeping in the live log. Progress is shown from memory: writing every tick would make
 // the log mostly noise.
-bool kept(const wire::Event& event) { return event.kind != "progress"; }
+bool kept(const std::string& node, const wire::Event& event) {
+  return event.kind != "progress" && mac_of_unknown(node).empty();
+}
 
 EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
   EventRow row;
@@ -41,6 +44,8 @@ LinkHub::~LinkHub() {
 }
 
 void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
+  if (order.kind != "inventory" && !mac_of_unknown(node).empty())
+    return log::error("internal: an order that is no inventory for an undeclared machine", {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
   offers_[node][id] = std::move(order);
   const auto waiting = waiters_.find(node);
@@ -122,7 +127,7 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch, std::functio
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
     stream.taken = event.seq;
     forward(node, batch, event);
-    if (kept(event)) rows.push_back(row_of(node, event, reactor_.now()));
+    if (kept(node, event)) rows.push_back(row_of(node, event, reactor_.now()));
   }
   if (rows.empty()) {
     if (settled) stream.durable = stream.taken;

@@ -3,7 +3,8 @@
 //
 // Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and nowhere else.
 // An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after everything the
-// executor wrote because of it is durable. Authentication is the router's work: `node` is already proven.
+// executor wrote because of it is durable. A machine nobody declared is offered nothing but `inventory`, and what it says is not kept
+// in the live log: anybody on the provisioning network can be one while discovery is on. Authentication is the router's work: `node` is already proven.
 // Thread: the reactor's.
 #pragma once
 

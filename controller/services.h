@@ -13,6 +13,7 @@ class Authority;
 class BootService;
 class Bringup;
 class CurrentSpec;
+class Discovery;
 class EventLog;
 class ImageService;
 class LinkHub;
@@ -34,6 +35,7 @@ struct Services {
   Vault& vault;
   ImageService& images;
   Bringup& bringup;     // plans and runs
+  Discovery& discovery; // machines nobody declared
   // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is well.
   std::map<std::string, std::string>& problems;
 };

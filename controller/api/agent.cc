@@ -9,10 +9,21 @@
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/boot_port.h"
+#include "controller/discovery.h"
 #include "controller/link_hub.h"
 #include "controller/services.h"
 
 namespace muster::api {
+namespace {
+
+// A machine nobody declared is heard only while discovery is on; refused for ten minutes, its RAM system reboots from disk.
+bool refuse_undeclared(const CallPtr& call) {
+  if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
+  call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
+  return true;
+}
+
+}  // namespace
 
 void agent_join(const CallPtr& call) {
   const auto json = parse_json(call->request.body);
@@ -27,6 +38,7 @@ void agent_join(const CallPtr& call) {
 }
 
 void agent_orders(const CallPtr& call) {
+  if (refuse_undeclared(call)) return;
   std::set<std::string> have;
   std::istringstream ids(call->query("have"));
   for (std::string id; std::getline(ids, id, ',');)
@@ -39,6 +51,7 @@ void agent_orders(const CallPtr& call) {
 }
 
 void agent_events(const CallPtr& call) {
+  if (refuse_undeclared(call)) return;
   const auto json = parse_json(call->request.body);
   if (!json.ok()) return call->error(json.error());
   auto batch = wire::event_batch_from_json(*json);
@@ -51,6 +64,7 @@ void agent_events(const CallPtr& call) {
 
 // Binaries agents install on nodes, by name; everything else they need is on the boot port, checked by digest.
 void agent_files(const CallPtr& call) {
+  if (!mac_of_unknown(call->agent).empty()) return call->error(fail(Code::denied, "this machine is not declared"));
   const std::string name = call->arg("path");
   if (name == "muster-agent") return send_file(call, call->services.options.agent_binary);
   if (name == "muster-accept") return send_file(call, call->services.options.accept_binary);

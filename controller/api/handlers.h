@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/api/api.h"
+#include "controller/plan/planner.h"
 
 namespace muster::api {
 
@@ -17,13 +18,17 @@ void approve_plan(const CallPtr&);
 void list_runs(const CallPtr&);
 void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
+Json refusals_json(const std::vector<Refusal>& refusals);   // the body of a 403
+// admit.cc
+void set_discovery(const CallPtr&);
+void admit_machine(const CallPtr&);
+Json undeclared_machines(Services& services);
 // nodes.cc
 void get_status(const CallPtr&);
 void list_nodes(const CallPtr&);
 void get_node(const CallPtr&);
 void why_node(const CallPtr&);
 void node_logs(const CallPtr&);
-void admit_nodes(const CallPtr&);
 void quarantine_node(const CallPtr&);
 void remove_node(const CallPtr&);
 // events.cc

@@ -6,6 +6,7 @@
 #include "controller/api/handlers.h"
 #include "controller/boot_port.h"
 #include "controller/bringup.h"
+#include "controller/discovery.h"
 #include "controller/event_log.h"
 #include "controller/power_port.h"
 #include "controller/run_view.h"
@@ -14,7 +15,7 @@
 namespace muster::api {
 namespace {
 
-// Spec first, then nodes that only the store still knows.
+// Spec first, then nodes that only the store still knows. Machines nobody declared are no nodes.
 std::vector<std::string> all_names(Services& services) {
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -23,11 +24,12 @@ std::vector<std::string> all_names(Services& services) {
       if (seen.insert(node.name).second) names.push_back(node.name);
   if (const auto rows = services.store.nodes(); rows.ok())
     for (const auto& row : *rows)
-      if (seen.insert(row.name).second) names.push_back(row.name);
+      if (mac_of_unknown(row.name).empty() && seen.insert(row.name).second) names.push_back(row.name);
   return names;
 }
 
 bool known(Services& services, const std::string& node) {
+  if (!mac_of_unknown(node).empty()) return services.store.node(node).ok();
   const auto names = all_names(services);
   return std::find(names.begin(), names.end(), node) != names.end();
 }
@@ -40,6 +42,7 @@ Json node_json(Services& services, const std::string& name) {
             {"facts_time", row.facts_time}, {"accepted_run", row.accepted_run}, {"declared", false}};
   const auto spec = services.spec.get();
   const NodeSpec* node = spec.ok() ? (*spec)->spec.node(name) : nullptr;
+  if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
   if (!node) return j;
   j["declared"] = true;
   j["role"] = node->role;
@@ -120,9 +123,8 @@ void get_status(const CallPtr& call) {
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();
   for (const auto& name : all_names(call->services)) list.push_back(node_json(call->services, name));
-  Json unknown = Json::array();
-  for (const auto& [mac, time] : call->services.boot.unknown_macs()) unknown.push_back({{"mac", mac}, {"time", time}});
-  call->ok({{"nodes", list}, {"unknown_machines", unknown}});
+  call->ok({{"nodes", list}, {"unknown_machines", undeclared_machines(call->services)},
+            {"discover_until", call->services.discovery.until()}});
 }
 
 void get_node(const CallPtr& call) {
@@ -140,14 +142,6 @@ void why_node(const CallPtr& call) {
   Json why = call->services.bringup.executor().why(name);
   why["text"] = why_text(why);
   call->ok(why);
-}
-
-void admit_nodes(const CallPtr& call) {
-  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
-  if (!body.ok()) return call->error(body.error());
-  const bool on = !body->is_object() || body->value("discover", true);
-  call->services.boot.discover_unknown(on);
-  call->ok({{"discover", on}});
 }
 
 void quarantine_node(const CallPtr& call) {

@@ -22,13 +22,6 @@ Result<Bringup::Request> request_from(const std::string& body) {
   return request;
 }
 
-Json refusals_json(const std::vector<Refusal>& refusals) {
-  Json list = Json::array();
-  for (const auto& r : refusals) list.push_back({{"node", r.node}, {"rule", r.rule}, {"message", r.message}});
-  return {{"code", "denied"}, {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
-          {"refusals", list}};
-}
-
 Json planned_json(const Plan& plan, const std::string& digest) {
   return {{"digest", digest}, {"kind", plan.kind}, {"empty", plan.empty()}, {"nodes", plan.nodes},
           {"unchanged", plan.unchanged}, {"left_out", plan.left_out}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
@@ -37,6 +30,13 @@ Json planned_json(const Plan& plan, const std::string& digest) {
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
 
 }  // namespace
+
+Json refusals_json(const std::vector<Refusal>& refusals) {
+  Json list = Json::array();
+  for (const auto& r : refusals) list.push_back({{"node", r.node}, {"rule", r.rule}, {"message", r.message}});
+  return {{"code", "denied"}, {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
+          {"refusals", list}};
+}
 
 void make_plan(const CallPtr& call) {
   const auto request = request_from(call->request.body);

@@ -23,7 +23,9 @@ const std::vector<Route>& routes() {
       // what is
       {"GET", "/v1/status", Who::operators, get_status, "controller, run, and every node with phase and progress"},
       {"GET", "/v1/nodes", Who::operators, list_nodes, "nodes of the spec and what is known of them"},
-      {"POST", "/v1/nodes/admit", Who::operators, admit_nodes, "{discover: bool}: look for machines nobody declared"},
+      {"POST", "/v1/nodes/discover", Who::operators, set_discovery, "{on, for_ms}: let machines nobody declared show themselves"},
+      {"POST", "/v1/nodes/admit", Who::operators, admit_machine,
+       "{name, like, mac, power_address, address}: such a machine becomes a node of a new revision"},
       {"GET", "/v1/nodes/{node}", Who::operators, get_node, "one node with its last inventory"},
       {"DELETE", "/v1/nodes/{node}", Who::operators, remove_node, "forget a node that the spec no longer names"},
       {"GET", "/v1/nodes/{node}/why", Who::operators, why_node, "what it waits for, until when, and what happens then"},

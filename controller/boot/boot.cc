@@ -61,15 +61,31 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
   return out;
 }
 
+// Addresses for machines nobody declared: the upper quarter, clear of those people declare, which start from below, and of
+// everything known to be in use.
+std::string pool_lines(const BootNetwork& network, const Net& net, const std::string& mask) {
+  std::set<uint32_t> taken = {net.last - 1};   // where many put a router
+  std::vector<std::string> texts = network.taken;
+  texts.insert(texts.end(), {network.address, network.gateway});
+  for (const auto& host : network.hosts) texts.push_back(host.address);
+  for (const auto& text : texts)
+    if (uint32_t address = 0; parse_address(text, address)) taken.insert(address);
+  std::string out;
+  uint32_t from = net.last - (net.last - net.first + 1) / 4;
+  for (uint32_t a = from; a < net.last; ++a) {
+    if (!taken.count(a)) continue;
+    if (from < a) out += fmt::format("dhcp-range={},{},{},12h\n", address_text(from), address_text(a - 1), mask);
+    from = a + 1;
+  }
+  return out;
+}
+
 std::string range_lines(const BootNetwork& network, const Net& net) {
-  const uint32_t size = net.last - net.first + 1;
   const std::string mask = address_text(~(net.last - net.first));
   if (network.mode == "proxy")
     return fmt::format("dhcp-range={},proxy,{}\npxe-service=tag:!ipxe,X86-64_EFI,\"muster\",snponly.efi\n", address_text(net.first), mask);
-  // The pool keeps clear of the addresses people declare, which start from below.
-  if (network.unknown_machines && size >= 16)
-    return fmt::format("dhcp-range={},{},{},10m\n", address_text(net.last - size / 4), address_text(net.last - 2), mask);
-  return fmt::format("dhcp-range={},static,{},12h\n", address_text(net.first), mask);
+  const std::string known = fmt::format("dhcp-range={},static,{},12h\n", address_text(net.first), mask);
+  return network.unknown_machines ? known + pool_lines(network, net, mask) : known;
 }
 
 bool plain(const std::string& s) {
@@ -91,7 +107,9 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   const std::string& dir = network.run_dir;
   std::string out =
       "# Written by musterd; changes are lost.\n"
-      "port=0\nno-resolv\nno-hosts\nno-ping\nkeep-in-foreground\n";
+      "port=0\nno-resolv\nno-hosts\nkeep-in-foreground\n";
+  // An address for an undeclared machine is tried first: somebody may have it whom muster does not know.
+  if (!network.unknown_machines) out += "no-ping\n";
   // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is switched on.
   out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface, network.user);
   out += fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
@@ -124,7 +142,8 @@ std::string ipxe_script(const BootDecision& d) {
   if (d.extra.find_first_of("\n\r$\\") != std::string::npos) return disk;
   std::string args = "initrd=initrd quiet";
   if (!d.console.empty()) args += " console=" + d.console;
-  args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}", d.url, d.pin, d.token, d.node, d.ip, d.mac);
+  const std::string ip = d.dhcp_prefix > 0 ? fmt::format("${{netX/ip}}/{}", d.dhcp_prefix) : d.ip;
+  args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}", d.url, d.pin, d.token, d.node, ip, d.mac);
   if (!d.extra.empty()) args += " " + d.extra;
   return fmt::format("#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n", d.base_url, d.kernel, d.initrd, args);
 }

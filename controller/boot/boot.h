@@ -29,7 +29,8 @@ struct BootNetwork {
   std::string gateway = {};      // empty: machines get no default route
   uint16_t http_port = 7480;
   std::vector<BootHost> hosts = {};
-  bool unknown_machines = true;  // give undeclared machines an address from the upper quarter of the network (discovery)
+  bool unknown_machines = false; // discovery: undeclared machines get an address from the upper quarter of the network
+  std::vector<std::string> taken = {};  // never given to them: addresses of BMCs, for one
   std::string run_dir;           // leases, pid, log and the TFTP root live here
   std::string user = "root";     // dnsmasq's own after start
 };
@@ -50,6 +51,7 @@ struct BootDecision {
   std::string console = {};    // "ttyS0"; empty: the firmware's default
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
+  int dhcp_prefix = 0;         // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
   std::string extra = {};      // more kernel arguments, separated by spaces
 };
 // GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots from disk.

@@ -16,12 +16,13 @@ constexpr char kDisk[] = "#!ipxe\nexit\n";
 
 struct Boot {
   TempDir dir;
+  std::string admitted;   // a MAC that is declared as node99
   ManualReactor reactor;
   MemStore store{reactor};
   Authority authority = Authority::open(dir.path("state"), {"127.0.0.1"}).value();
   // The script is the token itself, so that tests can read it.
   BootService boot{reactor, store, authority,
-                   {[](const std::string& mac) { return mac == kMac ? "node01" : ""; },
+                   {[this](const std::string& mac) { return mac == kMac ? "node01" : mac == admitted ? "node99" : ""; },
                     [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
                       return node + " " + token;
                     }}};
@@ -32,11 +33,12 @@ struct Boot {
     return got.value_or("");
   }
   std::string token() { return script().substr(std::string("node01 ").size()); }
-  Result<wire::JoinReply> join(const std::string& token, const std::string& key, const std::string& uuid = "") {
+  Result<wire::JoinReply> join(const std::string& token, const std::string& key, const std::string& uuid = "",
+                               const std::string& node = "node01") {
     wire::JoinRequest request;
-    request.node = "node01";
+    request.node = node;
     request.token = token;
-    request.csr_pem = pki::make_csr(key, "node01").value();
+    request.csr_pem = pki::make_csr(key, node).value();
     request.product_uuid = uuid;
     Result<wire::JoinReply> got = fail(Code::failed, "no answer");
     boot.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); });
@@ -100,4 +102,51 @@ TEST_CASE("machines nobody declared are noted, and booted only while discovery i
   CHECK(b.boot.unknown_macs().count("52:54:00:00:00:99") == 1);
   b.boot.discover_unknown(true);
   CHECK(b.script("52:54:00:00:00:99").rfind("unknown-52:54:00:00:00:99 ", 0) == 0);
+  CHECK(b.script("52-54-00-00-00-9A").rfind("unknown-52:54:00:00:00:9a ", 0) == 0);
+  CHECK(b.script() == kDisk);             // declared and not armed: nothing changed for it
+  CHECK(b.script("anything") == kDisk);   // no MAC, no name, no token
+  CHECK(b.boot.unknown_macs().count("anything") == 0);
+  b.boot.discover_unknown(false);
+  CHECK(b.script("52:54:00:00:00:99") == kDisk);
+}
+
+TEST_CASE("an undeclared machine's token opens its own name, while discovery is on, until it is declared", "[api]") {
+  Boot b;
+  const std::string mac = "52:54:00:00:00:99", name = "unknown-" + mac, key = pki::make_key().value();
+  const auto token = [&] { return b.script(mac).substr(name.size() + 1); };
+  b.boot.discover_unknown(true);
+  const std::string first = token(), second = token();
+  CHECK(b.join(second, key).error().code == Code::denied);                // as node01
+  CHECK(b.join(first, key, "", name).error().code == Code::denied);       // an older one
+  CHECK(b.join(second, key, "", name).ok());
+  CHECK(b.join(second, pki::make_key().value(), "", name).error().code == Code::denied);
+  const std::string off = token();
+  b.boot.discover_unknown(false);
+  CHECK(b.join(off, key, "", name).error().code == Code::denied);
+  b.boot.discover_unknown(true);
+  CHECK(b.join(off, key, "", name).error().code == Code::denied);         // of the time before
+  const std::string last = token();
+  b.admitted = mac;
+  CHECK(b.join(last, key, "", name).error().code == Code::denied);
+}
+
+TEST_CASE("many MACs do not fill the store", "[api]") {
+  Boot b;
+  b.boot.discover_unknown(true);
+  int booted = 0;
+  for (int i = 0; i < 300; ++i) {
+    char mac[18];
+    std::snprintf(mac, sizeof mac, "52:54:00:00:%02x:%02x", 1 + i / 256, i % 256);
+    booted += b.script(mac) != kDisk;
+  }
+  CHECK(booted == 256);
+  CHECK(b.boot.unknown_macs().size() == 256);
+}
+
+TEST_CASE("names of undeclared machines", "[api]") {
+  CHECK(unknown_name("52-54-00-AA-00-01") == "unknown-52:54:00:aa:00:01");
+  CHECK(mac_of_unknown("unknown-52:54:00:aa:00:01") == "52:54:00:aa:00:01");
+  CHECK(mac_of_unknown("unknown-52:54:00:aa:00").empty());
+  CHECK(mac_of_unknown("unknown-52-54-00-aa-00-01").empty());   // a host name, so a spec may declare it
+  CHECK(mac_of_unknown("node01").empty());
 }

@@ -1,111 +1,19 @@
 // Who may call what: every route of the table, through every door, with the wrong papers and the right ones.
 #include <filesystem>
 #include <fstream>
-#include <future>
-#include <thread>
 
 #include "base/digest.h"
 #include "base/pki.h"
 #include "base/wire.h"
-#include "controller/api/api.h"
-#include "controller/authority.h"
-#include "controller/boot_port.h"
-#include "controller/bringup.h"
-#include "controller/daemon.h"
-#include "controller/services.h"
-#include "tests/catch.h"
-#include "tests/fakes/temp_dir.h"
+#include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using api::Door;
 using api::Who;
+using testing::Controller;
 
 namespace {
-
-class Caught : public Responder {
- public:
-  explicit Caught(std::promise<HttpResponse>& promise) : promise_(promise) {}
-  void respond(HttpResponse response) override { promise_.set_value(std::move(response)); }
-  void start_stream(HttpResponse head) override { promise_.set_value(std::move(head)); }
-  bool write(std::string) override { return false; }
-  void end_stream() override {}
-
- private:
-  std::promise<HttpResponse>& promise_;
-};
-
-// A whole controller in a folder of its own, without ports; requests go in where the servers would put them.
-class Controller {
- public:
-  Controller() {
-    DaemonOptions options;
-    options.state = dir_.path("state");
-    options.socket = dir_.path("sock");
-    options.dhcp = false;
-    auto made = Daemon::create(*reactor_, options);
-    REQUIRE(made.ok());
-    daemon_ = std::move(made).value();
-    thread_ = std::thread([this] { reactor_->run(); });
-  }
-  ~Controller() {
-    reactor_->stop();
-    thread_.join();
-  }
-  Services& services() { return daemon_->services(); }
-  std::string state() const { return dir_.path("state"); }
-
-  HttpResponse call(Door door, HttpRequest request) {
-    std::promise<HttpResponse> promise;
-    auto answer = promise.get_future();
-    REQUIRE(parse_target(request).ok());
-    reactor_->post([&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
-    REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
-    return answer.get();
-  }
-  HttpResponse call(Door door, const std::string& method, const std::string& target, const std::string& body = "") {
-    HttpRequest request;
-    request.method = method;
-    request.target = target;
-    request.body = body;
-    return call(door, std::move(request));
-  }
-  std::string token_for(const std::string& node) {
-    std::promise<std::string> promise;
-    reactor_->post([&] {
-      services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
-    });
-    return promise.get_future().get();
-  }
-
-  // A run that waits for this node's agent.
-  void start_a_run(const std::string& node) {
-    std::promise<bool> started;
-    reactor_->post([&] {
-      Plan plan;
-      plan.kind = "discover";
-      plan.nodes = {node};
-      Action look;
-      look.id = node + "/inventory";
-      look.node = node;
-      look.kind = ActionKind::inventory;
-      plan.actions = {look};
-      services().bringup.executor().start(plan, "test", [&](Result<int64_t> id) { started.set_value(id.ok()); });
-    });
-    REQUIRE(started.get_future().get());
-  }
-  NodeObservation observed(const std::string& node) {
-    std::promise<NodeObservation> seen;
-    reactor_->post([&] { seen.set_value(services().bringup.observe(node)); });
-    return seen.get_future().get();
-  }
-
- private:
-  TempDir dir_;
-  std::unique_ptr<RealReactor> reactor_ = make_reactor(2);
-  std::unique_ptr<Daemon> daemon_;
-  std::thread thread_;
-};
 
 std::string concrete(const std::string& pattern) {
   std::string path;
@@ -240,7 +148,7 @@ TEST_CASE("a request of the wrong shape is refused and the controller lives on",
   Controller controller;
   REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
   CHECK(controller.call(Door::local, "POST", "/v1/nodes/node01/quarantine", R"({"reason": 5})").status == 422);
-  CHECK(controller.call(Door::local, "POST", "/v1/nodes/admit", R"({"discover": "yes"})").status == 422);
+  CHECK(controller.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": "yes"})").status == 422);
   CHECK(controller.call(Door::local, "GET", "/v1/version").status == 200);
 }
 

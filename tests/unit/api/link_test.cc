@@ -39,9 +39,9 @@ struct Hub {
     return b;
   }
   // The acknowledgement, once it was given.
-  std::optional<uint64_t> take(wire::EventBatch b) {
+  std::optional<uint64_t> take(wire::EventBatch b, const std::string& node = "node01") {
     std::optional<uint64_t> ack;
-    hub.take("node01", std::move(b), [&](Result<uint64_t> r) { ack = *r; });
+    hub.take(node, std::move(b), [&](Result<uint64_t> r) { ack = *r; });
     reactor.advance(100);
     return ack;
   }
@@ -127,6 +127,23 @@ TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]"
   CHECK(ids.empty());
   h.hub.ask("node02", {}, collect);
   CHECK(ids.empty());  // another node's orders are nobody else's business
+}
+
+TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log", "[api]") {
+  Hub h;
+  const std::string unknown = "unknown-52:54:00:00:00:09";
+  wire::WorkOrder look = order("0/a#1");
+  look.kind = "inventory";
+  h.hub.offer(unknown, order("1/a#1"));   // "steps"
+  h.hub.offer(unknown, look);
+  std::vector<std::string> ids;
+  h.hub.ask(unknown, {}, [&](LinkHub::Orders orders) {
+    for (const auto& o : orders) ids.push_back(o.id);
+  });
+  CHECK(ids == std::vector<std::string>{"0/a#1"});
+  CHECK(h.take(Hub::batch("a", {1, 2, 3}), unknown) == 3);
+  CHECK(h.heard.size() == 3);
+  CHECK(h.store.events(0, 100, "")->empty());
 }
 
 TEST_CASE("an order whose secret is missing ends as a result, not as silence", "[api]") {

@@ -59,6 +59,23 @@ TEST_CASE("bad usage exits 2 and says what is wrong", "[cli]") {
   CHECK(muster_command({"reimage"}).exit == kUsage);
 }
 
+TEST_CASE("what cannot be admitted or discovered is bad usage, said before anybody is asked", "[cli]") {
+  const auto expect = [](std::vector<std::string> arguments, const std::string& words) {
+    arguments.insert(arguments.begin(), "node");
+    arguments.insert(arguments.end(), {"--socket", "/tmp/no-such-muster.sock"});
+    const auto ran = muster_command(arguments);
+    CAPTURE(ran.err);
+    CHECK(ran.exit == kUsage);
+    CHECK(ran.err.find(words) != std::string::npos);
+  };
+  expect({"admit"}, "NODE");
+  expect({"admit", "node04", "--mac", "52:54:00:20:00:04"}, "--like");
+  expect({"admit", "node04", "--like", "node03", "--machine", "node04"}, "unknown-52:54:00:20:00:04");
+  expect({"admit", "node04", "--like", "node03", "--machine", "unknown-52:54:00:20:00:04", "--mac", "52:54:00:20:00:04"}, "one of them");
+  expect({"discover", "maybe"}, "`on` or `off`");
+  expect({"discover", "on", "--for", "long"}, "long");
+}
+
 TEST_CASE("every verb explains itself", "[cli]") {
   for (const char* verb : {"up", "plan", "approve", "status", "watch", "runs", "cancel", "why", "logs", "report", "reimage", "accept", "power",
                            "node", "image", "spec", "secret", "drain", "backup", "version", "lab"}) {

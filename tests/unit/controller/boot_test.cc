@@ -6,7 +6,9 @@
 
 #include "base/os.h"
 #include "controller/boot/dnsmasq.h"
+#include "controller/dhcp_service.h"
 #include "tests/catch.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 
@@ -47,7 +49,8 @@ TEST_CASE("dnsmasq serves one interface, known hosts, and no DNS") {
   CHECK(has(*c, "interface=br0"));
   CHECK(has(*c, "bind-dynamic"));
   CHECK(has(*c, "dhcp-host=52:54:00:00:01:01,10.20.0.11,node01,12h"));
-  CHECK(has(*c, "dhcp-range=10.20.0.191,10.20.0.253,255.255.255.0,10m"));
+  CHECK(has(*c, "dhcp-range=10.20.0.0,static,255.255.255.0,12h"));
+  CHECK(has(*c, "no-ping"));
   CHECK(has(*c, "dhcp-boot=tag:ipxe,http://10.20.0.1:7480/boot.ipxe"));
   CHECK(has(*c, "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi"));
   CHECK(has(*c, "ra-param=br0,high,10,0"));
@@ -56,8 +59,15 @@ TEST_CASE("dnsmasq serves one interface, known hosts, and no DNS") {
 
 TEST_CASE("unknown machines get no address unless that is on; a proxy gives none at all") {
   BootNetwork n = sample();
-  n.unknown_machines = false;
-  CHECK(has(*dnsmasq_config(n), "dhcp-range=10.20.0.0,static,255.255.255.0,12h"));
+  // Only the declared ones: no line gives away a range.
+  CHECK(dnsmasq_config(n)->find("dhcp-range=10.20.0.191") == std::string::npos);
+  n.unknown_machines = true;
+  const auto open = dnsmasq_config(n);
+  REQUIRE(open);
+  CHECK(has(*open, "dhcp-range=10.20.0.0,static,255.255.255.0,12h"));
+  CHECK(has(*open, "dhcp-range=10.20.0.191,10.20.0.253,255.255.255.0,12h"));
+  CHECK(has(*open, "dhcp-host=52:54:00:00:01:01,10.20.0.11,node01,12h"));
+  CHECK_FALSE(has(*open, "no-ping"));
   n.mode = "proxy";
   const auto c = dnsmasq_config(n);
   REQUIRE(c);
@@ -65,6 +75,37 @@ TEST_CASE("unknown machines get no address unless that is on; a proxy gives none
   CHECK_FALSE(has(*c, "dhcp-authoritative"));
   n.mode = "external";
   CHECK(dnsmasq_config(n).error().code == Code::invalid);
+}
+
+TEST_CASE("an unknown machine never gets an address that somebody has") {
+  BootNetwork n = sample();
+  n.unknown_machines = true;
+  n.gateway = "10.20.0.253";
+  n.taken = {"10.20.0.191", "10.20.0.200", "10.20.0.201", "10.30.0.7", "not an address"};
+  n.hosts[1].address = "10.20.0.240";
+  const auto c = dnsmasq_config(n);
+  REQUIRE(c);
+  std::string pool;
+  for (size_t at = c->find("12h\n"); (at = c->find("dhcp-range=10.20.0.", at)) != std::string::npos; ++at)
+    pool += c->substr(at, c->find('\n', at) - at) + "\n";
+  CHECK(pool ==
+        "dhcp-range=10.20.0.192,10.20.0.199,255.255.255.0,12h\n"
+        "dhcp-range=10.20.0.202,10.20.0.239,255.255.255.0,12h\n"
+        "dhcp-range=10.20.0.241,10.20.0.252,255.255.255.0,12h\n");
+}
+
+TEST_CASE("DHCP is for the nodes of the spec; BMCs keep their addresses when undeclared machines get some") {
+  const Spec spec = parse_spec(testing::kSpec).spec;
+  DaemonOptions options;
+  options.state = "/var/lib/muster";
+  const BootNetwork closed = boot_network(spec, "10.20.0.1", options, false);
+  CHECK_FALSE(closed.unknown_machines);
+  REQUIRE(closed.hosts.size() == 3);
+  CHECK(closed.hosts[0].mac == "52:54:00:20:00:01");
+  CHECK(closed.hosts[0].address == "10.20.0.11");
+  const BootNetwork open = boot_network(spec, "10.20.0.1", options, true);
+  CHECK(open.unknown_machines);
+  CHECK(open.taken == std::vector<std::string>{"10.20.1.11", "10.20.1.12", "10.20.1.13"});
 }
 
 TEST_CASE("a network that contradicts itself is refused") {
@@ -97,6 +138,16 @@ TEST_CASE("iPXE scripts") {
         "muster.pin=ab12 muster.token=t0k3n muster.node=node01 muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 || exit 1\n"
         "initrd --name initrd http://10.20.0.1:7480/ram/initrd || exit 1\n"
         "boot || exit 1\n");
+}
+
+TEST_CASE("the script of an undeclared machine takes the address that DHCP gave it") {
+  BootDecision d = ram();
+  d.node = "unknown-52:54:00:00:01:09";
+  d.ip.clear();
+  d.dhcp_prefix = 24;
+  CHECK(ipxe_script(d).find(" muster.node=unknown-52:54:00:00:01:09 muster.ip=${netX/ip}/24 muster.mac=") != std::string::npos);
+  d.token = "${net0/ip}";   // still nothing that a value brings in itself
+  CHECK(ipxe_script(d) == "#!ipxe\nexit 1\n");
 }
 
 TEST_CASE("a value that could smuggle an argument boots the disk instead") {

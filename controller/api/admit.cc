@@ -1,0 +1,218 @@
+// Machines nobody declared: letting them show themselves, and making one of them a node of the spec.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/digest.h"
+#include "base/reactor.h"
+#include "controller/api/diff.h"
+#include "controller/api/handlers.h"
+#include "controller/boot_port.h"
+#include "controller/bringup.h"
+#include "controller/discovery.h"
+#include "controller/event_log.h"
+#include "controller/image_service.h"
+#include "controller/services.h"
+#include "controller/spec/add_node.h"
+
+namespace muster::api {
+namespace {
+
+constexpr DurationMs kLongestDiscovery = 7 * 24 * 60 * kMinute;
+
+struct Admission {
+  NewNode node;
+  bool mac_given = false;
+};
+
+Result<Admission> admission_from(const std::string& body) {
+  TRY(const auto json, parse_json(body));
+  Admission a;
+  JsonReader r(json, "admit");
+  r.get("name", a.node.name);
+  r.get("like", a.node.like);
+  r.get_or("mac", a.node.mac, std::string());
+  r.get_or("power_address", a.node.power_address, std::string());
+  r.get_or("address", a.node.address, std::string());
+  TRY_(r.finish());
+  a.mac_given = !a.node.mac.empty();
+  if (!a.mac_given) return a;
+  const std::string mac = normal_mac(a.node.mac);
+  a.node.mac = mac_of_unknown(unknown_name(mac));
+  if (a.node.mac.empty()) return fail(Code::invalid, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:04", mac));
+  return a;
+}
+
+std::string discovery_words(const Services& services) {
+  return services.discovery.active()
+             ? "discovery is on: boot the machine from the network, and look for it in `muster node list`"
+             : "discovery is off: `muster node discover on`, then boot the machine from the network";
+}
+
+// The row of the machine that is meant, with its inventory.
+Result<NodeRow> machine_for(Services& services, const Admission& a) {
+  TRY(const auto rows, services.store.nodes());
+  std::vector<NodeRow> seen;
+  std::string names;
+  for (const auto& row : rows) {
+    const std::string mac = mac_of_unknown(row.name);
+    if (mac.empty() || row.facts.empty() || (a.mac_given && mac != a.node.mac)) continue;
+    seen.push_back(row);
+    names += (names.empty() ? "" : ", ") + mac;
+  }
+  if (seen.size() == 1) return seen.front();
+  if (seen.empty())
+    return fail(Code::not_found, fmt::format("{} has shown its inventory; {}",
+                                             a.mac_given ? "no machine with the MAC " + a.node.mac : "no undeclared machine",
+                                             discovery_words(services)));
+  return fail(Code::invalid, fmt::format("several machines have shown their inventory, say which one with --mac: {}", names));
+}
+
+// The same request again, after it was carried out: approving the plan is a second call.
+Result<bool> done_before(const Spec& spec, const Admission& a) {
+  const NodeSpec* node = spec.node(a.node.name);
+  if (!node) return false;
+  const bool mac = !a.mac_given || node->mac == a.node.mac;
+  const bool power = a.node.power_address.empty() || node->power.address == a.node.power_address;
+  if (mac && power && (a.mac_given || !a.node.power_address.empty())) return true;
+  return fail(Code::invalid, fmt::format("the name '{}' is in use: the spec gives it to the machine with MAC {} and BMC {}", node->name,
+                                         node->mac, node->power.address));
+}
+
+NodeObservation observation_of(const HardwareFacts& facts) {
+  NodeObservation seen;
+  seen.facts = facts;
+  seen.state = "discovered";
+  seen.product_uuid = facts.system.uuid;
+  seen.mode = wire::Mode::ram;
+  seen.online = false;   // its present agent is not the node's
+  return seen;
+}
+
+// What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is held against it.
+void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
+  executor.set_node(name, [&](NodeRow& row) {
+    row.state = "discovered";
+    row.reason.clear();
+    row.facts = machine.facts;
+    row.facts_time = machine.facts_time;
+    row.last_seen = machine.last_seen;
+    row.product_uuid = uuid;
+    row.system_serial = machine.system_serial;
+  });
+}
+
+Status check_remembered(const NodeRow& old, const std::string& uuid) {
+  if (old.product_uuid.empty() || old.product_uuid == uuid) return Ok{};
+  return fail(Code::conflict, fmt::format("another machine ({}) was '{}' before: `muster node rm {}` forgets it", old.product_uuid,
+                                          old.name, old.name));
+}
+
+void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added, const NewNode& node) {
+  Services& services = call->services;
+  SpecRow row;
+  row.revision = services.store.next_spec_revision();
+  row.time = services.reactor.now();
+  row.text = added.text;
+  row.digest = sha256(row.text);
+  row.note = fmt::format("{} admitted, like {}", node.name, node.like);
+  const NodeSpec& made = *added.spec.node(node.name);
+  Json reply = {{"name", node.name}, {"unchanged", false}, {"revision", row.revision}, {"digest", row.digest}, {"mac", made.mac},
+                {"address", made.address}, {"bmc", made.power.address},
+                {"diff", unified_diff(before.text, row.text, fmt::format("revision {}", before.revision),
+                                      fmt::format("revision {}", row.revision))}};
+  services.store.write({row}, [call, reply](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.events.add(0, reply["name"], "node", {{"action", "admitted"}, {"revision", reply["revision"]}});
+    call->services.spec.changed();
+    call->ok(reply);
+  });
+}
+
+}  // namespace
+
+Json undeclared_machines(Services& services) {
+  std::map<std::string, Json> machines;
+  for (const auto& [mac, time] : services.boot.unknown_macs())
+    machines[mac] = {{"name", unknown_name(mac)}, {"mac", mac}, {"time", time}, {"state", "unknown"}};
+  if (const auto rows = services.store.nodes(); rows.ok())
+    for (const auto& row : *rows) {
+      const std::string mac = mac_of_unknown(row.name);
+      const auto facts = parse_json(row.facts);
+      if (mac.empty() || !facts.ok()) continue;
+      Json& machine = machines[mac];
+      const TimeMs asked = machine.is_object() ? machine.value("time", TimeMs{0}) : 0;
+      machine = {{"name", row.name}, {"mac", mac}, {"time", std::max(asked, row.last_seen)}, {"state", row.state},
+                 {"serial", row.system_serial}, {"facts_time", row.facts_time}, {"facts", *facts}};
+    }
+  if (const auto spec = services.spec.get(); spec.ok())
+    for (const auto& node : (*spec)->spec.nodes) machines.erase(node.mac);
+  Json list = Json::array();
+  for (auto& [mac, machine] : machines) list.push_back(std::move(machine));
+  return list;
+}
+
+void set_discovery(const CallPtr& call) {
+  const auto json = parse_json(call->request.body);
+  if (!json.ok()) return call->error(json.error());
+  bool on = false;
+  DurationMs how_long = 0;
+  JsonReader r(*json, "discover");
+  r.get("on", on);
+  r.get_or("for_ms", how_long, 60 * kMinute);
+  if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
+  Discovery& discovery = call->services.discovery;
+  const auto answer = [call] {
+    call->ok({{"on", call->services.discovery.active()}, {"until", call->services.discovery.until()}});
+  };
+  if (!on) {
+    discovery.off();
+    return answer();
+  }
+  if (how_long <= 0 || how_long > kLongestDiscovery) return call->error(fail(Code::invalid, "discovery is for up to seven days"));
+  const auto spec = call->services.spec.get();
+  if (!spec.ok()) return call->error(spec.error());
+  const std::string image = discovery_image((*spec)->spec);
+  if (!call->services.images.built((*spec)->spec).count(image))
+    return call->error(fail(Code::invalid, fmt::format("image '{}', whose RAM system they would boot, is not built: muster image build {}",
+                                                       image, image)));
+  call->services.images.prepare_ram({image}, [call, how_long, answer](Status ready) {
+    if (!ready.ok()) return call->error(std::move(ready).error().with("the RAM system"));
+    call->services.discovery.on(how_long);
+    answer();
+  });
+}
+
+// Nothing is stored unless a plan for the new node is possible: a spec that no plan fits would hold up everybody else.
+void admit_machine(const CallPtr& call) {
+  Services& services = call->services;
+  auto admission = admission_from(call->request.body);
+  if (!admission.ok()) return call->error(admission.error());
+  const auto current = services.spec.get();
+  const auto row = services.store.spec(0);
+  if (!current.ok() || !row.ok()) return call->error(current.ok() ? row.error() : current.error());
+  const auto before = done_before((*current)->spec, *admission);
+  if (!before.ok()) return call->error(before.error());
+  if (*before) return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
+  Executor& executor = services.bringup.executor();
+  if (executor.active())
+    return call->error(fail(Code::conflict, fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
+                                                        executor.run_id())));
+  const auto machine = machine_for(services, *admission);
+  if (!machine.ok()) return call->error(machine.error());
+  admission->node.mac = mac_of_unknown(machine->name);
+  const auto json = parse_json(machine->facts);
+  const auto facts = json.ok() ? hardware_facts_from_json(*json) : Result<HardwareFacts>(json.error());
+  if (!facts.ok()) return call->error(facts.error());
+  const auto added = add_node(row->text, admission->node);
+  if (!added.ok()) return call->error(added.error());
+  const std::string& name = admission->node.name;
+  if (const auto same = check_remembered(executor.node_row(name), facts->system.uuid); !same.ok()) return call->error(same.error());
+  const auto possible = services.bringup.trial(added->spec, name, observation_of(*facts));
+  if (!possible.ok()) return call->error(possible.error());
+  if (!possible->refusals.empty()) return call->json(403, refusals_json(possible->refusals));
+  inherit(executor, name, *machine, facts->system.uuid);
+  store_admission(call, *row, *added, admission->node);
+}
+
+}  // namespace muster::api

@@ -1,0 +1,114 @@
+#include "controller/discovery.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMostInventories = 32;        // per machine and time that discovery is on
+constexpr size_t kMostFacts = 1 << 20;      // bytes
+constexpr DurationMs kInventory = 5 * kMinute;
+
+}  // namespace
+
+Discovery::Discovery(Reactor& reactor, BootService& boot, LinkPort& link, Hooks hooks)
+    : reactor_(reactor), boot_(boot), link_(link), hooks_(std::move(hooks)) {}
+
+Discovery::~Discovery() {
+  if (timer_) reactor_.cancel(timer_);
+}
+
+void Discovery::on(DurationMs how_long) {
+  if (timer_) reactor_.cancel(timer_);
+  until_ = reactor_.now() + how_long;
+  timer_ = reactor_.after(how_long, [this] {
+    timer_ = 0;
+    off();
+  });
+  asked_.clear();
+  boot_.discover_unknown(true);
+  log::info("discovery of undeclared machines is on", {{"until", to_iso8601(until_)}});
+  if (listener_) listener_();
+}
+
+void Discovery::off() {
+  if (!active()) return;
+  if (timer_) reactor_.cancel(timer_);
+  timer_ = 0;
+  until_ = 0;
+  for (const auto& [name, asked] : asked_)
+    if (!asked.order.empty()) link_.withdraw(name, asked.order);
+  asked_.clear();
+  boot_.discover_unknown(false);
+  log::info("discovery of undeclared machines is off");
+  if (listener_) listener_();
+}
+
+void Discovery::on_hello(const Hello& hello) {
+  if (!active() || mac_of_unknown(hello.node).empty()) return;
+  Asked& asked = asked_[hello.node];
+  // Asked at its first word, before it said which boot this is.
+  if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
+  // An agent that was started again in the same boot still has, or had, the order.
+  if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
+}
+
+// One that was there before discovery was switched off and on says no hello again.
+void Discovery::on_contact(const std::string& name) {
+  if (active() && !mac_of_unknown(name).empty() && !asked_.count(name)) ask(name, "");
+}
+
+void Discovery::ask(const std::string& name, const std::string& boot_id) {
+  Asked& asked = asked_[name];
+  if (asked.times >= kMostInventories) return;
+  withdraw(name);
+  ++asked.times;
+  asked.boot_id = boot_id;
+  asked.order = fmt::format("0/{}/inventory#{}", name, asked.times);
+  wire::WorkOrder order;
+  order.id = asked.order;
+  order.kind = "inventory";
+  order.deadline = kInventory;
+  link_.offer(name, order);
+}
+
+void Discovery::withdraw(const std::string& name) {
+  Asked& asked = asked_[name];
+  if (!asked.order.empty()) link_.withdraw(name, asked.order);
+  asked.order.clear();
+}
+
+void Discovery::on_event(const std::string& name, const wire::Event& event) {
+  const auto asked = asked_.find(name);
+  if (event.kind != "finished" || asked == asked_.end() || asked->second.order.empty() || asked->second.order != event.order) return;
+  withdraw(name);
+  take(name, event);
+}
+
+void Discovery::take(const std::string& name, const wire::Event& finished) {
+  const Json& data = finished.data;
+  const Json result = data.is_object() && data.contains("result") ? data["result"] : Json();
+  const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
+  const auto read = hardware_facts_from_json(facts);
+  const std::string text = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
+    return log::warning("an undeclared machine's inventory is not taken",
+                        {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
+  hooks_.set_row(name, [&](NodeRow& row) {
+    row.state = "unadmitted";
+    row.mode = std::string(wire::to_string(wire::Mode::ram));
+    row.last_seen = row.facts_time = reactor_.now();
+    row.facts = text;
+    // Who shows up under this MAC later must be the same machine: the operator admits what he saw.
+    if (row.product_uuid.empty()) row.product_uuid = read->system.uuid;
+    row.system_serial = read->system.serial;
+  });
+  log::info("an undeclared machine showed its inventory", {{"node", name}, {"serial", read->system.serial}});
+  if (hooks_.seen) hooks_.seen(name, *read);
+}
+
+std::string discovery_image(const Spec& spec) { return spec.nodes.empty() ? "" : spec.nodes.front().image; }
+
+}  // namespace muster

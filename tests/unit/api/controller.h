@@ -1,0 +1,112 @@
+// A whole controller in a folder of its own, without ports; requests go in where the servers would put them.
+#pragma once
+
+#include <future>
+#include <thread>
+
+#include "controller/api/api.h"
+#include "controller/authority.h"
+#include "controller/boot_port.h"
+#include "controller/bringup.h"
+#include "controller/daemon.h"
+#include "controller/services.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace muster::testing {
+
+class Caught : public Responder {
+ public:
+  explicit Caught(std::promise<HttpResponse>& promise) : promise_(promise) {}
+  void respond(HttpResponse response) override { promise_.set_value(std::move(response)); }
+  void start_stream(HttpResponse head) override { promise_.set_value(std::move(head)); }
+  bool write(std::string) override { return false; }
+  void end_stream() override {}
+
+ private:
+  std::promise<HttpResponse>& promise_;
+};
+
+class Controller {
+ public:
+  explicit Controller(const std::string& playbooks = "") {
+    DaemonOptions options;
+    options.playbooks = playbooks;
+    options.state = dir_.path("state");
+    options.socket = dir_.path("sock");
+    options.dhcp = false;
+    auto made = Daemon::create(*reactor_, options);
+    REQUIRE(made.ok());
+    daemon_ = std::move(made).value();
+    thread_ = std::thread([this] { reactor_->run(); });
+  }
+  ~Controller() {
+    reactor_->stop();
+    thread_.join();
+  }
+  Services& services() { return daemon_->services(); }
+  std::string state() const { return dir_.path("state"); }
+
+  HttpResponse call(api::Door door, HttpRequest request) {
+    std::promise<HttpResponse> promise;
+    auto answer = promise.get_future();
+    REQUIRE(parse_target(request).ok());
+    reactor_->post([&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
+    REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return answer.get();
+  }
+  HttpResponse call(api::Door door, const std::string& method, const std::string& target, const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    return call(door, std::move(request));
+  }
+  std::string token_for(const std::string& node) {
+    std::promise<std::string> promise;
+    reactor_->post([&] {
+      services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
+    });
+    return promise.get_future().get();
+  }
+
+  // A run that waits for this node's agent.
+  void start_a_run(const std::string& node) {
+    std::promise<bool> started;
+    reactor_->post([&] {
+      Plan plan;
+      plan.kind = "discover";
+      plan.nodes = {node};
+      Action look;
+      look.id = node + "/inventory";
+      look.node = node;
+      look.kind = ActionKind::inventory;
+      plan.actions = {look};
+      services().bringup.executor().start(plan, "test", [&](Result<int64_t> id) { started.set_value(id.ok()); });
+    });
+    REQUIRE(started.get_future().get());
+  }
+  NodeObservation observed(const std::string& node) {
+    std::promise<NodeObservation> seen;
+    reactor_->post([&] { seen.set_value(services().bringup.observe(node)); });
+    return seen.get_future().get();
+  }
+
+  // Does something on the reactor's thread, and waits for it.
+  void on_reactor(const std::function<void()>& work) {
+    std::promise<void> done;
+    reactor_->post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().get();
+  }
+
+ private:
+  TempDir dir_;
+  std::unique_ptr<RealReactor> reactor_ = make_reactor(2);
+  std::unique_ptr<Daemon> daemon_;
+  std::thread thread_;
+};
+
+}  // namespace muster::testing
