@@ -21,10 +21,39 @@ check "node01 was not rebooted" sh -c "$muster lab ssh node01 -- cat /proc/sys/k
 healed() { [[ $(node_ssh node01 sudo mfsfileinfo /shared/blob | grep -c 'copy [12]') -ge 2 ]]; }
 check "every chunk has two copies again" wait_until 120 healed
 
-$muster lab add node04
-sed 's/node\[01-03\]/node[01-04]/; s/"52:54:00:20:00:03" ]/"52:54:00:20:00:03", "52:54:00:20:00:04" ]/' "$work/cluster.yaml" >"$work/four.yaml"
-$muster up "$work/four.yaml" --limit node04 --yes --report "$work/report-admit" | tee "$work/admit.log"
+# A machine that is in no spec. Without discovery it is nobody; with it, it shows what is in it, and nothing is written to it.
+boots node02 >"$work/boot2"
+expect_exit 2 $muster node admit node04 --like node03 --power-address 10.20.1.14 --yes
+$muster node discover on --for '30 min'
+$muster lab add node04 --on --json >"$work/added.json"
+mac=$(jq -r .mac "$work/added.json") bmc=$(jq -r .bmc_address "$work/added.json")
+check "its MAC is in no spec" sh -c "! $muster spec show | grep -q '$mac'"
+machine() { $muster node list --json | jq -e --arg m "$mac" '.unknown_machines[] | select(.mac == $m and .facts)'; }
+shows_up() { machine >"$work/machine.json"; }
+check "the unknown machine boots and shows its inventory" wait_until 150 shows_up
+$muster node list | tee "$work/list.log"
+check "the list has its drives" grep -q "unknown-$mac .*4: " "$work/list.log"
+$muster node show "unknown-$mac" | tee "$work/show.log"
+check "its drives are shown, blank" test "$(grep -c 'LAB.*04.*blank' "$work/show.log")" = 4
+drives() { $muster lab status --json | jq -r '.nodes[] | select(.name == "node04") | .drives[].file'; }
+check "nothing is written on them" sh -c "for f in $(drives | tr '\n' ' '); do [ \$(du -B1 \"\$f\" | cut -f1) -eq 0 ] || exit 1; done"
+
+# A BMC of another machine: refused before it is touched. Then the right one.
+expect_exit 2 $muster node admit node04 --like node3 --power-address "$bmc" --yes
+expect_exit 2 $muster node admit node04 --like node03 --power-address 10.20.1.13 --yes
+expect_exit 2 $muster node admit node04 --like node03 --yes
+expect_exit 4 $muster node admit node04 --like node03 --machine "unknown-$mac" --power-address "$bmc" </dev/null
+check "still nothing is written on them" sh -c "for f in $(drives | tr '\n' ' '); do [ \$(du -B1 \"\$f\" | cut -f1) -eq 0 ] || exit 1; done"
+$muster node admit node04 --like node03 --machine "unknown-$mac" --power-address "$bmc" --yes --report "$work/report-admit" | tee "$work/admit.log"
 check "the plan showed what was found before anything was written" grep -q "LABOS0401" "$work/admit.log"
 check "node04 is accepted" test "$(node_state node04)" = accepted
-check "node01 was not rebooted" sh -c "$muster lab ssh node01 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot1'"
-check "node03 was not rebooted" sh -c "$muster lab ssh node03 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot3'"
+check "the spec has one more entry, and is otherwise the same" \
+  sh -c "$muster spec show --diff 1 | grep '^[-+]' | grep -v '^+++\|^---' | grep -vc '^+' | grep -qx 0 && $muster spec show | grep -q 'name: node04'"
+check "the machine is not unknown any more" test "$($muster node list --json | jq '.unknown_machines | length')" = 0
+$muster node discover off
+check "the shared volume is mounted on it" sh -c "$muster lab ssh node04 -- findmnt -n -o FSTYPE /shared | grep -q fuse"
+check "it reads what was written before it came" sh -c "$muster lab ssh node04 -- sha256sum /shared/blob | diff - '$work/before'"
+for n in 1 2 3; do
+  check "node0$n was not rebooted" sh -c "$muster lab ssh node0$n -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot$n'"
+  check "node0$n is still accepted" test "$(node_state node0$n)" = accepted
+done
