@@ -49,11 +49,14 @@ Status approve(const Context& context, const Goal& goal, const Json& planned) {
                                         hex_part(digest).substr(0, 12)));
 }
 
-// One line of an image build's stream: {"what", "fraction"} or {"error"} or {"digest"}.
+// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest"}.
 Status show_build_line(const Context& context, const std::string& name, const std::string& line, std::string& last) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object()) return Ok{};
-  if (json->contains("error")) return fail(Code::failed, clean((*json)["error"].value("message", "build failed")));
+  if (json->contains("error")) {
+    const Json& error = (*json)["error"];
+    return fail(code_from_string(error.value("code", "failed")), clean(error.value("message", "it failed")));
+  }
   if (context.json) return Ok{};
   const double fraction = json->value("fraction", -1.0);
   const std::string what = clean(json->value("what", ""));
@@ -67,18 +70,7 @@ Status show_build_line(const Context& context, const std::string& name, const st
 }
 
 Status build_one(Context& context, const std::string& name, bool rebuild) {
-  std::string last;
-  Status shown = Ok{};
-  bool finished = false;
-  const Json body = {{"name", name}, {"rebuild", rebuild}};
-  TRY_(Api(context).lines("POST", "/v1/images/build", body.dump(), [&](const std::string& line) {
-    shown = show_build_line(context, name, line, last);
-    finished = finished || line.find("\"digest\"") != std::string::npos;
-    return shown.ok();
-  }));
-  TRY_(std::move(shown));
-  if (!finished) return fail(Code::failed, fmt::format("building image {} did not finish", name));
-  return Ok{};
+  return image_job(context, "build", name, {{"name", name}, {"rebuild", rebuild}});
 }
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
@@ -114,6 +106,20 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
 }  // namespace
 
 void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
+
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body) {
+  std::string last;
+  Status shown = Ok{};
+  bool finished = false;
+  TRY_(Api(context).lines("POST", "/v1/images/" + verb, body.dump(), [&](const std::string& line) {
+    shown = show_build_line(context, name, line, last);
+    finished = finished || line.find("\"digest\"") != std::string::npos;
+    return shown.ok();
+  }));
+  TRY_(std::move(shown));
+  if (!finished) return fail(Code::failed, fmt::format("image {} {}: it did not finish", verb, name));
+  return Ok{};
+}
 
 Status build_images(Context& context, const std::string& only, bool rebuild) {
   if (!only.empty()) return build_one(context, only, rebuild);

@@ -27,6 +27,8 @@ struct Goal {
 void reach(Context& context, const Goal& goal);
 // Builds the images the spec needs and that are not there yet.
 Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
+// Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body);
 // Writes report.html, report.json and junit.xml; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Shows a plan (the controller's own text).

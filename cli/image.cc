@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/bringup.h"
 #include "cli/render.h"
 #include "cli/verbs.h"
@@ -21,6 +23,35 @@ void list(Context& context) {
   });
 }
 
+// Paths are opened by the controller: a relative one is meant from here.
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+void import_from(Context& context, const std::string& path) {
+  const auto done = image_job(context, "import", path, {{"path", absolute(path)}});
+  if (!done.ok()) return complain(context, done.error());
+  if (context.json) list(context);
+}
+
+void export_to(Context& context, const std::string& name, const std::string& path) {
+  const std::string file = absolute(path);
+  const auto done = image_job(context, "export", name, {{"name", name}, {"path", file}});
+  if (!done.ok()) return complain(context, done.error());
+  show(context, {{"name", name}, {"path", file}}, [&] { fmt::print("{}\n", file); });
+}
+
+void add_transfer(CLI::App& verb, Context& context) {
+  auto from = std::make_shared<std::string>();
+  CLI::App* in = verb.add_subcommand("import", "take an image that another controller exported; all of it is verified first");
+  in->add_option("FILE|DIR", *from, "the exported file, or the folder it was unpacked into; on the controller's machine")->required();
+  in->callback([from, &context] { import_from(context, *from); });
+  auto name = std::make_shared<std::string>();
+  auto to = std::make_shared<std::string>();
+  CLI::App* out = verb.add_subcommand("export", "write an image into one file, for `muster image import` elsewhere");
+  out->add_option("NAME", *name)->required();
+  out->add_option("FILE", *to, "must not exist; on the controller's machine")->required();
+  out->callback([name, to, &context] { export_to(context, *name, *to); });
+}
+
 }  // namespace
 
 void add_image(CLI::App& app, Context& context) {
@@ -36,9 +67,9 @@ void add_image(CLI::App& app, Context& context) {
     if (const auto built = build_images(context, *name, *rebuild); !built.ok()) return complain(context, built.error());
     if (context.json) list(context);
   });
-  CLI::App* import = verb->add_subcommand("import", "not implemented yet");
-  import->callback([&context] { complain(context, fail(Code::invalid, "image import is not implemented")); });
-  verb->footer("Examples:\n  muster image build debian-12\n  muster image list");
+  add_transfer(*verb, context);
+  verb->footer("Examples:\n  muster image build debian-12\n  muster image list\n"
+               "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
 }
 
 }  // namespace muster::cli

@@ -18,6 +18,8 @@ foreach(program muster musterd muster-agent muster-accept muster-mpi-check muste
 endforeach()
 install(DIRECTORY playbooks images DESTINATION ${share} COMPONENT muster-controller)
 install(FILES systemd/musterd.service DESTINATION /lib/systemd/system COMPONENT muster-controller)
+install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
+install(FILES docs/operations.md DESTINATION share/doc/muster-controller COMPONENT muster-controller)
 install(FILES systemd/muster-agent.service DESTINATION /lib/systemd/system COMPONENT muster-agent)
 foreach(component muster muster-controller muster-agent)
   install(FILES LICENSE README.md DESTINATION share/doc/${component} COMPONENT ${component})
@@ -36,13 +38,31 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_STRIP_FILES ON)
+# CPack has no option for this, but uses the program it finds set already; tests/e2e/packages.sh looks at the effect.
+file(WRITE ${CMAKE_BINARY_DIR}/package-config.cmake "set(SHLIBDEPS_EXECUTABLE ${CMAKE_SOURCE_DIR}/systemd/deb/shlibdeps)\n")
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package-config.cmake)
+
+set(CPACK_COMPONENT_MUSTER_DESCRIPTION "The muster command: plan, bring up and watch a cluster; muster lab rehearses one.")
 set(CPACK_DEBIAN_MUSTER_PACKAGE_NAME muster)
+set(CPACK_DEBIAN_MUSTER_PACKAGE_SUGGESTS
+    "muster-controller, qemu-system-x86, qemu-utils, ovmf, ipxe-qemu, nginx-light, gdisk, xfsprogs, iproute2, openssh-client")
+
+# At run time: DHCP and TFTP, and the loader that is handed out by TFTP. Kernel, busybox and boot loader of the nodes come
+# from the image. Only building an image needs what is recommended; one that was imported needs none of it.
+set(CPACK_COMPONENT_MUSTER-CONTROLLER_DESCRIPTION "The controller, musterd: runs plans, serves images, DHCP and TFTP, keeps the journal.")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_NAME muster-controller)
-set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_NAME muster-agent)
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
-    "dnsmasq-base, mmdebstrap, debian-archive-keyring, ipxe, systemd-boot-efi, mtools, dosfstools, e2fsprogs, zstd, cpio, openssh-client, iproute2")
-set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/systemd/deb/controller/postinst
-    ${CMAKE_SOURCE_DIR}/systemd/deb/controller/prerm)
-set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/systemd/deb/agent/postinst
-    ${CMAKE_SOURCE_DIR}/systemd/deb/agent/prerm)
+    "muster (= ${PROJECT_VERSION}), dnsmasq-base, ipxe, init-system-helpers")
+set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_RECOMMENDS "mmdebstrap, debian-archive-keyring, e2fsprogs, xz-utils")
+set(deb ${CMAKE_SOURCE_DIR}/systemd/deb)
+set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_CONTROL_EXTRA
+    ${deb}/controller/postinst ${deb}/controller/prerm ${deb}/controller/postrm ${deb}/controller/conffiles)
+
+set(CPACK_COMPONENT_MUSTER-AGENT_DESCRIPTION
+    "The agent of a node, for a newer agent without a new image. Images bring their own; it waits until the node has joined.")
+set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_NAME muster-agent)
+set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_DEPENDS "init-system-helpers")
+set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_CONTROL_EXTRA ${deb}/agent/postinst ${deb}/agent/prerm ${deb}/agent/postrm)
 include(CPack)

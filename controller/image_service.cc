@@ -6,6 +6,7 @@
 #include "controller/bake.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
+#include "controller/image/transfer.h"
 
 namespace muster {
 namespace {
@@ -91,22 +92,44 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
   if (options_.images.empty()) return refuse(fail(Code::not_found, "no image recipes found: start musterd with --images DIR"));
   if (building_.count(name)) return refuse(fail(Code::conflict, "image " + name + " is being built already"));
   building_.insert(name);
-  auto result = std::make_shared<Result<std::string>>(fail(Code::failed, "the build did not run"));
-  const auto report = [this, progress](const std::string& what, double fraction) {
-    reactor_.post([progress, what, fraction] { progress(what, fraction); });
+  const auto finished = [this, name, done](Result<std::string> digest) {
+    building_.erase(name);
+    done(std::move(digest));
   };
-  const auto work = [request, report, options = &options_]() -> Result<std::string> {
+  in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<std::string> {
     const auto process = make_process();
     TRY(const auto info, build_image(request, *process, report));
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
     (void)ram;
     return info.digest;
+  });
+}
+
+void ImageService::in_pool(Progress progress, Built done, std::function<Result<std::string>(const Progress&)> work) {
+  auto result = std::make_shared<Result<std::string>>(fail(Code::failed, "it did not run"));
+  const Progress report = [this, progress](const std::string& what, double fraction) {
+    reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
-  reactor_.offload([work, result] { *result = work(); },
-                   [this, name, result, done] {
-                     building_.erase(name);
-                     done(*result);
-                   });
+  reactor_.offload([work, report, result] { *result = work(report); }, [result, done] { done(std::move(*result)); });
+}
+
+void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
+  in_pool(progress, done, [path, options = &options_](const Progress& report) -> Result<std::string> {
+    const auto process = make_process();
+    TRY(const auto info, import_image(options->state, path, *process, report));
+    report("packing the RAM system", 0.95);
+    TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
+    (void)ram;
+    return info.digest;
+  });
+}
+
+void ImageService::write_out(const std::string& name, const std::string& path, Progress progress, Built done) {
+  in_pool(progress, done, [name, path, options = &options_](const Progress& report) -> Result<std::string> {
+    const auto process = make_process();
+    TRY(const auto info, export_image(options->state, name, path, *process, report));
+    return info.digest;
+  });
 }
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {

@@ -35,12 +35,18 @@ class ImageService {
   // `name`: an image of the spec, or the name of a recipe. Also packs its RAM system. `playbooks`: those it bakes.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name, bool rebuild,
              Progress progress, Built done);
+  // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
+  void bring_in(const std::string& path, Progress progress, Built done);
+  void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
   // Makes sure that the RAM systems of these images carry the present agent.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // Folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
  private:
+  // Runs `work` in the pool; `done` gets what it returned.
+  void in_pool(Progress progress, Built done, std::function<Result<std::string>(const Progress& report)> work);
+
   RealReactor& reactor_;
   const DaemonOptions& options_;
   std::set<std::string> building_;

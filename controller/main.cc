@@ -1,9 +1,13 @@
 // musterd: the controller.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/log.h"
 #include "base/reactor.h"
@@ -18,6 +22,21 @@ constexpr int kWorkers = 12;
 int complain(const muster::Error& error) {
   fmt::print(stderr, "musterd: {}\n", error.message);
   return error.code == muster::Code::failed ? 1 : 2;
+}
+
+// Type=notify of systemd: `systemctl start musterd` returns once operators get answers.
+void tell_service_manager(const char* state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un to = {};
+  if (!path || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof to.sun_path) return;
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path, path, std::strlen(path));
+  if (path[0] == '@') to.sun_path[0] = '\0';
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
+  (void)::sendto(fd, state, std::strlen(state), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to), length);
+  ::close(fd);
 }
 
 }  // namespace
@@ -43,10 +62,12 @@ int main(int argc, char** argv) {
   if (!daemon.ok()) return complain(daemon.error());
   reactor->on_stop_signal([&] {
     muster::log::info("stopping");
+    tell_service_manager("STOPPING=1");
     (*daemon)->stop();
     reactor->stop();
   });
   if (const auto started = (*daemon)->start(); !started.ok()) return complain(started.error());
+  tell_service_manager("READY=1");
   reactor->run();
   daemon->reset();  // closes the store
   // Workers may sit in a build or a BMC call for minutes; nothing they do is owed a result now.

@@ -28,11 +28,12 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
     options.playbooks = first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
   if (options.images.empty())
     options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
+  // The controller's own copies first: this machine may be a node as well, with an agent of another version.
+  const fs::path own = bin.parent_path() / "lib" / "muster";
   if (options.agent_binary.empty())
-    options.agent_binary = first_existing({bin / "muster-agent", "/usr/sbin/muster-agent", "/usr/lib/muster/muster-agent"});
+    options.agent_binary = first_existing({own / "muster-agent", bin / "muster-agent", "/usr/lib/muster/muster-agent"});
   if (options.accept_binary.empty())
-    options.accept_binary =
-        first_existing({bin / "muster-accept", "/usr/sbin/muster-accept", "/usr/lib/muster/muster-accept"});
+    options.accept_binary = first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
   return options;
 }
 

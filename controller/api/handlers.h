@@ -42,6 +42,8 @@ void delete_secret(const CallPtr&);
 // images.cc
 void list_images(const CallPtr&);
 void build_image(const CallPtr&);
+void import_image(const CallPtr&);
+void export_image(const CallPtr&);
 // power.cc
 void power_state(const CallPtr&);
 void power_on(const CallPtr&);

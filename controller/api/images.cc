@@ -1,4 +1,4 @@
-// Images: what is built, and building with progress as it goes (one JSON object per line).
+// Images: what is built; building, importing and exporting with progress as it goes (one JSON object per line).
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
@@ -7,6 +7,52 @@
 #include "controller/services.h"
 
 namespace muster::api {
+namespace {
+
+// The answer of a long image job: lines {"what", "fraction"}, then {"digest"} or {"error"}.
+struct JobLines {
+  explicit JobLines(const CallPtr& c) : call(c) {
+    HttpResponse head;
+    head.headers["Content-Type"] = "application/x-ndjson";
+    call->responder->start_stream(std::move(head));
+  }
+  void line(const Json& json) const { call->responder->write(json.dump() + "\n"); }
+  ImageService::Progress progress() const {
+    return [lines = *this](const std::string& what, double fraction) {
+      lines.line({{"what", what}, {"fraction", fraction}});
+    };
+  }
+  // `did`: "built"; `about` goes into the event.
+  ImageService::Built finish(const std::string& did, const Json& about) const {
+    return [lines = *this, did, about](Result<std::string> digest) {
+      if (digest.ok()) {
+        Json event = about;
+        event["digest"] = *digest;
+        lines.call->services.events.add(0, "", "image", event);
+        lines.line({{"what", did}, {"fraction", 1}, {"digest", *digest}});
+      } else {
+        lines.line({{"error", error_json(digest.error())}});
+      }
+      lines.call->responder->end_stream();
+    };
+  }
+
+  CallPtr call;
+};
+
+// A path on this machine makes sense only to those who are on it.
+Result<Json> local_request(const CallPtr& call) {
+  if (call->door != Door::local)
+    return fail(Code::denied, "images are imported and exported on the controller's own machine, through its socket");
+  return parse_json(call->request.body);
+}
+
+Status absolute(const std::string& path) {
+  if (!path.empty() && path.front() == '/') return Ok{};
+  return fail(Code::invalid, "the path must be absolute");
+}
+
+}  // namespace
 
 void list_images(const CallPtr& call) {
   const auto spec = call->services.spec.get();
@@ -27,23 +73,35 @@ void build_image(const CallPtr& call) {
     return call->error(fail(Code::invalid, "not an image's name: '" + name + "'"));
   const auto playbooks = call->services.bringup.playbooks();
   if (!playbooks.ok()) return call->error(playbooks.error());
-  HttpResponse head;
-  head.headers["Content-Type"] = "application/x-ndjson";
-  call->responder->start_stream(std::move(head));
-  const auto line = [call](const Json& json) { call->responder->write(json.dump() + "\n"); };
+  const JobLines lines(call);
   const auto spec = call->services.spec.get();
-  call->services.images.build(
-      spec.ok() ? &(*spec)->spec : nullptr, *playbooks, name, rebuild,
-      [line](const std::string& what, double fraction) { line({{"what", what}, {"fraction", fraction}}); },
-      [call, line, name](Result<std::string> digest) {
-        if (digest.ok()) {
-          call->services.events.add(0, "", "image", {{"name", name}, {"digest", *digest}});
-          line({{"what", "built"}, {"fraction", 1}, {"digest", *digest}});
-        } else {
-          line({{"error", error_json(digest.error())}});
-        }
-        call->responder->end_stream();
-      });
+  call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, *playbooks, name, rebuild, lines.progress(),
+                              lines.finish("built", {{"name", name}}));
+}
+
+void import_image(const CallPtr& call) {
+  const auto body = local_request(call);
+  if (!body.ok()) return call->error(body.error());
+  JsonReader r(*body, "request");
+  std::string path;
+  r.get("path", path);
+  if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
+  if (const auto usable = absolute(path); !usable.ok()) return call->error(usable.error());
+  const JobLines lines(call);
+  call->services.images.bring_in(path, lines.progress(), lines.finish("imported", {{"imported", path}}));
+}
+
+void export_image(const CallPtr& call) {
+  const auto body = local_request(call);
+  if (!body.ok()) return call->error(body.error());
+  JsonReader r(*body, "request");
+  std::string name, path;
+  r.get("name", name);
+  r.get("path", path);
+  if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
+  if (const auto usable = absolute(path); !usable.ok()) return call->error(usable.error());
+  const JobLines lines(call);
+  call->services.images.write_out(name, path, lines.progress(), lines.finish("exported", {{"name", name}, {"exported", path}}));
 }
 
 }  // namespace muster::api

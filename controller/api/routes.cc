@@ -37,6 +37,8 @@ const std::vector<Route>& routes() {
       // acts
       {"GET", "/v1/images", Who::operators, list_images, "images that are built, and those the spec needs"},
       {"POST", "/v1/images/build", Who::operators, build_image, "{name, rebuild}: progress as a stream of JSON lines"},
+      {"POST", "/v1/images/import", Who::operators, import_image, "{path} on this machine, through the socket only; as build"},
+      {"POST", "/v1/images/export", Who::operators, export_image, "{name, path}: likewise"},
       {"GET", "/v1/power/{node}/state", Who::operators, power_state, "asks the BMC"},
       {"POST", "/v1/power/{node}/on", Who::operators, power_on, ""},
       {"POST", "/v1/power/{node}/off", Who::operators, power_off, ""},

@@ -1,8 +1,6 @@
 #include "controller/image/image.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "controller/image/customize.h"
+#include "controller/image/folder.h"
 #include "controller/image/ram.h"
 
 namespace muster {
@@ -194,10 +193,7 @@ Result<ImageInfo> publish(const Build& b, ImageManifest m, const std::string& ke
   if (fs::exists(folder)) fs::remove_all(b.stage, ec);  // the very same image was built before
   else fs::rename(b.stage, folder, ec);
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
-  TRY_(files.remove(b.folder + "/.current"));
-  TRY_(files.symlink(name, b.folder + "/.current"));
-  fs::rename(b.folder + "/.current", b.folder + "/current", ec);
-  if (ec) return fail(Code::failed, b.folder + "/current: " + ec.message());
+  TRY_(make_current(b.folder, name));
   return ImageInfo{m.name, m.digest, folder, std::move(m), false};
 }
 
@@ -239,22 +235,10 @@ bool is_current(const ImageInfo& info, const std::string& key) {
   return fs::is_directory(info.folder + "/ram", ec);
 }
 
-bool valid_name(const std::string& name) {
-  return !name.empty() && name[0] != '.' && name[0] != '-' &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
-}
-
-struct Lock {
-  int fd = -1;
-  ~Lock() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 }  // namespace
 
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name) {
-  if (!valid_name(name)) return fail(Code::invalid, "not an image name: \"" + name + "\"");
+  if (!valid_image_name(name)) return fail(Code::invalid, "not an image name: \"" + name + "\"");
   const std::string current = state_dir + "/images/" + name + "/current";
   std::error_code ec;
   const fs::path folder = fs::canonical(current, ec);
@@ -270,20 +254,17 @@ std::vector<std::string> list_images(const std::string& state_dir) {
   std::vector<std::string> out;
   const Files files("/");
   for (const auto& name : files.list(state_dir + "/images"))
-    if (valid_name(name) && files.exists(state_dir + "/images/" + name + "/current")) out.push_back(name);
+    if (valid_image_name(name) && files.exists(state_dir + "/images/" + name + "/current")) out.push_back(name);
   return out;
 }
 
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
-  if (!valid_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
+  if (!valid_image_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
   Build b{request, process, progress};
   TRY(b.recipe, effective_recipe(request));
   TRY(b.sources, find_sources(b.recipe, process));
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
-  TRY_(Files("/").make_directories(b.folder));
-  const Lock lock{::open((b.folder + "/.lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)};
-  if (lock.fd < 0 || ::flock(lock.fd, LOCK_EX | LOCK_NB) != 0)
-    return fail(Code::conflict, "image " + request.name + " is being built already");
+  TRY(const ImageLock lock, ImageLock::take(b.folder));
   const std::string key = cache_key(b);
   if (!request.rebuild)
     if (auto present = load_image(request.state_dir, request.name); present && is_current(*present, key)) return present;

@@ -117,7 +117,6 @@ TEST_CASE("what is not implemented says so and exits 2", "[cli]") {
   const auto drain = muster_command({"drain", "gpu01"});
   CHECK(drain.exit == kUsage);
   CHECK(drain.err.find("not implemented") != std::string::npos);
-  CHECK(muster_command({"image", "import"}).exit == kUsage);
 }
 
 TEST_CASE("spec check works without a controller and reports every error", "[cli]") {

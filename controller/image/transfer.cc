@@ -1,0 +1,306 @@
+#include "controller/image/transfer.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "controller/image/folder.h"
+#include "controller/image/ram.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHead = "muster-image.json";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kFrames = "frames.zst";
+constexpr const char* kStage = ".build-import-";  // a prefix that the next build removes, too
+constexpr uint64_t kRoom = 64 << 20;              // beyond the archive itself: the packed RAM system
+
+struct Head {
+  std::string name, digest;
+  Json ram, build;
+};
+
+// Removes a folder or file of ours when the scope ends, unless it was renamed away.
+struct Scratch {
+  std::string path;
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+void tell(const ImageProgress& progress, const char* what, double fraction) {
+  if (progress) progress(what, fraction);
+}
+
+Command tar(std::vector<std::string> arguments) {
+  Command c;
+  c.argv = {"tar", "--force-local"};
+  c.argv.insert(c.argv.end(), arguments.begin(), arguments.end());
+  c.env = {{"TAR_OPTIONS", ""}, {"LC_ALL", "C.UTF-8"}};
+  c.deadline = 40 * kMinute;
+  return c;
+}
+
+// ---- what an image consists of
+
+Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path) {
+  std::error_code ec;
+  const fs::file_status status = entry.symlink_status(ec);
+  const unsigned mode = static_cast<unsigned>(status.permissions()) & 07777;
+  switch (status.type()) {
+    case fs::file_type::directory: return Json{{"path", path}, {"kind", "folder"}, {"mode", mode}};
+    case fs::file_type::symlink:
+      return Json{{"path", path}, {"kind", "link"}, {"target", fs::read_symlink(entry.path(), ec).string()}};
+    case fs::file_type::regular: {
+      TRY(const std::string digest, sha256_file(entry.path().string()));
+      return Json{{"path", path}, {"kind", "file"}, {"mode", mode}, {"sha256", digest}};
+    }
+    default: return fail(Code::invalid, "ram/" + path + ": neither a file, a link nor a folder");
+  }
+}
+
+// Every entry of the RAM system's tree, by its path. Links are not followed.
+Result<Json> ram_entries(const std::string& folder) {
+  std::error_code ec;
+  Json out = Json::object();
+  if (!fs::is_directory(fs::symlink_status(folder, ec))) return fail(Code::corrupt, "the tree of the RAM system is missing");
+  for (auto it = fs::recursive_directory_iterator(folder, ec); it != fs::recursive_directory_iterator(); it.increment(ec)) {
+    const std::string path = it->path().string().substr(folder.size() + 1);
+    TRY(out[path], ram_entry(*it, path));
+  }
+  if (ec) return fail(Code::failed, folder + ": " + ec.message());
+  return out;
+}
+
+Status check_ram(const std::string& folder, const Json& wanted) {
+  TRY(const Json found, ram_entries(folder));
+  for (const auto& [path, entry] : wanted.items())
+    if (!found.contains(path) || found[path] != entry)
+      return fail(Code::corrupt, "ram/" + path + (found.contains(path) ? ": differs from its digest" : ": missing"));
+  for (const auto& [path, entry] : found.items())
+    if (!wanted.contains(path)) return fail(Code::corrupt, "ram/" + path + ": does not belong to the image");
+  return Ok{};
+}
+
+Status need_plain(const std::string& folder, const std::string& name) {
+  std::error_code ec;
+  if (fs::is_regular_file(fs::symlink_status(folder + "/" + name, ec))) return Ok{};
+  return fail(Code::corrupt, name + ": missing, or not a plain file");
+}
+
+Status check_frames(const std::string& folder, const ImageManifest& m, const ImageProgress& progress) {
+  TRY_(need_plain(folder, kFrames));
+  std::ifstream in(folder + "/" + kFrames, std::ios::binary);
+  std::string stored;
+  for (const auto& frame : m.frames) {
+    if (frame.zero) continue;
+    stored.resize(frame.stored_bytes);
+    in.read(stored.data(), static_cast<std::streamsize>(stored.size()));
+    stored.resize(static_cast<size_t>(in.gcount()));
+    TRY_(check_stored_frame(frame, stored));
+    tell(progress, "verifying", 0.5 + 0.3 * frame.index / static_cast<double>(m.frames.size()));
+  }
+  if (in.peek() != std::ifstream::traits_type::eof())
+    return fail(Code::corrupt, fmt::format("{}: longer than its frames", kFrames));
+  return Ok{};
+}
+
+Status check_files(const std::string& folder, const ImageManifest& m) {
+  for (const char* role : {"kernel", "bootloader"})
+    if (!m.file(role)) return fail(Code::invalid, fmt::format("the image has no {}", role));
+  for (const auto& file : m.files) {
+    // They become arguments when the image is exported again.
+    if (!valid_image_name(file.name)) return fail(Code::invalid, "not a file name: \"" + file.name + "\"");
+    TRY_(need_plain(folder, file.name));
+    TRY(const std::string digest, sha256_file(folder + "/" + file.name));
+    if (digest != file.sha256) return fail(Code::corrupt, file.name + ": differs from its digest");
+  }
+  return Ok{};
+}
+
+// All that the image's digest covers.
+Result<ImageManifest> check_image(const std::string& folder, const ImageProgress& progress) {
+  TRY_(need_plain(folder, kManifest));
+  TRY(const std::string text, Files("/").read(folder + "/" + kManifest));
+  TRY(ImageManifest m, manifest_from_text(text));
+  TRY_(check_files(folder, m));
+  TRY_(check_frames(folder, m, progress));
+  return m;
+}
+
+// ---- muster-image.json
+
+Json head_json(const ImageManifest& m, Json ram, const std::string& folder) {
+  Json build = parse_json(Files("/").read(folder + "/build.json").value_or("{}")).value_or(Json::object());
+  return {{"format", kTransferFormat}, {"muster", MUSTER_VERSION}, {"name", m.name}, {"digest", m.digest},
+          {"ram_version", ram_tree_version()}, {"ram", std::move(ram)}, {"build", std::move(build)}};
+}
+
+Result<Head> parse_head(const std::string& text) {
+  TRY(const Json json, parse_json(text));
+  if (!json.is_object() || !json.contains("format")) return fail(Code::invalid, "it has no format version");
+  if (json["format"] != kTransferFormat)
+    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}", json["format"].dump(), kTransferFormat));
+  Head head;
+  int ram_version = 0;
+  std::string made_by;
+  JsonReader r(json, kHead);
+  r.raw("format");
+  r.get("muster", made_by);
+  r.get("name", head.name);
+  r.get("digest", head.digest);
+  r.get("ram_version", ram_version);
+  r.get("ram", head.ram);
+  r.get("build", head.build);
+  TRY_(r.finish());
+  if (!valid_image_name(head.name)) return fail(Code::invalid, "not an image name: \"" + head.name + "\"");
+  // It becomes a folder's name.
+  if (head.digest.size() != 71 || head.digest.compare(0, 7, "sha256:") != 0 ||
+      head.digest.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
+    return fail(Code::invalid, "its digest is not a SHA-256");
+  if (!head.ram.is_object()) return fail(Code::invalid, "the RAM system's tree must be a map");
+  if (ram_version != ram_tree_version())
+    return fail(Code::invalid, fmt::format("its RAM system has version {} (muster {}), this muster needs {}: build the image anew",
+                                           ram_version, made_by, ram_tree_version()));
+  return head;
+}
+
+Result<Head> read_head(const std::string& path, Process& process) {
+  std::error_code ec;
+  if (!fs::exists(path, ec)) return fail(Code::not_found, path + ": no such file or folder");
+  const std::string not_exported = path + ": not an image made by `muster image export`";
+  Result<std::string> text = fail(Code::invalid, "");
+  if (fs::is_directory(path, ec)) text = Files("/").read(path + "/" + kHead);
+  else text = run_ok(process, tar({"--extract", "--to-stdout", "--occurrence=1", "--file=" + path, kHead}));
+  if (!text) return fail(Code::invalid, fmt::format("{} ({})", not_exported, text.error().message));
+  auto head = parse_head(*text);
+  if (!head) return std::move(head).error().with(path);
+  return head;
+}
+
+// ---- import
+
+Status unpack(const std::string& path, const std::string& stage, Process& process) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) {
+    fs::copy(path, stage, fs::copy_options::recursive | fs::copy_options::copy_symlinks, ec);
+    if (ec) return fail(Code::failed, fmt::format("copying {}: {}", path, ec.message()));
+    return Ok{};
+  }
+  auto out = run_ok(process, tar({"--extract", "--file=" + path, "--directory=" + stage, "--no-same-owner", "--same-permissions"}));
+  if (!out) return std::move(out).error().with("unpacking " + path);
+  return Ok{};
+}
+
+Status check_room(const std::string& path, const std::string& folder) {
+  std::error_code ec;
+  uint64_t need = kRoom;
+  if (fs::is_regular_file(path, ec)) need += fs::file_size(path, ec);
+  const auto space = fs::space(folder, ec);
+  if (ec || space.available >= need) return Ok{};
+  return fail(Code::unavailable, fmt::format("{} has {} MiB free, the image needs {} MiB", folder, space.available >> 20, need >> 20));
+}
+
+// Nothing but what the image names may come in: all below STATE/images is served to machines that boot.
+Status check_names(const std::string& stage, const ImageManifest& m) {
+  std::set<std::string> known = {kHead, kManifest, kFrames, "ram"};
+  for (const auto& file : m.files) known.insert(file.name);
+  for (const auto& name : Files("/").list(stage))
+    if (!known.count(name)) return fail(Code::corrupt, name + ": does not belong to the image");
+  return Ok{};
+}
+
+Result<ImageManifest> check_stage(const std::string& stage, const Head& head, const ImageProgress& progress) {
+  TRY(ImageManifest m, check_image(stage, progress));
+  if (m.digest != head.digest || m.name != head.name)
+    return fail(Code::corrupt, fmt::format("the manifest is that of {} {}, not of {} {}", m.name, m.digest, head.name, head.digest));
+  TRY_(check_names(stage, m));
+  tell(progress, "verifying the RAM system", 0.8);
+  TRY_(check_ram(stage + "/ram", head.ram));
+  return m;
+}
+
+// The very version is there: whole, or it says so.
+Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head, const ImageProgress& progress) {
+  const std::string path = folder + "/" + version;
+  auto m = check_image(path, progress);
+  const Status ram = m.ok() ? check_ram(path + "/ram", head.ram) : Status(Ok{});
+  if (!m || !ram)
+    return fail(Code::corrupt, fmt::format("{} is there already, but damaged ({}): remove that folder and import again", path,
+                                           m ? ram.error().message : m.error().message));
+  TRY_(make_current(folder, version));
+  return ImageInfo{head.name, head.digest, path, std::move(m).value(), true};
+}
+
+Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, const std::string& version, const Head& head,
+                           Process& process, const ImageProgress& progress) {
+  const Scratch stage{fmt::format("{}/{}{}", folder, kStage, ::getpid())};
+  TRY_(Files("/").make_directories(stage.path));
+  TRY_(check_room(path, folder));
+  tell(progress, "unpacking", 0.05);
+  TRY_(unpack(path, stage.path, process));
+  auto m = check_stage(stage.path, head, progress);
+  if (!m) return std::move(m).error().with(path);
+  const Files files("/");
+  TRY_(files.remove(stage.path + "/" + kHead));
+  TRY_(files.write(stage.path + "/build.json", head.build.dump()));
+  ::sync();  // the name must not be on the disk before the frames are
+  const std::string target = folder + "/" + version;
+  std::error_code ec;
+  fs::rename(stage.path, target, ec);
+  if (ec) return fail(Code::failed, target + ": " + ec.message());
+  TRY_(make_current(folder, version));
+  return ImageInfo{head.name, head.digest, target, std::move(m).value(), false};
+}
+
+}  // namespace
+
+Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
+                               Process& process, const ImageProgress& progress) {
+  std::error_code ec;
+  if (fs::exists(fs::symlink_status(path, ec))) return fail(Code::conflict, path + " exists");
+  TRY(ImageInfo info, load_image(state_dir, name));
+  tell(progress, "verifying", 0.1);
+  auto m = check_image(info.folder, progress);
+  if (!m) return std::move(m).error().with(info.folder);
+  TRY(Json ram, ram_entries(info.folder + "/ram"));
+  const Scratch head{path + ".head"}, partial{path + ".partial"};
+  TRY_(Files("/").write(head.path + "/" + kHead, head_json(*m, std::move(ram), info.folder).dump()));
+  std::vector<std::string> arguments = {"--create", "--file=" + partial.path, "--format=gnu", "--sort=name", "--owner=0", "--group=0",
+                                        "--numeric-owner", "--directory=" + head.path, kHead, "--directory=" + info.folder,
+                                        kManifest, kFrames};
+  for (const auto& file : m->files) arguments.push_back(file.name);
+  arguments.push_back("ram");
+  tell(progress, "packing", 0.85);
+  if (auto out = run_ok(process, tar(arguments)); !out) return std::move(out).error().with("writing " + path);
+  fs::rename(partial.path, path, ec);
+  if (ec) return fail(Code::failed, path + ": " + ec.message());
+  tell(progress, "done", 1);
+  return info;
+}
+
+Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
+                               const ImageProgress& progress) {
+  TRY(const Head head, read_head(path, process));
+  const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name, version = head.digest.substr(7);
+  TRY(const ImageLock lock, ImageLock::take(folder));
+  std::error_code ec;
+  for (const auto& left : Files("/").list(folder))
+    if (left.rfind(kStage, 0) == 0) fs::remove_all(folder + "/" + left, ec);
+  if (fs::exists(folder + "/" + version, ec)) return present_version(folder, version, head, progress);
+  TRY(ImageInfo info, bring_in(path, folder, version, head, process, progress));
+  tell(progress, "done", 0.9);
+  return info;
+}
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
+source "$(dirname "$0")/lib.sh"
+debs=$work/debs
+cpack --config build/CPackConfig.cmake -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
+deb() { echo "$debs"/"$1"_*.deb; }
+needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
+check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
+check "it does not need what only building an image takes" sh -c "! echo '$(needs Depends)' | grep -qE 'mmdebstrap|openmpi'"
+check "that is recommended" sh -c "echo '$(needs Recommends)' | grep -q mmdebstrap"
+
+# node01 becomes the head node of another cluster, with more memory and room; node02 stays bare.
+cat >"$work/cluster.yaml" <<'YAML'
+cluster: packages
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  controller: 10.20.0.1
+  bmc:          { cidr: 10.20.1.0/24 }
+users:
+  ops: { keys: [ "ssh-ed25519 LAB_SSH_KEY lab" ], sudo: true }
+images:
+  cpu: { recipe: debian-12, kernel: cloud, bake: [ base, ssh ] }
+nodes:
+  - name: node[01-02]
+    role: cpu
+    power: { driver: redfish, address: "10.20.1.1{n}", secret: bmc }
+    mac: [ "52:54:00:20:00:01", "52:54:00:20:00:02" ]
+    image: cpu
+    disks:
+      os: { match: { serial: "LABOS*", count: 1 }, policy: format-if-blank }
+roles:
+  cpu: { playbooks: [ base, ssh ] }
+acceptance: { profile: lab }
+lab:
+  memory_mib: 2048
+  smp: 1
+  drives:
+    - { name: os, size: 12 GiB, serial_prefix: LABOS }
+  nodes:
+    node01: { memory_mib: 3072, smp: 2 }
+YAML
+$muster lab up "$work/cluster.yaml"
+# One node of the spec: its name and MAC, and who is its controller.
+spec_of() {
+  sed -e "s/node\[01-02\]/node[$1-$1]/" -e "s/mac: .*/mac: [ \"52:54:00:20:00:$1\" ]/" -e "s/controller: [0-9.]*/controller: $2/" \
+    -e '/^lab:/,$d' "$MUSTER_LAB_DIR/cluster.yaml"
+}
+spec_of 01 10.20.0.1 >"$work/first.yaml"
+spec_of 02 10.20.0.11 >"$work/second.yaml"
+$muster up "$work/first.yaml" --yes --report "$work/report" >"$work/first.log" || { cat "$work/first.log"; die "node01"; }
+$muster image export cpu "$work/cpu.image"
+digest=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .digest')
+expect_exit 4 $muster image export cpu "$work/cpu.image"
+
+# The lab's controller goes: two DHCP servers on one network would answer the same machine.
+serves_dhcp() { [[ $($muster lab exec -- ss -Hlun 'sport = :67') == *:67* ]]; }
+check "the lab's controller serves DHCP" serves_dhcp
+pid=$(jq -r .pid "$MUSTER_LAB_DIR/musterd.pid")
+kill "$pid"
+gone() { ! kill -0 "$pid" 2>/dev/null && ! serves_dhcp; }
+check "the lab's controller ends, and nobody serves DHCP any more" wait_until 20 gone
+
+# Runs a script as root in the guest; encoded, because two shells read it on the way.
+guest() { node_ssh node01 "sudo bash -euc \"\$(echo $(base64 -w0 <<<"$1") | base64 -d)\"" </dev/null; }
+into_guest() { node_ssh node01 sudo sh -c "'cat > $2'" <"$1"; }
+guest 'mkdir -p /var/tmp/debs && ip route add 10.20.1.0/24 via 10.20.0.1'
+for p in muster muster-controller muster-agent; do into_guest "$(deb $p)" /var/tmp/debs/$p.deb; done
+into_guest "$work/cpu.image" /root/cpu.image
+into_guest "$work/second.yaml" /root/cluster.yaml
+start=$SECONDS
+guest 'echo "Acquire::http::Proxy \"http://10.20.0.1:3142\";" >/etc/apt/apt.conf.d/proxy
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update
+  apt-get -qq install -y --no-install-recommends /var/tmp/debs/muster.deb /var/tmp/debs/muster-controller.deb' >"$work/apt.log" 2>&1 ||
+  { cat "$work/apt.log"; die "apt"; }
+echo "  installing took $((SECONDS - start)) s"
+check "only what is needed was installed" guest '! dpkg -s mmdebstrap >/dev/null 2>&1'
+check "the unit is enabled, started, and was not restarted" \
+  guest 'test "$(systemctl is-enabled musterd) $(systemctl is-active musterd) $(systemctl show -P NRestarts musterd)" = "enabled active 0"'
+guest 'systemctl stop musterd; systemctl start musterd; muster version' | tee "$work/version.log"
+check "systemctl start returns when the controller answers" grep -q '^musterd ' "$work/version.log"
+check "nobody but root reads the state" guest 'test "$(stat -c %a%U /var/lib/muster)" = 700root'
+
+start=$SECONDS
+guest 'muster image import /root/cpu.image; rm /root/cpu.image'
+echo "  the import took $((SECONDS - start)) s"
+check "the image is the one that was exported" guest "muster image list --json | grep -q $digest"
+into_guest <(tr -d '\n' <"$MUSTER_LAB_DIR/bmc-secret") /run/bmc
+guest 'muster secret set bmc </run/bmc; rm /run/bmc'
+start=$SECONDS
+guest 'cd /root && muster up cluster.yaml --yes --report report' | tee "$work/second.log"
+echo "  the bring-up from the guest took $((SECONDS - start)) s"
+check "one of one accepted" grep -q "^1 of 1 nodes accepted" "$work/second.log"
+check "node02 runs that image" sh -c "$muster lab ssh node02 -- cat /etc/muster/image.json | grep -q $digest"
+check "a backup may go to root's home" guest 'muster backup /root/muster.db && test -s /root/muster.db'
+
+# The same version again: the database stays, the daemon is another process, node02 does not notice.
+accepted() { guest 'muster status --json' | jq -e '.nodes[] | select(.name == "node02") | .state == "accepted"' >/dev/null; }
+guest 'systemctl show -P MainPID musterd; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null; systemctl show -P MainPID musterd' >"$work/pids"
+check "an upgrade restarts the daemon" test "$(sort -u "$work/pids" | grep -vc '^0$')" = 2
+check "and keeps the database" accepted
+guest 'muster up /root/cluster.yaml --yes --report /root/report2' | tee "$work/again.log"
+check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
+check "a unit that was disabled stays so" \
+  guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'
+
+# The agent's package where nobody joined: this node is made to look so (its image has a unit of its own).
+guest 'systemctl -q disable --now muster-agent; rm /etc/systemd/system/muster-agent.service; mv /state/muster/agent.json /state/muster/kept
+  dpkg -i /var/tmp/debs/muster-agent.deb >/dev/null'
+agent_is() { guest "test \"\$(systemctl is-enabled muster-agent) \$(systemctl show -P ActiveState -P ConditionResult muster-agent | xargs)\" = '$1'"; }
+check "the agent's unit waits where nobody joined" agent_is "enabled inactive no"
+guest 'mv /state/muster/kept /state/muster/agent.json; systemctl start muster-agent'
+check "and runs where somebody did" agent_is "enabled active yes"
+
+guest 'dpkg -r muster-controller muster-agent >/dev/null'
+check "after a removal there are no units" guest '! systemctl cat musterd.service muster-agent.service >/dev/null 2>&1'
+check "and no links to them" guest '! find /etc/systemd -name "musterd*" -o -name "muster-agent*" | grep .'
+check "and no processes" guest '! pgrep -x "musterd|dnsmasq|muster-agent"'
+check "but the database" guest 'test -s /var/lib/muster/muster.db'
+guest 'dpkg -P muster-controller 2>&1' | tee "$work/purge.log"
+check "a purge says that the database is kept" grep -q "kept /var/lib/muster" "$work/purge.log"
+guest 'test -s /var/lib/muster/muster.db; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null'
+check "installed anew, it goes on where it was" accepted
