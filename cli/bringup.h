@@ -25,7 +25,7 @@ struct Goal {
 // Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the
 // report. Sets the exit code.
 void reach(Context& context, const Goal& goal);
-// Builds the images the spec needs and that are not there yet.
+// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the one named `only`.
 Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
 // Writes report.html, report.json and junit.xml; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);

@@ -40,7 +40,7 @@ set(CPACK_DEBIAN_MUSTER_PACKAGE_NAME muster)
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_NAME muster-controller)
 set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_NAME muster-agent)
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
-    "dnsmasq-base, mmdebstrap, debian-archive-keyring, ipxe, systemd-boot-efi, mtools, dosfstools, e2fsprogs, zstd, cpio, openssh-client, iproute2")
+    "dnsmasq-base, mmdebstrap, debian-archive-keyring, ipxe, systemd-boot-efi, mtools, dosfstools, e2fsprogs, zstd, xz-utils, cpio, openssh-client, iproute2")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/systemd/deb/controller/postinst
     ${CMAKE_SOURCE_DIR}/systemd/deb/controller/prerm)
 set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/systemd/deb/agent/postinst

@@ -78,6 +78,7 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
   request.name = name;
   request.state_dir = options_.state;
   request.rebuild = rebuild;
+  request.shared_cache = options_.image_cache;
   std::string recipe = name;
   if (spec && spec->images.count(name)) {
     const ImageSpec& image = spec->images.at(name);
@@ -89,23 +90,33 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
   request.recipe_path = options_.images + "/" + recipe + ".yaml";
   const auto refuse = [&](Error error) { reactor_.post([done, error = std::move(error)] { done(error); }); };
   if (options_.images.empty()) return refuse(fail(Code::not_found, "no image recipes found: start musterd with --images DIR"));
-  if (building_.count(name)) return refuse(fail(Code::conflict, "image " + name + " is being built already"));
-  building_.insert(name);
-  auto result = std::make_shared<Result<std::string>>(fail(Code::failed, "the build did not run"));
+  start(request, std::move(progress), std::move(done));
+}
+
+void ImageService::start(const ImageRequest& request, Progress progress, Built done) {
+  const std::string& name = request.name;
+  if (const auto running = building_.find(name); running != building_.end()) {
+    reactor_.post([progress] { progress("waiting for another build of it", 0.01); });
+    return running->second.push_back([this, request, progress, done] { start(request, progress, done); });
+  }
+  building_[name];
+  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "the build did not run"));
   const auto report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
-  const auto work = [request, report, options = &options_]() -> Result<std::string> {
+  const auto work = [request, report, options = &options_]() -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, build_image(request, *process, report));
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
-    (void)ram;
-    return info.digest;
+    if (!ram.why.empty()) report("RAM system packed again: " + ram.why, 0);
+    return Image{info.digest, info.reused};
   };
   reactor_.offload([work, result] { *result = work(); },
                    [this, name, result, done] {
+                     const auto waiting = std::move(building_[name]);
                      building_.erase(name);
                      done(*result);
+                     for (const auto& next : waiting) next();
                    });
 }
 

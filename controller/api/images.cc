@@ -1,4 +1,4 @@
-// Images: what is built, and building with progress as it goes (one JSON object per line).
+// Images: what is built, and building with progress as it goes (one JSON object per line; fraction 0: why it is built).
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
@@ -35,12 +35,12 @@ void build_image(const CallPtr& call) {
   call->services.images.build(
       spec.ok() ? &(*spec)->spec : nullptr, *playbooks, name, rebuild,
       [line](const std::string& what, double fraction) { line({{"what", what}, {"fraction", fraction}}); },
-      [call, line, name](Result<std::string> digest) {
-        if (digest.ok()) {
-          call->services.events.add(0, "", "image", {{"name", name}, {"digest", *digest}});
-          line({{"what", "built"}, {"fraction", 1}, {"digest", *digest}});
+      [call, line, name](Result<ImageService::Image> image) {
+        if (image.ok()) {
+          if (!image->reused) call->services.events.add(0, "", "image", {{"name", name}, {"digest", image->digest}});
+          line({{"what", "built"}, {"fraction", 1}, {"digest", image->digest}, {"reused", image->reused}});
         } else {
-          line({{"error", error_json(digest.error())}});
+          line({{"error", error_json(image.error())}});
         }
         call->responder->end_stream();
       });

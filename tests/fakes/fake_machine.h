@@ -61,6 +61,7 @@ class FakeMachine : public Process {
 
   std::string root_;
   int next_device_ = 1;
+  bool reload_due_ = false;
   std::string firewall_;
   std::map<std::string, std::string> attributes_;
 };
