@@ -49,8 +49,9 @@ Status approve(const Context& context, const Goal& goal, const Json& planned) {
                                         hex_part(digest).substr(0, 12)));
 }
 
-// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest"}.
-Status show_build_line(const Context& context, const std::string& name, const std::string& line, std::string& last) {
+// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is said about an image that
+// stays as it is unless it was asked for by name.
+Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line, std::string& last) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object()) return Ok{};
   if (json->contains("error")) {
@@ -61,7 +62,11 @@ Status show_build_line(const Context& context, const std::string& name, const st
   const double fraction = json->value("fraction", -1.0);
   const std::string what = clean(json->value("what", ""));
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (json->contains("digest")) fmt::print("{}image {}: {}\n", terminal ? "\r\x1b[K" : "", name, json->value("digest", ""));
+  const char* fresh_line = terminal ? "\r\x1b[K" : "";
+  if (json->contains("digest")) {
+    const bool reused = json->value("reused", false);
+    if (!reused || asked) fmt::print("{}image {}: {}{}\n", fresh_line, name, reused ? "unchanged, " : "", json->value("digest", ""));
+  } else if (fraction <= 0) fmt::print("{}image {}: {}\n", fresh_line, name, what);
   else if (terminal) fmt::print("\r\x1b[Kimage {}: {} {:>3.0f} %  {}", name, bar(fraction, 24, true), fraction * 100, what);
   else if (what != last) fmt::print("image {}: {}\n", name, what);
   last = what;
@@ -69,8 +74,8 @@ Status show_build_line(const Context& context, const std::string& name, const st
   return Ok{};
 }
 
-Status build_one(Context& context, const std::string& name, bool rebuild) {
-  return image_job(context, "build", name, {{"name", name}, {"rebuild", rebuild}});
+Status build_one(Context& context, const std::string& name, bool asked, bool rebuild) {
+  return image_job(context, "build", name, {{"name", name}, {"rebuild", rebuild}}, asked);
 }
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
@@ -107,12 +112,12 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
 
 void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
 
-Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body) {
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked) {
   std::string last;
   Status shown = Ok{};
   bool finished = false;
   TRY_(Api(context).lines("POST", "/v1/images/" + verb, body.dump(), [&](const std::string& line) {
-    shown = show_build_line(context, name, line, last);
+    shown = show_build_line(context, name, asked, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;
     return shown.ok();
   }));
@@ -122,11 +127,10 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
 }
 
 Status build_images(Context& context, const std::string& only, bool rebuild) {
-  if (!only.empty()) return build_one(context, only, rebuild);
+  if (!only.empty()) return build_one(context, only, true, rebuild);
   TRY(const auto listed, Api(context).get("/v1/images"));
   for (const Json& image : listed.value("images", Json::array()))
-    if (image.value("needed", false) && (rebuild || !image.value("built", false)))
-      TRY_(build_one(context, image.value("name", ""), rebuild));
+    if (image.value("needed", false)) TRY_(build_one(context, image.value("name", ""), false, rebuild));
   return Ok{};
 }
 

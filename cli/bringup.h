@@ -25,10 +25,10 @@ struct Goal {
 // Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the
 // report. Sets the exit code.
 void reach(Context& context, const Goal& goal);
-// Builds the images the spec needs and that are not there yet.
+// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the one named `only`.
 Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
-Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body);
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked = true);
 // Writes report.html, report.json and junit.xml; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Shows a plan (the controller's own text).

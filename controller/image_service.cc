@@ -79,6 +79,7 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
   request.name = name;
   request.state_dir = options_.state;
   request.rebuild = rebuild;
+  request.shared_cache = options_.image_cache;
   std::string recipe = name;
   if (spec && spec->images.count(name)) {
     const ImageSpec& image = spec->images.at(name);
@@ -90,23 +91,33 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
   request.recipe_path = options_.images + "/" + recipe + ".yaml";
   const auto refuse = [&](Error error) { reactor_.post([done, error = std::move(error)] { done(error); }); };
   if (options_.images.empty()) return refuse(fail(Code::not_found, "no image recipes found: start musterd with --images DIR"));
-  if (building_.count(name)) return refuse(fail(Code::conflict, "image " + name + " is being built already"));
-  building_.insert(name);
-  const auto finished = [this, name, done](Result<std::string> digest) {
+  start(request, std::move(progress), std::move(done));
+}
+
+void ImageService::start(const ImageRequest& request, Progress progress, Built done) {
+  const std::string& name = request.name;
+  if (const auto running = building_.find(name); running != building_.end()) {
+    reactor_.post([progress] { progress("waiting for another build of it", 0.01); });
+    return running->second.push_back([this, request, progress, done] { start(request, progress, done); });
+  }
+  building_[name];
+  const auto finished = [this, name, done](Result<Image> image) {
+    const auto waiting = std::move(building_[name]);
     building_.erase(name);
-    done(std::move(digest));
+    done(std::move(image));
+    for (const auto& next : waiting) next();
   };
-  in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<std::string> {
+  in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, build_image(request, *process, report));
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
-    (void)ram;
-    return info.digest;
+    if (!ram.why.empty()) report("RAM system packed again: " + ram.why, 0);
+    return Image{info.digest, info.reused};
   });
 }
 
-void ImageService::in_pool(Progress progress, Built done, std::function<Result<std::string>(const Progress&)> work) {
-  auto result = std::make_shared<Result<std::string>>(fail(Code::failed, "it did not run"));
+void ImageService::in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress&)> work) {
+  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it did not run"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -114,21 +125,21 @@ void ImageService::in_pool(Progress progress, Built done, std::function<Result<s
 }
 
 void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
-  in_pool(progress, done, [path, options = &options_](const Progress& report) -> Result<std::string> {
+  in_pool(progress, done, [path, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, import_image(options->state, path, *process, report));
     report("packing the RAM system", 0.95);
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
     (void)ram;
-    return info.digest;
+    return Image{info.digest, info.reused};
   });
 }
 
 void ImageService::write_out(const std::string& name, const std::string& path, Progress progress, Built done) {
-  in_pool(progress, done, [name, path, options = &options_](const Progress& report) -> Result<std::string> {
+  in_pool(progress, done, [name, path, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, export_image(options->state, name, path, *process, report));
-    return info.digest;
+    return Image{info.digest, false};
   });
 }
 

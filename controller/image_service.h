@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/reactor.h"
+#include "controller/image/image.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/spec/playbook.h"
@@ -22,9 +23,13 @@ namespace muster {
 
 class ImageService {
  public:
-  // Called on the reactor's thread; false stops the reports (not the build).
+  struct Image {
+    std::string digest;
+    bool reused = false;  // built from the same inputs before
+  };
+  // Called on the reactor's thread. Fraction 0: not a phase but why something is built ("packages: +htop").
   using Progress = std::function<void(const std::string& what, double fraction)>;
-  using Built = std::function<void(Result<std::string> digest)>;
+  using Built = std::function<void(Result<Image>)>;
 
   ImageService(RealReactor& reactor, const DaemonOptions& options) : reactor_(reactor), options_(options) {}
 
@@ -32,7 +37,8 @@ class ImageService {
   Json list(const Spec* spec) const;
   // The built ones among those the spec names.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
-  // `name`: an image of the spec, or the name of a recipe. Also packs its RAM system. `playbooks`: those it bakes.
+  // Builds an image unless the present one was built from the same inputs. `name`: an image of the spec, or the name of a
+  // recipe. Also packs its RAM system. `playbooks`: those it bakes. While it is being built already: waits, then looks again.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name, bool rebuild,
              Progress progress, Built done);
   // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
@@ -45,11 +51,13 @@ class ImageService {
 
  private:
   // Runs `work` in the pool; `done` gets what it returned.
-  void in_pool(Progress progress, Built done, std::function<Result<std::string>(const Progress& report)> work);
+  void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
+  void start(const ImageRequest& request, Progress progress, Built done);
 
   RealReactor& reactor_;
   const DaemonOptions& options_;
-  std::set<std::string> building_;
+
+  std::map<std::string, std::vector<std::function<void()>>> building_;  // name -> who waits for the end of that build
 };
 
 }  // namespace muster

@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
   app.add_option("--socket", options.socket, "Unix socket for operators")->envname("MUSTER_SOCKET")->capture_default_str();
   app.add_option("--listen", options.listen, "address on the provisioning network; default: as the spec says");
   app.add_option("--images", options.images, "folder of image recipes");
+  app.add_option("--image-cache", options.image_cache, "folder of built images that several controllers share; default: none")
+      ->envname("MUSTER_IMAGE_CACHE");
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
   app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
   app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");

@@ -14,6 +14,7 @@ struct DaemonOptions {
   std::string socket = "/run/muster/musterd.sock";      // operators on this machine
   std::string listen = {};       // address on the provisioning network; empty: the spec's controller address
   std::string images = {};       // image recipes
+  std::string image_cache = {};  // built images shared with other controllers of this machine; empty: none
   std::string playbooks = {};    // playbooks and acceptance profiles
   std::string agent_binary = {};     // muster-agent, for the RAM system
   std::string accept_binary = {};    // muster-accept, for images

@@ -6,9 +6,13 @@ set -euo pipefail
 build="g++ cmake ninja-build ccache pkg-config git ca-certificates libssh-dev libyaml-cpp-dev libsqlite3-dev libssl-dev
   catch2 nlohmann-json3-dev libfmt-dev libcli11-dev libzstd-dev libkainjow-mustache-dev zlib1g-dev dpkg-dev file libopenmpi-dev openmpi-bin"
 lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debian-archive-keyring systemd-boot-efi
-  mtools dosfstools gdisk e2fsprogs xfsprogs zstd cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static"
+  mtools dosfstools gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static"
 test="openssh-server python3-sushy redfishtool jq curl socat sqlite3"
 
+sudo=""
+[[ $EUID -eq 0 ]] || sudo=sudo
+# A fresh system knows no packages yet, and would seem to have only the oldest Boost.
+compgen -G "/var/lib/apt/lists/*_Packages*" >/dev/null || $sudo apt-get -qq update
 if apt-cache show libboost1.81-dev >/dev/null 2>&1; then build="$build libboost1.81-dev"; else build="$build libboost-dev"; fi
 
 missing=()
@@ -20,8 +24,6 @@ for set in "${@:-build}"; do
 done
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
-sudo=""
-[[ $EUID -eq 0 ]] || sudo=sudo
 echo "installing ${#missing[@]} packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get -qq update

@@ -169,15 +169,14 @@ Status apply(StepContext& context, const Json& params) {
         failed_units.push_back(unit);
     if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
   }
-  if (load) {
+  // Enabling ends in a reload of its own, and must: since systemd 254 every unit counts as changed until then.
+  if (load && !verbs.count("2 enable") && !verbs.count("2 disable")) {
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
   }
   for (const auto& [verb, names] : verbs) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
-    // What has to be loaded was loaded above; a second reload of all units would only cost time.
-    if (verb == "2 enable" || verb == "2 disable") argv.push_back("--no-reload");
     TRY(auto out, run_tool(context, argv, 3 * kMinute));
     (void)out;
   }

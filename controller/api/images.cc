@@ -1,4 +1,5 @@
-// Images: what is built; building, importing and exporting with progress as it goes (one JSON object per line).
+// Images: what is built; building (fraction 0: why it is built), importing and exporting with progress as it goes (one JSON object per
+// line).
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
@@ -24,14 +25,14 @@ struct JobLines {
   }
   // `did`: "built"; `about` goes into the event.
   ImageService::Built finish(const std::string& did, const Json& about) const {
-    return [lines = *this, did, about](Result<std::string> digest) {
-      if (digest.ok()) {
+    return [lines = *this, did, about](Result<ImageService::Image> image) {
+      if (image.ok()) {
         Json event = about;
-        event["digest"] = *digest;
-        lines.call->services.events.add(0, "", "image", event);
-        lines.line({{"what", did}, {"fraction", 1}, {"digest", *digest}});
+        event["digest"] = image->digest;
+        if (!image->reused) lines.call->services.events.add(0, "", "image", event);
+        lines.line({{"what", did}, {"fraction", 1}, {"digest", image->digest}, {"reused", image->reused}});
       } else {
-        lines.line({{"error", error_json(digest.error())}});
+        lines.line({{"error", error_json(image.error())}});
       }
       lines.call->responder->end_stream();
     };

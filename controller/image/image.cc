@@ -10,7 +10,9 @@
 #include "base/json.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
+#include "controller/image/inputs.h"
 #include "controller/image/ram.h"
+#include "controller/image/shared_cache.h"
 
 namespace muster {
 namespace {
@@ -28,6 +30,7 @@ struct Build {
   Process& process;
   const ImageProgress& progress;
   ImageRecipe recipe = {};
+  Json inputs = {};
   std::string sources = {};
   std::string folder = {};   // <state>/images/<name>
   std::string stage = {};    // <folder>/.build-...
@@ -82,10 +85,9 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   return recipe;
 }
 
+// Of the shared cache: the name is in the manifest, and other mirrors may have other versions.
 std::string cache_key(const Build& b) {
-  const Json j = {{"builder", kBuilder}, {"recipe", canonical(b.recipe)}, {"sources", b.sources},
-                  {"variant", b.request.variant}, {"ram", ram_tree_version()}};
-  return sha256(j.dump());
+  return sha256(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}.dump());
 }
 
 Status bootstrap(const Build& b) {
@@ -181,27 +183,47 @@ Status collect_files(const Build& b, ImageManifest& m) {
   return collect_ram_tree(b.tree(), m.kernel, b.stage + "/ram");
 }
 
-Result<ImageInfo> publish(const Build& b, ImageManifest m, const std::string& key) {
+Status write_records(const Build& b, ImageManifest& m) {
   m.name = b.request.name;
   m.digest = manifest_digest(m);
   const Files files("/");
   TRY_(files.write(b.stage + "/manifest.json", to_text(m)));
-  TRY_(files.write(b.stage + "/build.json", Json{{"key", key}, {"recipe", Json::parse(canonical(b.recipe))}, {"variant", b.request.variant}}.dump()));
+  return files.write(b.stage + "/build.json", Json{{"inputs", b.inputs}, {"sources", b.sources}}.dump());
+}
+
+bool complete(const ImageInfo& info) {
+  std::error_code ec;
+  if (fs::file_size(info.folder + "/frames.zst", ec) != info.manifest.stored_size() || ec) return false;
+  for (const auto& f : info.manifest.files)
+    if (fs::file_size(info.folder + "/" + f.name, ec) != f.size || ec) return false;
+  return fs::is_directory(info.folder + "/ram", ec);
+}
+
+Result<ImageInfo> publish(const Build& b) {
+  const Files files("/");
+  TRY(const std::string text, files.read(b.stage + "/manifest.json"));
+  TRY(ImageManifest m, manifest_from_text(text));
   const std::string name = m.digest.substr(7);
   const std::string folder = b.folder + "/" + name;
+  ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
-  if (fs::exists(folder)) fs::remove_all(b.stage, ec);  // the very same image was built before
-  else fs::rename(b.stage, folder, ec);
+  if (complete(info)) {  // the very same image was built before, maybe out of other inputs
+    fs::rename(b.stage + "/build.json", folder + "/build.json", ec);
+    if (!ec) fs::remove_all(b.stage, ec);
+  } else {
+    fs::remove_all(folder, ec);  // a damaged one
+    fs::rename(b.stage, folder, ec);
+  }
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
   TRY_(make_current(b.folder, name));
-  return ImageInfo{m.name, m.digest, folder, std::move(m), false};
+  return info;
 }
 
 void remove_tree(const Build& b, const std::string& path) {
   (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
 }
 
-Result<ImageInfo> build(Build& b, const std::string& key) {
+Status build(const Build& b) {
   report(b, "packages", 0.05);
   TRY_(bootstrap(b));
   ImageManifest files;
@@ -218,21 +240,34 @@ Result<ImageInfo> build(Build& b, const std::string& key) {
   m.files = files.files;
   std::error_code ec;
   for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay"}) fs::remove_all(b.stage + leftover, ec);
-  TRY(ImageInfo info, publish(b, std::move(m), key));
-  report(b, "done", 1);
-  return info;
+  return write_records(b, m);
 }
 
-bool is_current(const ImageInfo& info, const std::string& key) {
-  const auto text = Files("/").read(info.folder + "/build.json");
-  if (!text) return false;
-  const auto json = parse_json(*text);
-  if (!json || json.value().value("key", "") != key) return false;
-  std::error_code ec;
-  if (fs::file_size(info.folder + "/frames.zst", ec) != info.manifest.stored_size() || ec) return false;
-  for (const auto& f : info.manifest.files)
-    if (fs::file_size(info.folder + "/" + f.name, ec) != f.size || ec) return false;
-  return fs::is_directory(info.folder + "/ram", ec);
+// Why `present` is not what would be built now; empty when it is.
+std::string why_not(const ImageInfo& present, const Json& inputs) {
+  if (!complete(present)) return "files of the present image are missing or cut short";
+  const auto text = Files("/").read(present.folder + "/build.json");
+  const auto record = text ? parse_json(*text) : Result<Json>(text.error());
+  if (!record || !record->is_object()) return "what the present image was built from is not recorded";
+  return input_changes(record->value("inputs", Json()), inputs);
+}
+
+// From the shared cache, else anew; the stage holds all of it afterwards.
+Status fetch_or_build(const Build& b) {
+  const std::string& cache = b.request.shared_cache;
+  const std::string key = cache_key(b);
+  if (!cache.empty() && !b.request.rebuild) {
+    auto fetched = fetch_build(cache, key, b.stage);
+    if (fetched) report(b, "taken from the shared cache", 0.95);
+    if (fetched || fetched.error().code != Code::not_found) return fetched;
+  }
+  // Another user of the namespace writes here when the builder is not root.
+  TRY_(Files("/").make_directories(b.stage, 0755));
+  if (::geteuid() != 0) fs::permissions(b.stage, fs::perms(0777));
+  TRY_(build(b));
+  if (cache.empty()) return Ok{};
+  auto kept = keep_build(cache, key, b.stage, b.request.rebuild);
+  return kept ? std::move(kept) : Status(std::move(kept).error().with("the shared image cache"));
 }
 
 }  // namespace
@@ -262,20 +297,23 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   if (!valid_image_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
   Build b{request, process, progress};
   TRY(b.recipe, effective_recipe(request));
-  TRY(b.sources, find_sources(b.recipe, process));
+  b.inputs = build_inputs(b.recipe, request.variant, kBuilder);
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
   TRY(const ImageLock lock, ImageLock::take(b.folder));
-  const std::string key = cache_key(b);
-  if (!request.rebuild)
-    if (auto present = load_image(request.state_dir, request.name); present && is_current(*present, key)) return present;
+  std::string why = "not built yet";
+  if (auto present = load_image(request.state_dir, request.name)) {
+    why = request.rebuild ? "a rebuild was asked for" : why_not(*present, b.inputs);
+    if (why.empty()) return present;
+  }
+  report(b, why, 0);
+  TRY(b.sources, find_sources(b.recipe, process));
   for (const auto& name : Files("/").list(b.folder))
     if (name.rfind(".build-", 0) == 0) remove_tree(b, b.folder + "/" + name);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
-  // Another user of the namespace writes here when the builder is not root.
-  TRY_(Files("/").make_directories(b.stage, 0755));
-  if (::geteuid() != 0) fs::permissions(b.stage, fs::perms(0777));
-  auto info = build(b, key);
+  const auto built = fetch_or_build(b);
+  auto info = built ? publish(b) : Result<ImageInfo>(built.error());
   if (!info) remove_tree(b, b.stage);
+  else report(b, "done", 1);
   return info;
 }
 

@@ -4,7 +4,7 @@
 // Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI, build.json,
 // ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the link <name>/current.
 // A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a half-built one has a name
-// starting with ".build-" and is removed by the next build.
+// starting with ".build-" and is removed by the next build. build.json records what it was built from (inputs.h).
 // No loop devices, no mounts. As root it works directly, else through mmdebstrap's user namespace.
 // Thread: blocking (minutes); for worker threads. Two builds of one name at once are refused (Code::conflict).
 #pragma once
@@ -29,7 +29,8 @@ struct ImageRequest {
   std::vector<RecipeFile> files = {};            // baked steps of phase image ...
   std::vector<std::vector<std::string>> run = {};  // ... run in the chroot after the recipe's own
   std::string state_dir = "/var/lib/muster";
-  bool rebuild = false;         // even when the cache has it (new package versions)
+  std::string shared_cache = {};  // folder (shared_cache.h); empty: none
+  bool rebuild = false;         // although nothing changed (new package versions)
   int level = 9;                // zstd
 };
 
@@ -41,9 +42,11 @@ struct ImageInfo {
   bool reused = false;  // nothing was built
 };
 
-// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1.
+// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1. The first call has fraction 0 and says why
+// the image is built: "not built yet", "packages: +htop".
 using ImageProgress = std::function<void(const std::string& what, double fraction)>;
 
+// Without a single report of progress when the present image was built from the same inputs.
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
 // The present image of that name; not_found when none was built. Checks the manifest, not the frames.
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -76,9 +77,17 @@ std::string without(std::string text, std::string_view word) {
   return text;
 }
 
+// Debian packs modules with xz, Ubuntu with zstd.
+std::string packed_as(const std::string& modules_dep) {
+  for (const char* suffix : {".xz", ".zst"})
+    if (modules_dep.find(std::string(".ko") + suffix + ":") != std::string::npos) return suffix;
+  return "";
+}
+
 Status unpack(const std::string& from, const std::string& to) {
   const auto process = make_process();
-  TRY(const std::string content, run_ok(*process, {.argv = {"xz", "-dc", from}}));
+  const std::string tool = from.substr(from.rfind('.')) == ".xz" ? "xz" : "zstd";
+  TRY(const std::string content, run_ok(*process, {.argv = {tool, "-dc", from}}));
   return Files("/").write(to, content);
 }
 
@@ -118,11 +127,11 @@ class Collector {
     TRY(const std::string dep, tree.read(folder + "/modules.dep"));
     TRY(const std::string alias, tree.read(folder + "/modules.alias"));
     // Newer kernels pack each module; what the RAM system has is unpacked once, here.
-    const bool packed = dep.find(".ko.xz:") != std::string::npos;
-    const ModuleIndex index(packed ? without(dep, ".xz") : dep);
+    const std::string suffix = packed_as(dep);
+    const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix));
     const Names paths = index.closure(names);
     for (const auto& path : paths) {
-      if (packed) TRY_(unpack(tree_ + folder + "/" + path + ".xz", out_ + folder + "/" + path));
+      if (!suffix.empty()) TRY_(unpack(tree_ + folder + "/" + path + suffix, out_ + folder + "/" + path));
       else TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
     }
     const Files out(out_);
@@ -162,19 +171,34 @@ class Collector {
 
 std::string payload_key(const RamRequest& request, const std::string& agent_sha, Json& files) {
   files = Json::array();
+  files.push_back({{"path", "/init"}, {"mode", 0755}, {"sha256", agent_sha}});
   for (const auto& p : request.payload)
     files.push_back({{"path", p.path}, {"mode", p.mode}, {"sha256", sha256_file(p.source).value_or("")}});
-  return sha256(Json{{"agent", agent_sha}, {"files", files}, {"level", request.level}, {"version", ram_tree_version()}}.dump());
+  return sha256(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}.dump());
 }
 
-Result<RamInfo> present(const RamRequest& request, const std::string& key) {
+// Which of the files the record names are others now.
+std::string changed_files(const Json& record, const Json& now) {
+  std::string out;
+  const Json before = record.value("payload", Json::array());
+  for (const Json& file : now) {
+    const std::string path = file.value("path", "");
+    if (std::find(before.begin(), before.end(), file) != before.end()) continue;
+    out += (out.empty() ? "" : ", ") + (path == "/init" ? std::string("muster-agent") : path.substr(path.rfind('/') + 1));
+  }
+  return out.empty() ? "this version of muster packs it differently" : out + " changed";
+}
+
+// Code::conflict: there is one, and why it does not do.
+Result<RamInfo> present(const RamRequest& request, const std::string& key, const Json& payload) {
   TRY(const std::string text, Files("/").read(request.image_folder + "/ram.json"));
-  TRY(const Json json, parse_json(text));
-  if (json.value("key", "") != key) return fail(Code::not_found, "built from other files");
+  const auto record = parse_json(text);
+  if (!record || !record->is_object()) return fail(Code::conflict, "its record is damaged");
+  const Json& json = *record;
+  if (json.value("key", "") != key) return fail(Code::conflict, changed_files(json, payload));
   RamInfo info{request.image_folder + "/ram-vmlinuz", json.value("kernel_sha256", ""), request.image_folder + "/ram-initrd",
                json.value("initrd_sha256", ""), true};
-  TRY(const std::string actual, sha256_file(info.initrd));
-  if (actual != info.initrd_sha256) return fail(Code::corrupt, "initrd differs from its record");
+  if (sha256_file(info.initrd).value_or("") != info.initrd_sha256) return fail(Code::conflict, "its initrd is damaged");
   return info;
 }
 
@@ -249,9 +273,11 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
     return fail(Code::invalid, request.agent + " is not a static program: it could not run as /init");
   Json payload;
   const std::string key = payload_key(request, sha256(*agent), payload);
-  if (auto info = present(request, key)) return info;
+  auto packed = present(request, key, payload);
+  if (packed) return packed;
   TRY(const std::string initrd, pack(request, *agent));
-  RamInfo info{request.image_folder + "/ram-vmlinuz", "", request.image_folder + "/ram-initrd", sha256(initrd), false};
+  RamInfo info{request.image_folder + "/ram-vmlinuz", "", request.image_folder + "/ram-initrd", sha256(initrd), false, {}};
+  if (packed.error().code == Code::conflict) info.why = packed.error().message;
   TRY_(copy(request.image_folder + "/vmlinuz", info.kernel));
   TRY(info.kernel_sha256, sha256_file(info.kernel));
   TRY_(files.write(info.initrd, initrd));

@@ -32,6 +32,7 @@ struct RamInfo {
   std::string initrd;         // path
   std::string initrd_sha256;
   bool reused = false;
+  std::string why = {};       // it was packed although one was there: "muster-agent changed"
 };
 
 // Writes ram-vmlinuz, ram-initrd and ram.json into the image's folder unless they are up to date.

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all|list. Each is tests/e2e/NAME.sh; its first comment line says what
 # it proves. Needs root (network namespaces). Closes with "N passed, N failed"; exit 0 only when none failed.
+# An image is built by the first test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with
+# later runs.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/e2e
@@ -15,6 +17,11 @@ if [[ $1 == list ]]; then
   exit 0
 fi
 [[ $1 != all ]] || set -- "${all[@]}"
+if [[ -z ${MUSTER_IMAGE_CACHE:-} && $# -gt 1 ]]; then
+  MUSTER_IMAGE_CACHE=$(mktemp -d /var/tmp/muster-e2e-images.XXXXXX)
+  trap 'rm -rf "$MUSTER_IMAGE_CACHE"' EXIT
+fi
+export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-}
 passed=0
 failed=0
 for n in "$@"; do

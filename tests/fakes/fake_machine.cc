@@ -230,12 +230,14 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       if (argv[i][0] == '-') continue;
       const bool known = units.count(argv[i]) > 0;
       const Unit unit = known ? units[argv[i]] : Unit{};
-      out += fmt::format("Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload=no\nActiveEnterTimestampMonotonic={}\n\n",
+      out += fmt::format("Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload={}\nActiveEnterTimestampMonotonic={}\n\n",
                          argv[i], argv[i], unit.masked ? "masked" : known ? "loaded" : "not-found", unit.active ? "active" : "inactive",
-                         unit.masked ? "masked" : unit.enabled ? "enabled" : known ? "disabled" : "", "0");
+                         unit.masked ? "masked" : unit.enabled ? "enabled" : known ? "disabled" : "", reload_due_ ? "yes" : "no", "0");
     }
     return good(out);
   }
+  // As since systemd 254: links that were changed make every unit outdated until all are loaded again.
+  if (argv[1] == "enable" || argv[1] == "disable" || argv[1] == "daemon-reload") reload_due_ = has(argv, "--no-reload");
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];
     if (name[0] == '-') continue;

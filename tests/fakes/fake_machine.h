@@ -70,6 +70,7 @@ class FakeMachine : public Process {
 
   std::string root_;
   int next_device_ = 1;
+  bool reload_due_ = false;
   std::string firewall_;
   std::map<std::string, std::string> attributes_;
   std::map<std::string, std::string> manager_;   // systemd's own settings

@@ -1,5 +1,5 @@
 // Whatever the bytes, parsing a spec and a playbook ends, without a crash, in a value or in errors with a place.
-// Build and run: see cmake/embed.cmake.
+// Build and run: scripts/fuzz.sh.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // muster_sim: the whole cluster in one process under a seeded clock.
 //   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind]
 //   muster_sim --seeds FROM TO         one line per seed that fails
-//   muster_sim --fixed                 the fixed seeds, each twice, with equal hash; then every planted bug must be caught
+//   muster_sim --fixed [COUNT]         the fixed seeds, each twice, with equal hash; then every planted bug must be caught
 // The last line is 'N passed, N failed'; exit 1 when one failed.
 #include <cstring>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace muster::sim;
 
-constexpr int kFixedSeeds = 20;
+constexpr uint64_t kFixedSeeds = 20;
 constexpr uint64_t kPlantSeeds = 100;
 
 void print(uint64_t seed, const Verdict& v) {
@@ -41,9 +41,9 @@ bool caught(const std::string& plant) {
   return false;
 }
 
-int fixed() {
+int fixed(uint64_t seeds) {
   int passed = 0, failed = 0;
-  for (uint64_t seed = 1; seed <= kFixedSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Verdict first = simulate(options_for(seed, 0));
     const Verdict second = simulate(options_for(seed, 0));
     if (first.hash != second.hash) first.violations.push_back("determinism: the second run differs from the first");
@@ -65,7 +65,11 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : "0"; };
-    if (word == "--fixed") return fixed();
+    if (word == "--fixed") {
+      const uint64_t count = i + 1 < argc ? std::strtoull(argv[i + 1], nullptr, 10) : kFixedSeeds;
+      if (count == 0) return fmt::print(stderr, "muster_sim: --fixed needs a number of seeds, not '{}'\n", argv[i + 1]), 2;
+      return fixed(count);
+    }
     if (word == "--seed") seed = last = std::strtoull(value(), nullptr, 10);
     else if (word == "--seeds") seed = std::strtoull(value(), nullptr, 10), last = std::strtoull(value(), nullptr, 10);
     else if (word == "--nodes") nodes = std::atoi(value());

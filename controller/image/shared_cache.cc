@@ -1,0 +1,95 @@
+#include "controller/image/shared_cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "base/digest.h"
+#include "base/manifest.h"
+#include "base/os.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Written last and read first: digests of the files that the manifest does not cover as a whole.
+constexpr const char* kSeal = "/cache-seal";
+
+Status copy_tree(const std::string& from, const std::string& to) {
+  std::error_code ec;
+  const auto links = fs::copy_options::recursive | fs::copy_options::copy_symlinks | fs::copy_options::create_hard_links;
+  fs::copy(from, to, links, ec);
+  if (ec) {  // another file system
+    fs::remove_all(to, ec);
+    fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks, ec);
+  }
+  if (ec) return fail(Code::failed, fmt::format("{} -> {}: {}", from, to, ec.message()));
+  return Ok{};
+}
+
+// One digest over the names, modes and contents of all that is in a build.
+Result<std::string> digest_of(const std::string& build) {
+  std::map<std::string, std::string> parts;
+  std::error_code ec;
+  for (auto it = fs::recursive_directory_iterator(build, ec); !ec && it != fs::recursive_directory_iterator(); it.increment(ec)) {
+    const std::string name = it->path().string().substr(build.size());
+    if (name == kSeal) continue;
+    const auto status = it->symlink_status();
+    std::string& part = parts[name];
+    part = fmt::format("{:o} ", static_cast<unsigned>(status.permissions()));
+    if (fs::is_symlink(status)) part += fs::read_symlink(it->path()).string();
+    else if (fs::is_regular_file(status)) {
+      TRY(const std::string digest, sha256_file(it->path().string()));
+      part += digest;
+    }
+  }
+  if (ec) return fail(Code::failed, build + ": " + ec.message());
+  std::string all;
+  for (const auto& [name, part] : parts) all += name + " " + part + "\n";
+  return sha256(all);
+}
+
+std::string place(const std::string& cache, const std::string& key) {
+  const size_t colon = key.find(':');
+  return fs::absolute(cache).string() + "/" + (colon == std::string::npos ? key : key.substr(colon + 1));
+}
+
+}  // namespace
+
+Status fetch_build(const std::string& cache, const std::string& key, const std::string& into) {
+  const std::string from = place(cache, key);
+  const auto seal = Files("/").read(from + kSeal);
+  if (!seal) return fail(Code::not_found, "not in the shared cache");
+  TRY_(copy_tree(from, into));
+  const auto digest = digest_of(into);
+  std::error_code ec;
+  fs::remove(into + kSeal, ec);
+  if (digest && *digest == *seal) return Ok{};
+  fs::remove_all(into, ec);
+  return digest ? fail(Code::corrupt, from + " is not what was put there") : Status(digest.error());
+}
+
+Status keep_build(const std::string& cache, const std::string& key, const std::string& build, bool replace) {
+  const std::string to = place(cache, key);
+  const Files files("/");
+  if (files.exists(to) && !replace) return Ok{};
+  const std::string stage = fmt::format("{}.{}", to, ::getpid());
+  TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
+  std::error_code ec;
+  fs::remove_all(stage, ec);
+  TRY_(copy_tree(build, stage));
+  TRY(const std::string digest, digest_of(stage));
+  TRY_(files.write(stage + kSeal, digest));
+  if (replace) fs::remove_all(to, ec);
+  fs::rename(stage, to, ec);
+  if (!ec) return Ok{};
+  std::error_code ignored;
+  fs::remove_all(stage, ignored);
+  if (files.exists(to)) return Ok{};  // another controller was faster
+  return fail(Code::failed, to + ": " + ec.message());
+}
+
+}  // namespace muster

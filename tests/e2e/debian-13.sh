@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# two machines from blank to accepted on Debian 13: its image, its RAM system (packed kernel modules), its MooseFS and mdadm
+source "$(dirname "$0")/lib.sh"
+spec_from_quickstart 's/recipe: debian-12/recipe: debian-13/; s/node\[01-03\]/node[01-02]/; s/, "52:54:00:20:00:03" \]/ ]/'
+$muster lab up "$work/cluster.yaml"
+
+start=$SECONDS
+$muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
+echo "  bring-up took $((SECONDS - start)) s"
+check "two of two accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$work/report/report.json")" = 2
+on() { node_ssh "$@" | tr -d '\r'; }  # on NODE COMMAND...
+check "they run Debian 13" test "$(on node01 sh -c "'. /etc/os-release; echo \$VERSION_CODENAME'")" = trixie
+check "with Debian 13's kernel" sh -c "$muster lab ssh node02 -- uname -r | grep -q deb13"
+check "the RAM system ran Debian 13's kernel too" grep -q "Linux version .*deb13" "$MUSTER_LAB_DIR/nodes/node01/console.log"
+check "no unit failed" test -z "$(on node01 systemctl --failed --no-legend --plain)"
+check "local scratch is XFS" test "$(on node01 findmnt -n -o FSTYPE /scratch)" = xfs
+check "on the RAID" sh -c "$muster lab ssh node01 -- cat /proc/mdstat | grep -q 'active raid0'"
+node_ssh node01 sudo sh -c "'echo from-node01 > /shared/e2e && sync'"
+check "a file written on node01 is read on node02" test "$(on node02 cat /shared/e2e)" = from-node01

@@ -1,0 +1,231 @@
+// Building images with a Debian that exists only on paper: when an image is built, why, and when it is not.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "controller/image/image.h"
+#include "controller/image/inputs.h"
+#include "controller/image/ram.h"
+#include "controller/image/shared_cache.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+// Answers for mmdebstrap and mke2fs; anything else is refused.
+class PaperDebian : public Process {
+ public:
+  int trees = 0;
+
+  Result<Output> run(const Command& command) override {
+    const auto& argv = command.argv;
+    if (argv[0] == "mmdebstrap") return make_tree(argv.at(argv.size() - 2));
+    if (argv[0] == "mke2fs") return make_raw(argv.at(argv.size() - 2));
+    if (argv[0] == "rm") return std::filesystem::remove_all(argv.back()), Output{0, "", ""};
+    return fail(Code::not_found, argv[0]);
+  }
+
+ private:
+  Result<Output> make_tree(const std::string& tree) {
+    ++trees;
+    const Files files(tree);
+    const std::string modules = "/usr/lib/modules/6.12-paper";
+    TRY_(files.write(modules + "/modules.dep", "kernel/nvme.ko:\n"));
+    TRY_(files.write(modules + "/modules.alias", ""));
+    TRY_(files.write(modules + "/kernel/nvme.ko", "module"));
+    TRY_(files.write("/boot/vmlinuz-6.12-paper", "kernel"));
+    TRY_(files.write("/usr/lib/systemd/boot/efi/systemd-bootx64.efi", "loader"));
+    TRY_(files.write("/usr/lib/os-release", "PRETTY_NAME=\"Paper 1\"\n"));
+    for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4"}) TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
+    return Output{0, "", ""};
+  }
+  Result<Output> make_raw(const std::string& raw) {
+    TRY_(Files("/").write(raw, std::string(5000, 'x')));
+    return Output{0, "", ""};
+  }
+};
+
+struct Bench {
+  TempDir dir = {};
+  PaperDebian debian = {};
+  ImageRequest request = {};
+  std::vector<std::string> reasons = {};
+
+  Bench() {
+    request.name = "gpu";
+    request.recipe_path = dir.path("r.yaml");
+    request.variant = "cloud";
+    request.state_dir = dir.path("state");
+    request.level = 1;
+    recipe("[ vim ]");
+  }
+  void recipe(const std::string& packages) {
+    REQUIRE(Files("/").write(request.recipe_path, "suite: s\nmirror: http://m/debian\nkernel: {cloud: k, full: f}\npackages: " + packages));
+  }
+  Result<ImageInfo> build() {
+    reasons.clear();
+    return build_image(request, debian, [&](const std::string& what, double fraction) {
+      if (fraction <= 0) reasons.push_back(what);
+    });
+  }
+  std::string reason() {
+    const auto info = build();
+    REQUIRE(info);
+    CHECK(info->reused == reasons.empty());
+    return reasons.empty() ? "" : reasons.front();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an image is built once, again when an input changed, and says which") {
+  Bench b;
+  CHECK(b.reason() == "not built yet");
+  CHECK(b.reason().empty());
+  CHECK(b.debian.trees == 1);
+  b.recipe("[ htop ]");
+  CHECK(b.reason() == "packages: +htop -vim");
+  CHECK(b.reason().empty());
+  b.request.packages = {"fio"};
+  CHECK(b.reason() == "packages: +fio");
+  b.request.files = {{"/etc/motd", "hello", 0644}};
+  CHECK(b.reason() == "files: +/etc/motd");
+  b.request.files[0].content = "bye";
+  CHECK(b.reason() == "files: /etc/motd");
+  b.request.run = {{"systemctl", "mask", "x"}};
+  CHECK(b.reason() == "commands that run in it");
+  const int trees = b.debian.trees;
+  b.request.rebuild = true;
+  CHECK(b.reason() == "a rebuild was asked for");
+  CHECK(b.debian.trees == trees + 1);
+}
+
+TEST_CASE("an image whose files or record are damaged is built again") {
+  Bench b;
+  const auto info = b.build();
+  REQUIRE(info);
+  std::filesystem::resize_file(info->folder + "/frames.zst", 1);
+  // The damaged folder has the name of what is built: it must not survive.
+  CHECK(b.reason() == "files of the present image are missing or cut short");
+  CHECK(b.reason().empty());
+  REQUIRE(Files("/").write(info->folder + "/build.json", "{\"key\": \"of an older version\"}"));
+  CHECK(b.reason() == "this version of muster builds images differently");
+  REQUIRE(Files("/").write(info->folder + "/build.json", "nonsense"));
+  CHECK(b.reason() == "what the present image was built from is not recorded");
+  CHECK(b.reason().empty());
+}
+
+TEST_CASE("another controller takes the image from the shared cache when all inputs are the same") {
+  Bench b;
+  b.request.shared_cache = b.dir.path("cache");
+  const auto first = b.build();
+  REQUIRE(first);
+  b.request.state_dir = b.dir.path("other");
+  const auto second = b.build();
+  REQUIRE(second);
+  CHECK(b.debian.trees == 1);
+  CHECK(second->digest == first->digest);
+  CHECK(second->folder != first->folder);
+  CHECK(Files(second->folder).read("/frames.zst").value_or("1") == Files(first->folder).read("/frames.zst").value_or("2"));
+  CHECK(Files(second->folder).read_link("/ram/sbin").value_or("") == "usr/sbin");
+  struct stat program = {};
+  REQUIRE(::stat((second->folder + "/ram/usr/sbin/busybox").c_str(), &program) == 0);
+  CHECK((program.st_mode & 0777) == 0755);
+  CHECK(b.reason().empty());
+
+  b.request.state_dir = b.dir.path("third");
+  b.request.name = "cpu";  // the name is part of an image's digest
+  REQUIRE(b.build());
+  CHECK(b.debian.trees == 2);
+  b.request.state_dir = b.dir.path("fourth");
+  b.recipe("[ emacs ]");
+  REQUIRE(b.build());
+  CHECK(b.debian.trees == 3);
+}
+
+TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replaces it") {
+  Bench b;
+  b.request.shared_cache = b.dir.path("cache");
+  REQUIRE(b.build());
+  const auto entries = Files("/").list(b.request.shared_cache);
+  REQUIRE(entries.size() == 1);
+  // Same length: only the content tells. Removed first: the file has another name in the state folder.
+  const std::string frames = "/" + entries[0] + "/frames.zst";
+  const Files cache(b.request.shared_cache);
+  std::string bytes = cache.read(frames).value_or("");
+  REQUIRE_FALSE(bytes.empty());
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  REQUIRE(cache.write(frames, bytes));
+  b.request.state_dir = b.dir.path("other");
+  const auto refused = b.build();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::corrupt);
+  CHECK(load_image(b.request.state_dir, "gpu").error().code == Code::not_found);
+  b.request.rebuild = true;
+  REQUIRE(b.build());
+  b.request.rebuild = false;
+  b.request.state_dir = b.dir.path("third");
+  const int trees = b.debian.trees;
+  REQUIRE(b.build());
+  CHECK(b.debian.trees == trees);
+}
+
+TEST_CASE("changes of inputs are told in words, long lists are cut") {
+  ImageRecipe recipe;
+  recipe.suite = "bookworm";
+  const Json before = build_inputs(recipe, "full", 2);
+  CHECK(input_changes(before, before).empty());
+  recipe.suite = "trixie";
+  CHECK(input_changes(before, build_inputs(recipe, "cloud", 2)) == "kernel: full -> cloud; suite: bookworm -> trixie");
+  recipe.suite = "bookworm";
+  recipe.mask = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  CHECK(input_changes(before, build_inputs(recipe, "full", 2)) == "mask: +a +b +c +d +e +f and 2 more");
+  CHECK(input_changes(before, build_inputs(recipe, "full", 3)) == "this version of muster builds images differently");
+  CHECK_FALSE(input_changes(Json("nonsense"), before).empty());
+}
+
+TEST_CASE("packed kernel modules are unpacked for the RAM system") {
+  const std::pair<std::string, std::string> packers[] = {{"xz", ".xz"}, {"zstd", ".zst"}};
+  for (const auto& [tool, suffix] : packers) {
+    TempDir dir;
+    const Files tree(dir.path("tree")), ram(dir.path("ram"));
+    const std::string folder = "/usr/lib/modules/6.12-paper";
+    const auto packed = run_ok(*make_process(), {.argv = {tool, "-c"}, .input = "module"});
+    REQUIRE(packed);
+    REQUIRE(tree.write(folder + "/kernel/nvme.ko" + suffix, *packed));
+    REQUIRE(tree.write(folder + "/modules.dep", "kernel/nvme.ko" + suffix + ":\n"));
+    REQUIRE(tree.write(folder + "/modules.alias", "alias pci:v1 nvme\n"));
+    for (const char* name : {"busybox", "mkfs.vfat", "mkfs.ext4"}) REQUIRE(tree.write(std::string("/usr/sbin/") + name, "#!/bin/sh\n", 0755));
+    REQUIRE(collect_ram_tree(tree.root(), "6.12-paper", ram.root()));
+    CHECK(ram.read(folder + "/kernel/nvme.ko").value_or("") == "module");
+    CHECK(ram.read(folder + "/modules.dep").value_or("") == "kernel/nvme.ko:\n");
+    CHECK(ram.read(folder + "/modules.alias").value_or("") == "alias pci:v1 nvme\n");
+  }
+}
+
+TEST_CASE("a RAM system that is packed again says which program changed") {
+  TempDir dir;
+  const Files files(dir.path("."));
+  REQUIRE(files.write("/image/vmlinuz", "kernel"));
+  REQUIRE(files.write("/image/ram/etc/x", "x"));
+  REQUIRE(files.write("/accept", "one"));
+  // Any static program will do as the agent: a header of a 64-bit ELF file without program headers.
+  std::string elf("\x7f" "ELF\x02\x01\x01", 7);
+  elf.resize(64);
+  elf[16] = 2, elf[18] = 62, elf[20] = 1, elf[52] = 64, elf[54] = 56;
+  REQUIRE(files.write("/agent", elf));
+  const RamRequest request{dir.path("image"), dir.path("agent"), {{dir.path("accept"), "/usr/lib/muster/muster-accept", 0755}}, 1};
+  const auto first = build_ram_system(request);
+  REQUIRE(first);
+  CHECK(first->why.empty());
+  CHECK(build_ram_system(request)->reused);
+  REQUIRE(files.write("/accept", "two"));
+  CHECK(build_ram_system(request)->why == "muster-accept changed");
+  REQUIRE(files.write("/agent", elf + "newer"));
+  CHECK(build_ram_system(request)->why == "muster-agent changed");
+  REQUIRE(files.write("/image/ram-initrd", "damaged"));
+  CHECK(build_ram_system(request)->why == "its initrd is damaged");
+  CHECK(build_ram_system(request)->reused);
+}
