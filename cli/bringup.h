@@ -17,6 +17,7 @@ struct Approval {
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
   std::vector<std::string> nodes = {};  // empty: all
+  std::string profile = {};             // accept: another acceptance profile than the spec's
   std::vector<std::string> force = {};  // nodes to do again although nothing changed
   Approval approval = {};
   std::string report_dir = "muster-report";
@@ -27,7 +28,7 @@ struct Goal {
 void reach(Context& context, const Goal& goal);
 // Builds the images the spec needs and that are not there yet.
 Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
-// Writes report.html, report.json and junit.xml; returns the folder's absolute path.
+// Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Shows a plan (the controller's own text).
 void print_plan(const Json& planned);

@@ -1,0 +1,159 @@
+#include "controller/report/blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+enum class Side { sending, receiving, both };
+const char* to_string(Side side) {
+  return side == Side::sending ? "sending" : side == Side::receiving ? "receiving" : "both directions";
+}
+
+struct End {
+  std::string group, node;
+  Side side = Side::both;
+  bool operator<(const End& o) const { return std::tie(group, node, side) < std::tie(o.group, o.node, o.side); }
+};
+
+// One check of one pair: what it says about its two ends.
+struct Pair {
+  End a, b;
+  std::string owner;
+  Check* check = nullptr;
+  bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
+  const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
+};
+
+bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+Pair pair_of(const MeasuredStep& step, Check& check) {
+  const std::string metric = check.name.substr(step.group.size() + 1);
+  const bool send = starts(metric, "send"), receive = starts(metric, "receive");
+  const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
+  const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
+  return {{step.group, step.node, here}, {step.group, step.subject, there}, step.node, &check};
+}
+
+std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
+  std::vector<Pair> out;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty()) continue;
+    for (auto& check : checks[step.node])
+      if (check.subject == step.subject && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
+  }
+  return out;
+}
+
+std::string name_of(const End& end, const std::function<std::string(const std::string&)>& nic_of) {
+  const std::string nic = nic_of ? nic_of(end.node) : "";
+  return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
+}
+
+struct Guilt {
+  std::vector<const Pair*> pairs = {};
+  std::set<std::string> names = {};   // this end, and those that cannot be told from it
+  bool alone = true;
+};
+
+Check located(const End& end, const Guilt& guilt, size_t measured_with) {
+  const Check& first = *guilt.pairs.front()->check;
+  Check out;
+  out.name = end.group + "/located";
+  out.title = first.title;
+  out.subject = to_string(end.side);
+  out.unit = first.unit;
+  out.verdict = Verdict::degraded;
+  out.derivation = "slow with every partner, while these reach what is expected with others";
+  if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
+  std::set<std::string> partners;
+  Json evidence = Json::array();
+  for (const Pair* pair : guilt.pairs) {
+    const Check& check = *pair->check;
+    if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
+    if (partners.insert(pair->other(end)).second)
+      out.reason += fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
+                                check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
+    evidence.push_back({{"check", check.name}, {"measured_by", pair->owner}, {"with", pair->other(end)},
+                        {"measured", check.measured ? Json(*check.measured) : Json()},
+                        {"expected", check.expected ? Json(*check.expected) : Json()}});
+    if (check.measured && (!out.measured || *check.measured < *out.measured)) out.measured = check.measured, out.expected = check.expected;
+  }
+  out.reason = fmt::format("slow with {} of {} partners: {}", partners.size(), std::max(partners.size(), measured_with), out.reason);
+  if (out.measured) out.measured_text = amount(*out.measured, out.unit);
+  if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
+  out.evidence = std::move(evidence);
+  out.blame.assign(guilt.names.begin(), guilt.names.end());
+  return out;
+}
+
+void explain(Check& check, const std::string& by) {
+  if (check.verdict == Verdict::fail) check.verdict = Verdict::degraded;
+  check.mandatory = false;
+  check.reason += (check.reason.empty() ? "" : "; ") + ("explained by: " + by);
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : " or ") + name;
+  return out;
+}
+
+}  // namespace
+
+void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
+                 const std::function<std::string(const std::string& node)>& nic_of) {
+  const std::vector<MeasuredStep> steps = expand(given);
+  const std::vector<Pair> pairs = pairs_of(checks, steps);
+  std::set<End> cleared;
+  std::map<End, std::set<std::string>> partners;
+  for (const auto& pair : pairs)
+    for (const End& end : {pair.a, pair.b}) {
+      partners[end].insert(pair.other(end));
+      if (pair.good() && pair.check->measured) cleared.insert(end);
+    }
+  std::map<End, Guilt> guilty;
+  std::set<std::string> everybody;
+  for (const auto& pair : pairs) {
+    if (pair.good()) continue;
+    std::vector<End> ends;
+    for (const End& end : {pair.a, pair.b})
+      if (!cleared.count(end)) ends.push_back(end);
+    const bool alone = ends.size() == 1;
+    if (ends.empty()) ends = {pair.a, pair.b};
+    std::set<std::string> names;
+    for (const auto& end : ends) names.insert(name_of(end, nic_of));
+    everybody.insert(names.begin(), names.end());
+    for (const auto& end : ends) {
+      Guilt& guilt = guilty[end];
+      guilt.pairs.push_back(&pair);
+      guilt.names.insert(names.begin(), names.end());
+      guilt.alone = guilt.alone && alone;
+    }
+  }
+  std::map<std::string, std::vector<Check>> found;
+  for (const auto& [end, guilt] : guilty) found[end.node].push_back(located(end, guilt, partners[end].size()));
+  for (const auto& pair : pairs)
+    if (!pair.good()) {
+      std::set<std::string> names;
+      for (const End& end : {pair.a, pair.b})
+        if (!cleared.count(end) || (cleared.count(pair.a) && cleared.count(pair.b))) names.insert(name_of(end, nic_of));
+      explain(*pair.check, joined(names));
+    }
+  if (!everybody.empty())
+    for (const auto& step : steps)
+      if (is_collective(step))
+        for (auto& check : checks[step.node])
+          if (starts(check.name, (step.group + "/").c_str()) && check.measured && check.verdict != Verdict::pass)
+            explain(check, joined(everybody));
+  for (auto& [node, list] : found)
+    for (auto& check : list) checks[node].push_back(std::move(check));
+}
+
+}  // namespace muster
