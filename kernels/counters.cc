@@ -20,9 +20,9 @@ std::optional<uint64_t> number_of(const Files& files, const std::string& path) {
   return std::strtoull(text.c_str(), nullptr, 10);
 }
 
-void add(const Files& files, const std::string& path, const std::string& part, uint64_t& into_total,
+void add(const Files& files, const std::string& path, const std::string& part,
          std::map<std::string, uint64_t>& into) {
-  if (const auto value = number_of(files, path)) into[part] += *value, into_total += *value;
+  if (const auto value = number_of(files, path)) into[part] += *value;
 }
 
 // "TOTAL_ERR_COR 3" ends the file aer_dev_correctable.
@@ -37,12 +37,11 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
 
 Counts read_counts(const Files& files) {
   Counts out;
-  uint64_t total = 0;
   for (const auto& mc : files.list("/sys/devices/system/edac/mc")) {
     if (mc.rfind("mc", 0) != 0) continue;
     const std::string folder = "/sys/devices/system/edac/mc/" + mc;
-    add(files, folder + "/ce_count", "memory controller " + mc, total, out["memory_corrected"]);
-    add(files, folder + "/ue_count", "memory controller " + mc, total, out["memory_uncorrected"]);
+    add(files, folder + "/ce_count", "memory controller " + mc, out["memory_corrected"]);
+    add(files, folder + "/ue_count", "memory controller " + mc, out["memory_uncorrected"]);
   }
   for (const auto& device : files.list("/sys/bus/pci/devices")) {
     const std::string folder = "/sys/bus/pci/devices/" + device;
@@ -55,8 +54,8 @@ Counts read_counts(const Files& files) {
     if (!files.exists(folder + "/device")) continue;
     const std::string part = "NIC " + files.read_line(folder + "/address", nic);
     for (const char* file : {"rx_errors", "tx_errors", "rx_crc_errors"})
-      add(files, folder + "/statistics/" + file, part, total, out["network_errors"]);
-    add(files, folder + "/carrier_down_count", part, total, out["link_down"]);
+      add(files, folder + "/statistics/" + file, part, out["network_errors"]);
+    add(files, folder + "/carrier_down_count", part, out["link_down"]);
   }
   return out;
 }

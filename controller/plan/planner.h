@@ -58,10 +58,10 @@ enum class RequestKind { up, reimage, accept, admit };
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;          // --limit; empty: all (not for reimage and admit)
-  std::string profile;                     // accept: another acceptance profile than the spec's
   bool force = false;                      // up: unchanged nodes too; admit, reimage: a machine that replaced another
   // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run of a bring-up.
   bool skip_unseen = false;
+  std::string profile;                     // accept: another acceptance profile than the spec's
 };
 
 struct PlannerInput {

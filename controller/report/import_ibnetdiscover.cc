@@ -1,4 +1,5 @@
 // ibnetdiscover: switches and channel adapters with their ports. A cable is listed by both of its ends.
+#include <cstdlib>
 #include <map>
 #include <set>
 

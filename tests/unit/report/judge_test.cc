@@ -245,7 +245,7 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   nic.speed_mbps = 10000;
   nic.link_up = true;
   facts.nics = {nic};
-  CHECK(derive("nic_payload", result, &facts).value == Catch::Approx(1176.9).epsilon(1e-4));
+  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Catch::Approx(1176.9).epsilon(1e-4));
   CHECK_FALSE(derive("gpu_bf16_tflops", result, &facts).value);
   GpuFacts gpu;
   gpu.model = "NVIDIA H200";

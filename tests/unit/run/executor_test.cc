@@ -390,7 +390,8 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   b.conclude = [&](const RunRow& run) {
     CHECK(run.state == "done");
     CHECK(run.ended > 0);
-    for (const auto& row : b.store.journal(run.id).value()) seen += row.event == "succeeded";
+    const auto journal = b.store.journal(run.id).value();
+    for (const auto& row : journal) seen += row.event == "succeeded";
     CHECK(b.store.run(run.id)->state == "running");
     Conclusion out;
     out.nodes = {{"n2", false, "its link is slow"}, {"n3", true, "its data is wrong in the light of the others"}};
@@ -410,7 +411,8 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   CHECK(b.row("n3").state == "quarantined");
   CHECK(b.store.report(0)->json == "signed");
   size_t quarantined = 0;
-  for (const auto& row : b.store.journal(1).value()) quarantined += row.event == "quarantined" && row.node == "n3";
+  const auto journal = b.store.journal(1).value();
+  for (const auto& row : journal) quarantined += row.event == "quarantined" && row.node == "n3";
   CHECK(quarantined == 1);
 }
 
