@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "controller/locate/links.h"
 #include "controller/report/measured.h"
 
 namespace muster {
@@ -56,6 +57,40 @@ std::string name_of(const End& end, const std::function<std::string(const std::s
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
+// Each group's measurements, for the search that weighs all of them against one another.
+std::map<std::string, locate::LinkFindings> search(const std::vector<MeasuredStep>& steps) {
+  std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
+  std::map<std::string, locate::LinkRule> rules;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty()) continue;
+    const bool right = text_of(field(step.result, "outcome")) == "measured";
+    const auto value = [&](const char* metric) { return right ? metric_value(step.result, metric) : std::nullopt; };
+    measured[step.group].push_back({step.node, step.subject, value("send_mbps")});
+    measured[step.group].push_back({step.subject, step.node, value("receive_mbps")});
+    const Json& ratio = field(field(step.expect, "send_mbps"), "fleet_min_ratio");
+    if (ratio.is_number()) rules[step.group].floor_ratio = ratio.get<double>();
+  }
+  std::map<std::string, locate::LinkFindings> out;
+  for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);
+  return out;
+}
+
+// The ends of a bad pair that may be at fault: whom the search convicts, else whoever was never fast.
+std::vector<End> suspects(const Pair& pair, const std::map<std::string, locate::LinkFindings>& findings, const std::set<End>& cleared) {
+  std::vector<End> out;
+  if (const auto found = findings.find(pair.a.group); found != findings.end()) {
+    const bool reverse = pair.a.side == Side::receiving;
+    const auto names = found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
+    for (const End& end : {pair.a, pair.b})
+      if (std::count(names.begin(), names.end(), end.node)) out.push_back(end);
+  }
+  if (!out.empty()) return out;
+  for (const End& end : {pair.a, pair.b})
+    if (!cleared.count(end)) out.push_back(end);
+  if (out.empty()) out = {pair.a, pair.b};
+  return out;
+}
+
 struct Guilt {
   std::vector<const Pair*> pairs = {};
   std::set<std::string> names = {};   // this end, and those that cannot be told from it
@@ -69,6 +104,7 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.title = first.title;
   out.subject = to_string(end.side);
   out.unit = first.unit;
+  out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
   out.derivation = "slow with every partner, while these reach what is expected with others";
   if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
@@ -118,15 +154,13 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
       partners[end].insert(pair.other(end));
       if (pair.good() && pair.check->measured) cleared.insert(end);
     }
+  const auto findings = search(steps);
   std::map<End, Guilt> guilty;
   std::set<std::string> everybody;
   for (const auto& pair : pairs) {
     if (pair.good()) continue;
-    std::vector<End> ends;
-    for (const End& end : {pair.a, pair.b})
-      if (!cleared.count(end)) ends.push_back(end);
+    const std::vector<End> ends = suspects(pair, findings, cleared);
     const bool alone = ends.size() == 1;
-    if (ends.empty()) ends = {pair.a, pair.b};
     std::set<std::string> names;
     for (const auto& end : ends) names.insert(name_of(end, nic_of));
     everybody.insert(names.begin(), names.end());
@@ -142,8 +176,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   for (const auto& pair : pairs)
     if (!pair.good()) {
       std::set<std::string> names;
-      for (const End& end : {pair.a, pair.b})
-        if (!cleared.count(end) || (cleared.count(pair.a) && cleared.count(pair.b))) names.insert(name_of(end, nic_of));
+      for (const End& end : suspects(pair, findings, cleared)) names.insert(name_of(end, nic_of));
       explain(*pair.check, joined(names));
     }
   if (!everybody.empty())
