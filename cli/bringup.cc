@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "base/os.h"
 #include "base/time.h"
@@ -93,16 +94,17 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
 // `missing`: a node in question was not found, or is left out.
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
-  if (missing && context.exit == kAccepted) context.exit = kPartial;
+  if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
   const auto folder = write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
   show(context, out, [&] {
     fmt::print("\n{}", render_summary(run));
-    int64_t accepted = 0;
-    for (const Json& node : run.value("nodes", Json::array())) accepted += node.value("result", "") == "accepted";
-    fmt::print("\n{} of {} nodes accepted\n", accepted, run.value("nodes", Json::array()).size());
+    std::map<std::string, size_t> results;
+    for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
+    fmt::print("\n{} of {} nodes accepted{}\n", results["accepted"], run.value("nodes", Json::array()).size(),
+               results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
     else fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
@@ -138,7 +140,7 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
   const Files files;
   const std::string absolute = std::filesystem::absolute(folder).lexically_normal().string();
   const std::pair<const char*, const char*> forms[] = {
-      {"html", "/report.html"}, {"json", "/report.json"}, {"junit", "/junit.xml"}};
+      {"html", "/report.html"}, {"json", "/report.json"}, {"junit", "/junit.xml"}, {"flat", "/nodes.jsonl"}};
   for (const auto& [format, name] : forms) {
     TRY(const auto content, Api(context).text(fmt::format("/v1/report?run={}&format={}", run, format)));
     TRY_(files.write(absolute + name, content));
@@ -152,7 +154,7 @@ void reach(Context& context, const Goal& goal) {
   Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
-    const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}};
+    const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
     const auto planned = api.post("/v1/plan", request);
     if (!planned.ok()) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));

@@ -17,6 +17,7 @@ struct Approval {
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
   std::vector<std::string> nodes = {};  // empty: all
+  std::string profile = {};             // accept: another acceptance profile than the spec's
   std::vector<std::string> force = {};  // nodes to do again although nothing changed
   Approval approval = {};
   std::string report_dir = "muster-report";
@@ -29,7 +30,7 @@ void reach(Context& context, const Goal& goal);
 Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked = true);
-// Writes report.html, report.json and junit.xml; returns the folder's absolute path.
+// Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Shows a plan (the controller's own text).
 void print_plan(const Json& planned);

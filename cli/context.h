@@ -15,7 +15,7 @@
 
 namespace muster::cli {
 
-enum Exit { kAccepted = 0, kFailed = 1, kUsage = 2, kPartial = 3, kRefused = 4 };
+enum Exit { kAccepted = 0, kFailed = 1, kUsage = 2, kPartial = 3, kRefused = 4, kDegraded = 5, kOtherKey = 6 };
 
 struct Context {
   std::string socket = "/run/muster/musterd.sock";

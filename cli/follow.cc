@@ -103,7 +103,11 @@ Status follow_status(Context& context, bool until_idle) {
 
 int exit_for_run(const Json& run) {
   const std::string state = run.value("state", "failed");
-  if (state == "done") return kAccepted;
+  if (state == "done") {
+    for (const Json& node : run.value("nodes", Json::array()))
+      if (node.value("result", "") == "degraded") return kDegraded;
+    return kAccepted;
+  }
   if (state == "partial") return kPartial;
   return kFailed;
 }

@@ -11,7 +11,7 @@ namespace muster::cli {
 namespace {
 
 struct Flags {
-  std::string nodes, kind = "auto", approve, report = "muster-report";
+  std::string nodes, limit, profile, kind = "auto", approve, report = "muster-report";
   std::vector<std::string> force;
   bool yes = false, detach = false;
 };
@@ -45,9 +45,12 @@ void approve_digest(Context& context, const Flags& flags) {
 }
 
 void carry_out(Context& context, const Flags& flags, const std::string& kind) {
-  const auto nodes = node_list(flags.nodes);
+  if (!flags.nodes.empty() && !flags.limit.empty())
+    return complain(context, fail(Code::invalid, "name the nodes once: as NODES or with --limit"));
+  const auto nodes = node_list(flags.nodes.empty() ? flags.limit : flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Goal goal;
+  goal.profile = flags.profile;
   goal.kind = kind;
   goal.nodes = *nodes;
   goal.approval = {flags.yes, flags.approve};
@@ -95,8 +98,11 @@ void add_accept(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("accept", "run the acceptance tests again; changes no configuration");
   verb->add_option("NODES", flags->nodes, "default: all");
+  verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
+  verb->add_option("--profile", flags->profile, "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
   approval_flags(verb, *flags);
-  verb->footer("Example:\n  muster accept gpu[01-08] --report ./night");
+  verb->footer("Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
+               "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
   verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
 }
 

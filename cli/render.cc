@@ -47,6 +47,7 @@ std::string cut(const std::string& text, size_t width) {
 
 const char* colour_of(const std::string& state) {
   if (state == "accepted") return "\x1b[32m";
+  if (state == "degraded") return "\x1b[33m";
   if (state == "quarantined") return "\x1b[31m";
   if (state == "installing" || state == "discovered") return "\x1b[36m";
   return "";

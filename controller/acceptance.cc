@@ -5,6 +5,8 @@
 #include "base/facts.h"
 #include "base/log.h"
 #include "controller/plan/disks.h"
+#include "controller/report/blame.h"
+#include "controller/report/signature.h"
 #include "controller/report/verdict.h"
 #include "controller/run/executor.h"
 #include "controller/run/step_log.h"
@@ -15,6 +17,7 @@ namespace {
 
 // A discovery that ended this shortly before an installation began belongs to the same bring-up.
 constexpr DurationMs kSameBringup = 30 * kMinute;
+constexpr size_t kHistoryRuns = 20;
 
 std::string text_of(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
@@ -86,9 +89,9 @@ struct Sources {
   std::string spec_digest;
 };
 
-Result<Sources> gather(Store& store, int64_t run) {
+Result<Sources> gather(Store& store, const RunRow& run) {
   Sources s;
-  TRY(s.run, store.run(run));
+  s.run = run;
   TRY(s.plan, plan_of_run(store, s.run));
   TRY(s.journal, store.journal(s.run.id));
   for (const auto& row : s.journal) TRY_(s.log.apply(row));
@@ -120,6 +123,8 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.firmware = facts->firmware;
   for (const auto& disk : facts->disks)
     node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  for (const auto& nic : facts->nics)
+    if (!nic.driver.empty()) node.drivers["nic " + nic.mac] = nic.driver;
   node.facts = to_json(*facts);
 }
 
@@ -184,26 +189,45 @@ NodeReport node_report(const Sources& s, const Executor& executor, const std::st
   return node;
 }
 
-}  // namespace
-
-Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
-  auto judged = judge_measurements(measured_steps(action, result));
-  std::vector<Check> checks = std::move(judged[action.node]);
-  if (const auto current = spec.get(); current.ok())
-    if (const NodeSpec* node = (*current)->spec.node(action.node)) {
-      const auto facts = facts_of(executor.node_row(action.node));
-      for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
-    }
-  for (const auto& check : checks) {
-    const bool blocks = check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
-    if (!blocks) continue;
-    const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
-    return fail(Code::failed, fmt::format("{}{}: {}", check.name, subject, check.reason));
-  }
-  return Ok{};
+History history_before(Store& store, int64_t run) {
+  History history;
+  const auto rows = store.reports(run, kHistoryRuns);
+  if (!rows.ok()) return history;
+  for (const auto& row : *rows)
+    if (const auto added = add_history(history, row.run, row.measured); !added.ok())
+      log::warning("history left out", {{"run", std::to_string(row.run)}, {"error", added.error().message}});
+  return history;
 }
 
-Result<Report> make_report(Store& store, const Executor& executor, int64_t run) {
+// Measurements of the whole run, judged with everything they can be compared with.
+void add_measurements(Report& report, Store& store, const Executor& executor, const Sources& s) {
+  std::vector<MeasuredStep> steps;
+  for (const auto& action : s.plan.actions)
+    if (action.kind == ActionKind::check)
+      for (auto& step : measured_steps(action, result_of(s, action))) steps.push_back(std::move(step));
+  if (steps.empty()) return;
+  const History history = history_before(store, s.run.id);
+  std::map<std::string, HardwareFacts> facts;
+  for (const auto& node : report.nodes)
+    if (auto found = facts_of(executor.node_row(node.name))) facts[node.name] = std::move(*found);
+  Comparison with;
+  with.history = &history;
+  for (const auto& [name, found] : facts) with.facts[name] = &found;
+  auto judged = judge_measurements(steps, with);
+  std::map<std::string, std::string> by_address;
+  for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
+  report.links = link_matrix(steps, s.plan.nodes, by_address);
+  blame_links(judged, steps, [&](const std::string& name) {
+    const NodeSpec* node = s.spec.node(name);
+    return node ? "NIC " + node->mac : "";
+  });
+  for (auto& node : report.nodes) {
+    for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
+    carry_over(node, history);
+  }
+}
+
+Result<Report> make_report(Store& store, const Executor& executor, const RunRow& run) {
   TRY(const auto s, gather(store, run));
   Report report;
   report.cluster = s.plan.cluster;
@@ -215,27 +239,83 @@ Result<Report> make_report(Store& store, const Executor& executor, int64_t run) 
   report.plan_digests = {s.run.plan_digest};
   report.images = s.plan.images;
   report.approved_by = s.run.approved_by;
-  report.profile = s.spec.acceptance_profile;
+  report.profile = s.plan.profile;
   report.version = MUSTER_VERSION;
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
   for (const auto& name : s.plan.nodes) report.nodes.push_back(node_report(s, executor, name));
-
-  std::vector<MeasuredStep> steps;
-  for (const auto& action : s.plan.actions)
-    if (action.kind == ActionKind::check)
-      for (auto& step : measured_steps(action, result_of(s, action))) steps.push_back(std::move(step));
-  auto judged = judge_measurements(steps);
-  for (auto& node : report.nodes)
-    for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
-  std::map<std::string, std::string> by_address;
-  for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
-  if (!steps.empty()) report.links = link_matrix(steps, s.plan.nodes, by_address);
-  for (const auto& d : s.plan.destroys)
-    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
+  add_measurements(report, store, executor, s);
   add_discovery(report, store, s);
   settle(report);
+  return report;
+}
+
+bool accepts(const std::string& kind) { return kind != "discover" && kind != "none"; }
+
+}  // namespace
+
+Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+  Comparison own;
+  own.own_only = true;
+  const auto facts = facts_of(executor.node_row(action.node));
+  if (facts) own.facts[action.node] = &*facts;
+  auto judged = judge_measurements(measured_steps(action, result), own);
+  std::vector<Check> checks = std::move(judged[action.node]);
+  if (const auto current = spec.get(); current.ok())
+    if (const NodeSpec* node = (*current)->spec.node(action.node))
+      for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
+  for (const auto& check : checks) {
+    const bool blocks = check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
+    if (!blocks) continue;
+    const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
+    return fail(Code::failed, fmt::format("{}{}: {}", check.name, subject, check.reason));
+  }
+  return Ok{};
+}
+
+Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run) {
+  Conclusion out;
+  auto report = make_report(store, executor, run);
+  if (!report.ok()) {
+    log::error("no report of this run", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
+    return out;
+  }
+  if (!accepts(report->kind)) return out;
+  for (auto& node : report->nodes) {
+    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
+    // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed over. A node
+    // that failed without a reason never came so far.
+    if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
+    out.nodes.push_back({node.name, true, node.reason});
+    node.verdict = NodeVerdict::quarantined;
+  }
+  const std::string body = to_json_text(*report);
+  const auto public_key = key_line(key.certificate_pem);
+  const auto signature = pki::sign(key.key_pem, body);
+  if (!public_key.ok() || !signature.ok()) {
+    log::error("the report is not signed", {{"error", (signature.ok() ? public_key.error() : signature.error()).message}});
+    return out;
+  }
+  out.rows.push_back(ReportRow{run.id, run.ended, sign_block(body, *public_key, *signature), measured_text(*report)});
+  return out;
+}
+
+Result<std::string> signed_report(Store& store, int64_t run) {
+  TRY(const auto row, store.run(run));
+  TRY(auto stored, store.report(row.id));
+  return std::move(stored.json);
+}
+
+Result<Report> report_of(Store& store, const Executor& executor, int64_t run) {
+  TRY(const auto row, store.run(run));
+  const auto text = signed_report(store, row.id);
+  if (!text.ok()) return make_report(store, executor, row);
+  TRY(const auto parts, split_signature(*text));
+  TRY(const auto json, parse_json(parts.body));
+  TRY(auto report, report_from_json(json));
+  report.digest = parts.digest;
+  report.signed_by = key_fingerprint(parts.public_key);
   return report;
 }
 

@@ -3,20 +3,28 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/pki.h"
 #include "base/result.h"
 #include "controller/current_spec.h"
 #include "controller/plan/plan.h"
 #include "controller/report/report.h"
+#include "controller/run/executor.h"
 #include "controller/store/store.h"
 
 namespace muster {
 
-class Executor;
-
-// Code::failed with the first reason when what was found or measured on the action's node is not what is declared.
+// Code::failed with the first reason when what was found or measured on the action's node alone is not what is declared. What
+// needs the other nodes (fleet, links, collectives) is left to conclude().
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result);
 
-// The report of a run (0: the newest), settled.
-Result<Report> make_report(Store& store, const Executor& executor, int64_t run);
+// The end of a run: the final verdict on every node, and the report, signed, as rows to be written with it. Nothing for runs that
+// do not accept (discover).
+Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run);
+
+// The report of a run (0: the newest), settled: as it was signed, or made now from the journal (then without a digest) when the
+// run has not ended or was cancelled.
+Result<Report> report_of(Store& store, const Executor& executor, int64_t run);
+// The signed text; not_found for a run without one.
+Result<std::string> signed_report(Store& store, int64_t run);
 
 }  // namespace muster

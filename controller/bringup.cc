@@ -100,6 +100,9 @@ Result<PlannerInput> Bringup::input(const Request& request) {
   for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
   TRY(in.request.kind, request_kind(request.kind));
   in.request.nodes = request.nodes;
+  in.request.profile = request.profile;
+  if (!request.profile.empty() && in.request.kind != RequestKind::accept)
+    return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
   in.request.force = !request.force.empty();
   if (in.request.force && in.request.nodes.empty()) in.request.nodes = request.force;
   return in;

@@ -38,6 +38,7 @@ class Bringup {
     std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit
     std::vector<std::string> nodes = {};
     std::vector<std::string> force = {};   // these nodes although nothing changed
+    std::string profile = {};              // accept: another acceptance profile than the spec's
   };
   struct Made {
     Plan plan;

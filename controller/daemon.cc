@@ -122,6 +122,7 @@ void Core::forget_declared() {
 ExecutorHooks Core::hooks() {
   ExecutorHooks made;
   made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
+  made.conclude = [this](const RunRow& run) { return conclude(*store, executor, authority.report_key(), run); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});

@@ -40,6 +40,8 @@ struct Measurement {
   std::string error = {};                      // for people; empty when measured
   std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
   std::map<std::string, Metric> metrics = {};  // what profiles refer to, by name
+  // Several measurements of one kind, one per part: [{"subject", "like", "result"}]. Null: this is one measurement.
+  Json parts = nullptr;
   Json detail = Json::object();  // parameters, time series, per-part figures: evidence for the report
 };
 // {"check","version","outcome","error","blame","metrics":{name:{"value","unit"}},"detail"}
@@ -148,6 +150,30 @@ struct ChecksumOptions {
 Measurement run_checksum_write(const Files& files, const ChecksumOptions& options);
 // Drops the file's cached pages, reads it, compares its digest with `expect`. Metric: read_mbps.
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options);
+
+// --- drives.cc ------------------------------------------------------------------------------------------------------
+struct DrivesOptions {
+  double seconds = 2.0;  // per drive
+  int streams = 4;
+};
+// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms. Opens disks for reading only.
+Measurement run_drives(const Files& files, const DrivesOptions& options);
+
+// --- counters.cc ----------------------------------------------------------------------------------------------------
+struct CountersOptions {
+  std::string save = {};   // remember the counters in this file
+  std::string since = {};  // or: how far they moved since that file was written
+};
+// Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down.
+Measurement run_counters(const Files& files, const CountersOptions& options);
+
+// --- machine.cc -----------------------------------------------------------------------------------------------------
+struct Machine {  // 0: this machine does not tell
+  size_t physical_cores = 0;
+  double cpu_mhz = 0;
+  unsigned dimms = 0, dimm_mt_s = 0;
+};
+Machine look_at_machine(const Files& files);
 
 // --- tools.cc: shared by the kernels --------------------------------------------------------------------------------
 double seconds_now();                       // monotonic

@@ -43,6 +43,8 @@ struct Arguments {
   uint64_t fio_mib = 16;
   ChecksumOptions checksum;
   uint64_t checksum_mib = 4;
+  DrivesOptions drives;
+  CountersOptions counters;
   std::string seed = "1";
   bool detach = false;
   std::string flip;
@@ -78,6 +80,17 @@ void declare_compute(CLI::App& app, Arguments& a) {
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
   add_flip(*sdc, a);
+}
+
+void declare_parts(CLI::App& app, Arguments& a) {
+  auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
+  drives->add_option("--seconds", a.drives.seconds, "per drive");
+  drives->add_option("--streams", a.drives.streams, "reads in flight");
+  auto* counters = app.add_subcommand("counters", "error counters of memory, PCIe and network ports");
+  auto* save = counters->add_option("--save", a.counters.save, "remember them in this file");
+  auto* since = counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
+  save->excludes(since);
+  counters->require_option(1);
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
@@ -161,6 +174,8 @@ Measurement run(const std::string& kernel, Arguments& a) {
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);
   if (kernel == "sdc") return run_sdc(a.sdc);
+  if (kernel == "drives") return run_drives(files, a.drives);
+  if (kernel == "counters") return run_counters(files, a.counters);
   if (kernel == "link") return run_link(a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
@@ -177,6 +192,7 @@ int main_with(int argc, char** argv) {
   app.set_version_flag("--version", MUSTER_VERSION);
   app.require_subcommand(1);
   declare_compute(app, arguments);
+  declare_parts(app, arguments);
   declare_link(app, arguments);
   declare_storage(app, arguments);
   try {

@@ -229,7 +229,10 @@ Measurement run_stream(const StreamOptions& options) {
     out.blame.push_back(fmt::format("memory of cpu {}", cpus[i]));
   }
   const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(double);
+  const Machine machine = look_at_machine(Files());
   out.detail = {{"array_bytes", bytes},
+                {"dimms", machine.dimms},
+                {"dimm_mt_s", machine.dimm_mt_s},
                 {"last_level_cache_bytes", last_level_cache()},
                 {"threads", threads},
                 {"cache_resident", bytes < 4 * last_level_cache()},

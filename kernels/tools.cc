@@ -31,9 +31,11 @@ Json to_json(const Measurement& m) {
   Json metrics = Json::object();
   for (const auto& [name, metric] : m.metrics)
     metrics[name] = {{"value", rounded(metric.value)}, {"unit", metric.unit}};
-  return {{"check", m.check},  {"version", 1},     {"outcome", to_string(m.outcome)},
-          {"error", m.error},  {"blame", m.blame}, {"metrics", metrics},
-          {"detail", m.detail}};
+  Json out = {{"check", m.check},  {"version", 1},     {"outcome", to_string(m.outcome)},
+              {"error", m.error},  {"blame", m.blame}, {"metrics", metrics},
+              {"detail", m.detail}};
+  if (!m.parts.is_null()) out["parts"] = m.parts;
+  return out;
 }
 
 int exit_status(Outcome outcome) {

@@ -13,7 +13,7 @@ using steps::object_of;
 using steps::parameter;
 using steps::text_of;
 
-constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "fio", "checksum-write", "checksum-read"};
+constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "counters", "fio", "checksum-write", "checksum-read"};
 constexpr int kDefaultPort = 7490;
 
 std::string program(const Files& files, const std::string& name) {
@@ -102,6 +102,9 @@ Result<Json> measure_links(StepContext& context, const Json& params) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", "links"}, {"parts", Json::array()}};
   peers = from_next(std::move(peers), context.node);
+  // The next ones by name: every node is measured with as many from either side.
+  if (const int64_t partners = int_of(params, "partners", 0); partners > 0 && peers.size() > static_cast<size_t>(partners))
+    peers.resize(static_cast<size_t>(partners));
   const std::string address = text_of(params, "address"),
                     port = std::to_string(int_of(params, "port", kDefaultPort));
   const std::string seconds = text_of(params, "seconds", "1");
@@ -157,8 +160,8 @@ StepModule accept_module() {
   StepModule m;
   m.name = "accept";
   m.help =
-      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, fio, checksum-write or "
-      "checksum-read.";
+      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, fio, "
+      "checksum-write or checksum-read.";
   m.parameters =
       Json::array({parameter("kernel", "string", true, "which"),
                    parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
@@ -178,6 +181,7 @@ StepModule accept_links_module() {
       "all nodes run it at the same time and serve each other.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
+       parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
        parameter("address", "string", true, "own address"),
        parameter("port", "int", false, "TCP port of the servers", kDefaultPort),
        parameter("seconds", "string", false, "per peer, both directions together", "1"),

@@ -35,6 +35,7 @@ void remove_node(const CallPtr&);
 void follow_events(const CallPtr&);
 // report.cc
 void get_report(const CallPtr&);
+void get_report_key(const CallPtr&);
 // secrets.cc
 void list_secrets(const CallPtr&);
 void put_secret(const CallPtr&);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/http.h"
+#include "controller/acceptance.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/run_view.h"
@@ -18,6 +19,7 @@ Result<Bringup::Request> request_from(const std::string& body) {
   r.get_or("kind", request.kind, std::string("auto"));
   r.get_or("nodes", request.nodes, {});
   r.get_or("force", request.force, {});
+  r.get_or("profile", request.profile, {});
   TRY_(r.finish());
   return request;
 }
@@ -76,7 +78,21 @@ void list_runs(const CallPtr& call) {
   call->ok({{"runs", list}});
 }
 
-void get_run(const CallPtr& call) { call->answer(run_view(call->services.store, run_of(*call))); }
+// With the final verdict: only the report knows that a node is degraded.
+void get_run(const CallPtr& call) {
+  auto view = run_view(call->services.store, run_of(*call));
+  if (!view.ok()) return call->answer(std::move(view));
+  const int64_t run = view->value("id", int64_t{0});
+  if (call->services.store.report(run).ok())
+    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run); report.ok())
+      for (Json& node : (*view)["nodes"])
+        for (const auto& judged : report->nodes)
+          if (judged.name == node.value("name", "") && judged.verdict == NodeVerdict::degraded) {
+            node["result"] = "degraded";
+            node["reason"] = judged.reason;
+          }
+  call->answer(std::move(view));
+}
 
 void cancel_run(const CallPtr& call) {
   Executor& executor = call->services.bringup.executor();

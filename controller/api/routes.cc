@@ -33,7 +33,8 @@ const std::vector<Route>& routes() {
       {"POST", "/v1/nodes/{node}/quarantine", Who::operators, quarantine_node, "{reason}, or {release: true}"},
       {"GET", "/v1/events/list", Who::operators, node_logs, "the same as one page: ?after=SEQ&limit=N"},
       {"GET", "/v1/events", Who::operators, follow_events, "server-sent events; Last-Event-ID or ?after=SEQ resumes"},
-      {"GET", "/v1/report", Who::operators, get_report, "?run=N&format=html|json|junit|text"},
+      {"GET", "/v1/report", Who::operators, get_report, "?run=N&format=html|json|junit|text|flat; json is signed"},
+      {"GET", "/v1/report/key", Who::operators, get_report_key, "public key that reports are signed with, PEM"},
       // acts
       {"GET", "/v1/images", Who::operators, list_images, "images that are built, and those the spec needs"},
       {"POST", "/v1/images/build", Who::operators, build_image, "{name, rebuild}: progress as a stream of JSON lines"},

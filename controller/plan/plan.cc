@@ -159,7 +159,7 @@ Json to_json(const Plan& p) {
   for (const auto& a : p.actions) actions.push_back(action_json(a));
   for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
   Json out = {{"version", 1}, {"kind", p.kind}, {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
-          {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
+          {"profile", p.profile}, {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
           {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
           {"config_digests", p.config_digests}};
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
@@ -174,6 +174,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("kind", p.kind);
   r.get("cluster", p.cluster);
   r.get("spec_revision", p.spec_revision);
+  r.get_or("profile", p.profile, {});
   r.get("simulated", p.simulated);
   r.get("images", p.images);
   const Json& limits = r.raw("limits");

@@ -75,6 +75,7 @@ struct Plan {
   std::string kind;                   // discover | install | reimage | admit | accept | apply | none
   std::string cluster;
   int64_t spec_revision = 0;
+  std::string profile;                // of acceptance; empty: nothing is measured
   bool simulated = false;             // a lab: every report line says so
   std::map<std::string, std::string> images;   // name -> digest
   PlanLimits limits;

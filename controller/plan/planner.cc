@@ -54,6 +54,17 @@ Json order_params(const Spec& spec, const std::vector<wire::Step>& steps, bool c
   return params;
 }
 
+// The steps' own deadlines count: a burn-in takes hours.
+DurationMs check_timeout(const std::vector<wire::Step>& steps) {
+  DurationMs sum = 5 * kMinute;
+  for (const auto& step : steps) {
+    const auto it = step.params.find("deadline_seconds");
+    if (it != step.params.end() && it->is_number()) sum += it->get<int64_t>() * kSecond;
+    else sum += 2 * kMinute;
+  }
+  return std::max(kCheck, sum);
+}
+
 class Planner {
  public:
   explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
@@ -62,6 +73,7 @@ class Planner {
     plan_.cluster = spec_.cluster;
     plan_.spec_revision = in_.revision;
     plan_.simulated = spec_.lab;
+    plan_.profile = profile();
     plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
                     spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget};
     address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
@@ -86,6 +98,9 @@ class Planner {
 
  private:
   RequestKind kind() const { return in_.request.kind; }
+  const std::string& profile() const {
+    return in_.request.profile.empty() ? spec_.acceptance_profile : in_.request.profile;
+  }
   void refuse(const std::string& node, const std::string& rule, const std::string& message) {
     refusals_.push_back({node, rule, message});
   }
@@ -192,7 +207,7 @@ class Planner {
 
   // The same steps twice: as they are sent, and without what happens to be on the disks, for the digest.
   void render(Draft& d, const std::string& image_digest) {
-    const std::string prefix = "acceptance/" + spec_.acceptance_profile;
+    const std::string prefix = "acceptance/" + profile();
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
       const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, real});
@@ -204,7 +219,7 @@ class Planner {
         const Playbook* playbook = find_playbook(name, real);
         if (playbook) render_playbook(*playbook, d, context, into, problems);
       }
-      if (!spec_.acceptance_profile.empty())
+      if (!profile().empty())
         if (const Playbook* profile = find_playbook(prefix, real)) {
           into.accept = plan_steps(*profile, "node", context, problems);
           into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
@@ -305,7 +320,7 @@ class Planner {
     }
     write_acceptance();
     group_by_node();
-    if (spec_.acceptance_profile.empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
+    if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
   }
 
   std::string plan_kind() const {
@@ -389,7 +404,8 @@ class Planner {
           }
       if (steps.empty()) continue;
       const bool check = action == ActionKind::check;
-      Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), check ? kCheck : kStage, check ? 1 : 2);
+      const DurationMs timeout = check ? check_timeout(steps) : kStage;
+      Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
       if (leads) led_ = a.id;
       for (size_t k = 0; k < drafts_.size(); ++k)
         if (k != i && !barrier[k].empty() && barrier[k] != led) a.after.push_back({barrier[k], false});

@@ -119,6 +119,7 @@ std::string head(const Report& report) {
       report.ended > report.started ? ", took " + duration(report.ended - report.started) : "");
   out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
                      t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
+  if (t.degraded > 0) out += tile(t.degraded, "degraded", "warn");
   if (t.quarantined > 0) out += tile(t.quarantined, "quarantined", "warn");
   if (t.failed > 0) out += tile(t.failed, "failed", "bad");
   out += tile(t.count(Verdict::pass), "checks passed", "ok") + tile(t.count(Verdict::fail), "failed", "bad");
@@ -126,6 +127,9 @@ std::string head(const Report& report) {
   out += tile(t.count(Verdict::skipped), "not run", "bad") +
          tile(t.count(Verdict::not_applicable), "not applicable", "");
   out += "</div><dl class=\"facts\">";
+  digest_fact(out, "Report digest", report.digest);
+  digest_fact(out, "Signed by", report.signed_by);
+  if (report.digest.empty()) fact(out, "Report digest", "not signed: the run has not ended");
   fact(out, "Spec", fmt::format("revision {}", report.spec_revision));
   digest_fact(out, "Spec digest", report.spec_digest);
   for (const auto& digest : report.plan_digests) digest_fact(out, "Plan", digest);
@@ -179,6 +183,13 @@ std::string evidence(const Check& check) {
                      escape(check.evidence.dump(1, ' ', false, Json::error_handler_t::replace)));
 }
 
+std::string history(const Check& check) {
+  std::string out;
+  for (const auto& point : check.history)
+    out += fmt::format("{}run {}: {:.4g}", out.empty() ? "; before: " : ", ", point.run, point.value);
+  return escape(out);
+}
+
 std::string check_row(const Report& report, const Check& check) {
   std::string blame;
   for (const auto& part : check.blame) blame += (blame.empty() ? "at fault: " : ", ") + part;
@@ -193,7 +204,7 @@ std::string check_row(const Report& report, const Check& check) {
                                                                   : " <span class=\"muted\">optional</span>",
       simulated_tag(report), escape(check.measured_text), escape(check.expected_text),
       check.reason.empty() ? "" : fmt::format("<span class=\"why\">{}</span><br>", escape(check.reason)),
-      escape(check.derivation),
+      escape(check.derivation) + history(check),
       blame.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(blame)), evidence(check));
 }
 
@@ -270,6 +281,7 @@ std::string node_section(const Report& report, const NodeReport& node) {
   fact(out, "UUID", node.uuid);
   fact(out, "Address", node.address);
   fact(out, "Firmware", node.firmware);
+  for (const auto& [device, driver] : node.drivers) fact(out, "Driver", device + ": " + driver);
   fact(out, "Kernel", node.kernel);
   if (!node.image_digest.empty())
     out += fmt::format("<dt>Image</dt><dd>{} <code>{}</code></dd>", escape(node.image),

@@ -6,10 +6,13 @@
 namespace muster {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+Json write(const HistoryPoint& h) { return {{"run", h.run}, {"value", h.value}}; }
+template <typename T>
+Json write_list(const std::vector<T>& items);
 Json write(const Check& c) {
   return {{"name", c.name},
           {"title", c.title},
@@ -25,6 +28,7 @@ Json write(const Check& c) {
           {"derivation", c.derivation},
           {"reason", c.reason},
           {"blame", c.blame},
+          {"history", write_list(c.history)},
           {"evidence", c.evidence}};
 }
 Json write(const StepRecord& s) {
@@ -78,6 +82,7 @@ Json write(const NodeReport& n) {
           {"config_digest", n.config_digest},
           {"kernel", n.kernel},
           {"firmware", n.firmware},
+          {"drivers", n.drivers},
           {"disks", write_list(n.disks)},
           {"phases", write_list(n.phases)},
           {"steps", write_list(n.steps)},
@@ -100,6 +105,25 @@ Result<std::optional<double>> read_number(JsonReader& r, const char* key, const 
   return std::optional<double>(raw.get<double>());
 }
 
+template <typename T, typename Read>
+Status read_list(JsonReader& r, const char* key, const std::string& path, std::vector<T>& out, Read read) {
+  const Json& list = r.raw(key);
+  if (!list.is_array()) return fail(Code::invalid, fmt::format("{}.{}: expected a list", path, key));
+  for (size_t i = 0; i < list.size(); ++i) {
+    TRY(T item, read(list[i], fmt::format("{}.{}[{}]", path, key, i)));
+    out.push_back(std::move(item));
+  }
+  return Ok{};
+}
+
+Result<HistoryPoint> read_history(const Json& json, const std::string& path) {
+  HistoryPoint h;
+  JsonReader r(json, path);
+  r.get("run", h.run);
+  r.get("value", h.value);
+  TRY_(r.finish());
+  return h;
+}
 Result<Check> read_check(const Json& json, const std::string& path) {
   Check c;
   std::string verdict;
@@ -119,6 +143,7 @@ Result<Check> read_check(const Json& json, const std::string& path) {
   c.evidence = r.raw("evidence");
   TRY(c.measured, read_number(r, "measured", path));
   TRY(c.expected, read_number(r, "expected", path));
+  TRY_(read_list(r, "history", path, c.history, read_history));
   TRY_(r.finish());
   TRY(c.verdict, read_verdict(verdict, path));
   return c;
@@ -183,17 +208,6 @@ Result<DestroyedRecord> read_destroyed(const Json& json, const std::string& path
   return d;
 }
 
-template <typename T, typename Read>
-Status read_list(JsonReader& r, const char* key, const std::string& path, std::vector<T>& out, Read read) {
-  const Json& list = r.raw(key);
-  if (!list.is_array()) return fail(Code::invalid, fmt::format("{}.{}: expected a list", path, key));
-  for (size_t i = 0; i < list.size(); ++i) {
-    TRY(T item, read(list[i], fmt::format("{}.{}[{}]", path, key, i)));
-    out.push_back(std::move(item));
-  }
-  return Ok{};
-}
-
 Result<NodeReport> read_node(const Json& json, const std::string& path) {
   NodeReport n;
   std::string verdict;
@@ -212,13 +226,14 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
   r.get("config_digest", n.config_digest);
   r.get("kernel", n.kernel);
   r.get("firmware", n.firmware);
+  r.get("drivers", n.drivers);
   n.facts = r.raw("facts");
   TRY_(read_list(r, "disks", path, n.disks, read_disk));
   TRY_(read_list(r, "phases", path, n.phases, read_phase));
   TRY_(read_list(r, "steps", path, n.steps, read_step));
   TRY_(read_list(r, "checks", path, n.checks, read_check));
   TRY_(r.finish());
-  for (const NodeVerdict v : {NodeVerdict::accepted, NodeVerdict::quarantined, NodeVerdict::failed})
+  for (const NodeVerdict v : {NodeVerdict::accepted, NodeVerdict::degraded, NodeVerdict::quarantined, NodeVerdict::failed})
     if (verdict == to_string(v)) {
       n.verdict = v;
       return n;
@@ -263,6 +278,7 @@ Result<Report> report_from_json(const Json& json) {
   JsonReader r(json, "report");
   r.get("version", version);
   r.get("title", ignored_title);  // derived
+  r.raw("signature");             // of the file, not of the report: controller/report/signature.h
   r.get("cluster", out.cluster);
   r.get("simulated", out.simulated);
   r.get("kind", out.kind);

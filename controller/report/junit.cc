@@ -40,6 +40,23 @@ std::string case_body(const Check& check, Counts& counts) {
   return "";
 }
 
+// What the result is bound to.
+std::string properties(const Report& report, const NodeReport& node) {
+  std::string out = "  <properties>\n";
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) out += fmt::format("   <property name=\"{}\" value=\"{}\"/>\n", name, escape(value));
+  };
+  add("report_digest", report.digest);
+  add("signed_by", report.signed_by);
+  add("spec_digest", report.spec_digest);
+  for (const auto& digest : report.plan_digests) add("plan_digest", digest);
+  add("image_digest", node.image_digest);
+  add("serial", node.serial);
+  add("firmware", node.firmware);
+  add("kernel", node.kernel);
+  return out + "  </properties>\n";
+}
+
 std::string suite(const Report& report, const NodeReport& node, Counts& total) {
   Counts counts;
   std::string cases;
@@ -53,7 +70,9 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
   ++counts.tests;
   cases += fmt::format("  <testcase classname=\"{}\" name=\"{}accepted\">",
                        escape(report.cluster + "." + node.name), prefix);
-  if (node.verdict != NodeVerdict::accepted) {
+  if (node.verdict == NodeVerdict::degraded) {
+    cases += fmt::format("<system-out>degraded: {}</system-out>", escape(node.reason));
+  } else if (node.verdict != NodeVerdict::accepted) {
     ++counts.failures;
     cases += fmt::format("<failure message=\"{}: {}\"/>", to_string(node.verdict), escape(node.reason));
   }
@@ -64,9 +83,9 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
       total.skipped += counts.skipped;
   return fmt::format(
       " <testsuite name=\"{}{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
-      "time=\"{:.3f}\">\n{} </testsuite>\n",
+      "time=\"{:.3f}\">\n{}{} </testsuite>\n",
       prefix, escape(node.name), counts.tests, counts.failures, counts.errors, counts.skipped,
-      static_cast<double>(time) / 1000, cases);
+      static_cast<double>(time) / 1000, properties(report, node), cases);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ std::string_view to_string(NodeVerdict verdict) {
   switch (verdict) {
     case NodeVerdict::accepted:
       return "accepted";
+    case NodeVerdict::degraded:
+      return "degraded";
     case NodeVerdict::quarantined:
       return "quarantined";
     case NodeVerdict::failed:
@@ -47,15 +49,27 @@ std::string obstacle(const NodeReport& node) {
   return out;
 }
 
+std::string shortfall(const NodeReport& node) {
+  std::string out;
+  for (const auto& check : node.checks) {
+    if (!check.mandatory || check.verdict != Verdict::degraded) continue;
+    if (!out.empty()) out += "; ";
+    out += check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
+    if (!check.reason.empty()) out += ": " + check.reason;
+    for (const auto& part : check.blame) out += (&part == &check.blame.front() ? ", at fault: " : ", ") + part;
+  }
+  return out;
+}
+
 void settle(Report& report) {
   for (auto& node : report.nodes) {
     for (auto& check : node.checks)
       if (check.verdict == Verdict::fail && !check.mandatory) check.verdict = Verdict::degraded;
-    if (node.verdict != NodeVerdict::accepted) continue;
-    const std::string why = obstacle(node);
-    if (why.empty()) continue;
-    node.verdict = NodeVerdict::failed;
-    node.reason = why;
+    if (node.verdict != NodeVerdict::accepted && node.verdict != NodeVerdict::degraded) continue;
+    const std::string why = obstacle(node), slow = shortfall(node);
+    if (why.empty() && slow.empty()) continue;
+    node.verdict = why.empty() ? NodeVerdict::degraded : NodeVerdict::failed;
+    node.reason = why.empty() ? slow : why;
   }
 }
 
@@ -68,9 +82,10 @@ Totals totals(const Report& report) {
   Totals out;
   for (const auto& node : report.nodes) {
     ++out.nodes;
-    const bool accepted = node.verdict == NodeVerdict::accepted && obstacle(node).empty();
-    if (accepted)
-      ++out.accepted;
+    const bool works =
+        (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) && obstacle(node).empty();
+    if (works)
+      ++(node.verdict == NodeVerdict::accepted && shortfall(node).empty() ? out.accepted : out.degraded);
     else if (node.verdict == NodeVerdict::quarantined)
       ++out.quarantined;
     else
@@ -82,8 +97,9 @@ Totals totals(const Report& report) {
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
-  return fmt::format("{}{}: {} of {} node{} accepted", report.simulated ? "SIMULATED HARDWARE: " : "",
-                     report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s");
+  return fmt::format("{}{}: {} of {} node{} accepted{}", report.simulated ? "SIMULATED HARDWARE: " : "",
+                     report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s",
+                     t.degraded > 0 ? fmt::format(", {} degraded", t.degraded) : "");
 }
 
 }  // namespace muster

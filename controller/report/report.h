@@ -23,11 +23,18 @@ namespace muster {
 enum class Verdict { pass, degraded, fail, not_applicable, skipped };
 std::string_view to_string(Verdict verdict);
 
+// What the same node measured before, in a run after which it was handed over.
+struct HistoryPoint {
+  int64_t run = 0;
+  double value = 0;
+};
+
 // One acceptance check of one node.
 struct Check {
   std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
   std::string title = {};    // for people
   std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
+  std::string like = {};     // parts are compared with those of the same word only (a drive model); not in the JSON form
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
   std::optional<double> measured = {}, expected = {};  // numbers, for plots
@@ -37,6 +44,7 @@ struct Check {
   std::string derivation = {};          // where the expected value comes from, printed next to the verdict
   std::string reason = {};              // why it did not pass
   std::vector<std::string> blame = {};  // parts at fault
+  std::vector<HistoryPoint> history = {};  // newest first
   Json evidence = nullptr;              // raw measurement
 };
 
@@ -60,7 +68,8 @@ struct DiskRecord {
   uint64_t size_bytes = 0;
 };
 
-enum class NodeVerdict { accepted, quarantined, failed };
+// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works and says what is slow.
+enum class NodeVerdict { accepted, degraded, quarantined, failed };
 std::string_view to_string(NodeVerdict verdict);
 
 struct NodeReport {
@@ -70,6 +79,7 @@ struct NodeReport {
   std::string vendor = {}, product = {}, serial = {}, uuid = {};
   std::string image = {}, image_digest = {}, config_digest = {};
   std::string kernel = {}, firmware = {};
+  std::map<std::string, std::string> drivers = {};  // "nic 52:54:00:20:00:01" -> "virtio_net"
   std::vector<DiskRecord> disks = {};
   std::vector<PhaseRecord> phases = {};
   std::vector<StepRecord> steps = {};
@@ -105,15 +115,20 @@ struct Report {
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
+  // Of the signed file it was read from, for those who show it; not part of the JSON form.
+  std::string digest = {}, signed_by = {};
 };
 
 // Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all; "" when it may.
 std::string obstacle(const NodeReport& node);
-// Turns every `accepted` that has an obstacle into `failed` with that reason, and a failed optional check into `degraded`.
+// The mandatory checks that are degraded, with what is at fault; "" when none is.
+std::string shortfall(const NodeReport& node);
+// Turns every `accepted` that has an obstacle into `failed` with that reason, every one that has a shortfall into `degraded`,
+// and a failed optional check into `degraded`.
 void settle(Report& report);
 
 struct Totals {
-  size_t nodes = 0, accepted = 0, quarantined = 0, failed = 0;
+  size_t nodes = 0, accepted = 0, degraded = 0, quarantined = 0, failed = 0;
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
@@ -125,6 +140,9 @@ Json to_json(const Report& report);
 // The text to store and to sign: sorted keys, invalid UTF-8 replaced.
 std::string to_json_text(const Report& report);
 Result<Report> report_from_json(const Json& json);
+
+// One flat JSON object per node and line: identity, verdict, every measured value by name, and "failures": what did not pass.
+std::string render_flat(const Report& report);
 
 std::string render_html(const Report& report);                        // one self-contained page
 std::string render_junit(const Report& report);                       // one suite per node

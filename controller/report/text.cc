@@ -47,6 +47,7 @@ std::string render_text(const Report& given, bool verbose) {
   out += fmt::format("  spec revision {}", report.spec_revision);
   for (const auto& digest : report.plan_digests)
     out += fmt::format(", plan {}", plain(markup::short_digest(digest)));
+  if (!report.digest.empty()) out += fmt::format(", report {}", plain(markup::short_digest(report.digest)));
   for (const auto& [name, digest] : report.images)
     out += fmt::format(", image {} {}", plain(name), plain(markup::short_digest(digest)));
   if (report.ended > report.started)
@@ -70,9 +71,9 @@ std::string render_text(const Report& given, bool verbose) {
   }
   const Totals t = totals(report);
   out += fmt::format(
-      "\n  {} of {} nodes accepted, {} quarantined, {} failed; checks: {} passed, {} degraded, {} failed, {} "
+      "\n  {} of {} nodes accepted, {} degraded, {} quarantined, {} failed; checks: {} passed, {} degraded, {} failed, {} "
       "not run, {} not applicable{}\n",
-      t.accepted, t.nodes, t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded),
+      t.accepted, t.nodes, t.degraded, t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded),
       t.count(Verdict::fail), t.count(Verdict::skipped), t.count(Verdict::not_applicable), mark);
   for (const auto& note : report.notes) out += "  note: " + plain(note) + "\n";
   return out;

@@ -1,35 +1,22 @@
 #include "controller/report/verdict.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <limits>
 #include <set>
 
 #include "controller/plan/disks.h"
+#include "controller/report/measured.h"
 
 namespace muster {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr size_t kFleetMinimum = 3;  // values; a median of two cannot tell which one is wrong
 
 // Memory is declared as installed; firmware and kernel keep some of it. 1.5 % + 128 MiB covers that and is less than
 // one of 32 equal modules.
 constexpr double kMemoryShare = 0.015;
 constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
-
-std::string amount(double value, const std::string& unit) {
-  // Four significant digits, without exponents for everyday sizes.
-  std::string text = std::fabs(value) >= 1000 && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
-                                                                         : fmt::format("{:.4g}", value);
-  if (text == "1" && (unit == "disks" || unit == "ports" || unit == "processors" || unit == "GPUs"))
-    return text + " " + unit.substr(0, unit.size() - 1);
-  return unit.empty() ? text : text + " " + unit;
-}
-
-// ---- hardware ----------------------------------------------------------------------------------------------------
 
 Check hardware_check(const char* part, std::string what) {
   Check check;
@@ -210,171 +197,6 @@ std::vector<Check> unknown_hardware() {
   return {check};
 }
 
-// ---- measurements ------------------------------------------------------------------------------------------------
-
-const Json& field(const Json& object, const char* key) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
-  const auto it = object.find(key);
-  return it == object.end() ? kNull : *it;
-}
-
-std::string text_of(const Json& json) { return json.is_string() ? json.get<std::string>() : std::string(); }
-
-std::optional<double> metric_value(const Json& result, const std::string& metric) {
-  const Json& value = field(field(field(result, "metrics"), metric.c_str()), "value");
-  if (!value.is_number() || !std::isfinite(value.get<double>())) return {};
-  return value.get<double>();
-}
-
-// A step that measured several things ("parts": [{subject, result}]) is several steps. None at all does not apply.
-std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
-  std::vector<MeasuredStep> out;
-  for (const auto& step : steps) {
-    const Json& parts = field(step.result, "parts");
-    if (!parts.is_array()) {
-      out.push_back(step);
-      continue;
-    }
-    MeasuredStep one = step;
-    one.result = nullptr;
-    for (const auto& part : parts) {
-      one.subject = text_of(field(part, "subject"));
-      one.result = field(part, "result");
-      out.push_back(one);
-    }
-    if (!parts.empty()) continue;
-    one.status = "not_applicable";
-    one.message = "there was nothing to measure";
-    out.push_back(one);
-  }
-  return out;
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-using Fleet =
-    std::map<std::pair<std::string, std::string>, std::vector<double>>;  // (group, metric) -> values
-
-Fleet collect_fleet(const std::vector<MeasuredStep>& steps) {
-  Fleet out;
-  for (const auto& step : steps) {
-    if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
-    for (const auto& [metric, expectation] : step.expect.items())
-      if (const auto value = metric_value(step.result, metric)) out[{step.group, metric}].push_back(*value);
-  }
-  return out;
-}
-
-Check begin_check(const MeasuredStep& step, const std::string& what) {
-  Check check;
-  check.name = step.group + "/" + what;
-  check.title = step.title.empty() ? step.group : step.title;
-  check.subject = step.subject;
-  check.mandatory = step.mandatory;
-  for (const auto& who : field(step.result, "blame"))
-    if (who.is_string()) check.blame.push_back(who.get<std::string>());
-  return check;
-}
-
-void set_failed(Check& check, std::string reason) {
-  check.verdict = check.mandatory ? Verdict::fail : Verdict::degraded;
-  check.reason = std::move(reason);
-}
-
-// Did it run, and was the data right?
-Check judge_data(const MeasuredStep& step) {
-  Check check = begin_check(step, "data");
-  check.derivation = "every result must be right";
-  check.evidence = step.result;
-  const std::string outcome = text_of(field(step.result, "outcome"));
-  const std::string verified = text_of(field(field(step.result, "detail"), "verified"));
-  const std::string error = text_of(field(step.result, "error"));
-  check.expected_text = "right";
-  if (outcome == "measured") {
-    check.verdict = Verdict::pass;
-    check.measured_text = "right";
-    if (!verified.empty()) check.derivation += ": " + verified;
-  } else if (outcome == "corrupt" || outcome == "failed" || outcome == "refused") {
-    check.measured_text = outcome;
-    set_failed(check, error.empty() ? step.message : error);
-  } else if (step.status == "failed") {
-    check.measured_text = "failed";
-    set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
-  } else {
-    check.verdict = Verdict::skipped;
-    check.reason = !error.empty() ? error : !step.message.empty() ? step.message : "it did not run";
-  }
-  return check;
-}
-
-struct Floor {
-  std::optional<double> value = {};
-  std::string derivation = {};
-};
-
-Floor derive_floor(const Json& expectation, const std::vector<double>* fleet, const std::string& unit) {
-  Floor out;
-  if (const Json& min = field(expectation, "min"); min.is_number()) {
-    out.value = min.get<double>();
-    out.derivation = fmt::format("profile floor {}", amount(*out.value, unit));
-  }
-  const Json& ratio = field(expectation, "fleet_min_ratio");
-  if (!ratio.is_number()) return out;
-  if (!out.derivation.empty()) out.derivation += "; ";
-  if (!fleet || fleet->size() < kFleetMinimum) {
-    out.derivation += fmt::format("fleet rule not applied: {} value{}, needs {}", fleet ? fleet->size() : 0,
-                                  fleet && fleet->size() == 1 ? "" : "s", kFleetMinimum);
-    return out;
-  }
-  const double median = median_of(*fleet), floor = ratio.get<double>() * median;
-  out.derivation += fmt::format("{:.3g} x fleet median {} of {} values = {}", ratio.get<double>(),
-                                amount(median, unit), fleet->size(), amount(floor, unit));
-  if (!out.value || floor > *out.value) out.value = floor;
-  return out;
-}
-
-Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation,
-                   const Fleet& fleet) {
-  Check check = begin_check(step, metric);
-  const auto value = metric_value(step.result, metric);
-  check.unit = text_of(field(expectation, "unit"));
-  if (check.unit.empty())
-    check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
-  const auto values = fleet.find({step.group, metric});
-  const Floor floor =
-      derive_floor(expectation, values == fleet.end() ? nullptr : &values->second, check.unit);
-  const Json& max = field(expectation, "max");
-  check.expected = floor.value;
-  check.derivation = floor.derivation;
-  if (floor.value) check.expected_text = "at least " + amount(*floor.value, check.unit);
-  if (max.is_number()) {
-    if (!floor.value) check.expected = max.get<double>(), check.lower_is_better = true;
-    check.expected_text += fmt::format("{}at most {}", check.expected_text.empty() ? "" : ", ",
-                                       amount(max.get<double>(), check.unit));
-    check.derivation += fmt::format("{}profile ceiling {}", check.derivation.empty() ? "" : "; ",
-                                    amount(max.get<double>(), check.unit));
-  }
-  if (!value || text_of(field(step.result, "outcome")) != "measured") {
-    check.verdict = Verdict::skipped;
-    check.reason = "not measured";
-    return check;
-  }
-  check.measured = value;
-  check.measured_text = amount(*value, check.unit);
-  check.verdict = Verdict::pass;
-  if (floor.value && *value < *floor.value)
-    set_failed(check, fmt::format("{} is below {}", check.measured_text, amount(*floor.value, check.unit)));
-  else if (max.is_number() && *value > max.get<double>())
-    set_failed(check,
-               fmt::format("{} is above {}", check.measured_text, amount(max.get<double>(), check.unit)));
-  return check;
-}
-
 }  // namespace
 
 std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* facts) {
@@ -406,88 +228,6 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
     out.push_back(not_declared("nics", "Network ports", fmt::format("{} ports", facts->nics.size())));
   for (const auto& [name, group] : node.disks) out.push_back(judge_disks(group, *facts));
   return out;
-}
-
-std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given) {
-  const std::vector<MeasuredStep> steps = expand(given);
-  const Fleet fleet = collect_fleet(steps);
-  std::map<std::string, std::vector<Check>> out;
-  for (const auto& step : steps) {
-    auto& checks = out[step.node];
-    if (step.status == "not_applicable") {
-      Check check = begin_check(step, "data");
-      check.verdict = Verdict::not_applicable;
-      check.mandatory = false;
-      check.derivation = step.message.empty() ? "not declared in the spec" : step.message;
-      checks.push_back(std::move(check));
-      continue;
-    }
-    checks.push_back(judge_data(step));
-    if (!step.expect.is_object()) continue;
-    for (const auto& [metric, expectation] : step.expect.items())
-      checks.push_back(judge_metric(step, metric, expectation, fleet));
-  }
-  return out;
-}
-
-std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
-                                    const std::vector<std::string>& nodes,
-                                    const std::map<std::string, std::string>& node_by_address) {
-  const std::vector<MeasuredStep> steps = expand(given);
-  std::map<std::pair<std::string, std::string>, LinkRecord> found;
-  for (const auto& a : nodes)
-    for (const auto& b : nodes)
-      if (a != b) found[{a, b}] = {.from = a, .to = b};
-  const auto checks = judge_measurements(steps);
-  for (const auto& step : steps) {
-    if (text_of(field(step.result, "check")) != "link") continue;
-    const auto to = node_by_address.find(text_of(field(field(step.result, "detail"), "to")));
-    if (to == node_by_address.end()) continue;
-    Verdict verdict = Verdict::pass;
-    for (const auto& check : checks.at(step.node))
-      if (check.name.rfind(step.group + "/", 0) == 0 && check.subject == step.subject &&
-          check.verdict != Verdict::pass)
-        verdict = verdict == Verdict::fail ? verdict : check.verdict;
-    const auto rtt = metric_value(step.result, "rtt_ms");
-    const auto add = [&](const std::string& from, const std::string& target, const char* metric) {
-      LinkRecord& record = found[{from, target}];
-      const bool first = !record.mbps && record.verdict == Verdict::skipped;
-      const auto rate = metric_value(step.result, metric);
-      record.from = from;
-      record.to = target;
-      record.rtt_ms = rtt;
-      // Measured from both ends: the lower rate and the worse verdict count.
-      if (rate) record.mbps = record.mbps ? std::min(*record.mbps, *rate) : *rate;
-      if (first || record.verdict == Verdict::pass || verdict == Verdict::fail) record.verdict = verdict;
-    };
-    add(step.node, to->second, "send_mbps");
-    add(to->second, step.node, "receive_mbps");
-  }
-  std::vector<LinkRecord> out;
-  for (auto& [pair, record] : found) out.push_back(std::move(record));
-  return out;
-}
-
-Status check_expectations(const Json& expect) {
-  if (expect.is_null()) return Ok{};
-  if (!expect.is_object()) return fail(Code::invalid, "expect: expected an object of metrics");
-  for (const auto& [metric, expectation] : expect.items()) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    double min = -kInfinity, max = kInfinity, ratio = 1;
-    std::string unit;
-    JsonReader r(expectation, "expect." + metric);
-    r.get_or("min", min, -kInfinity);
-    r.get_or("max", max, kInfinity);
-    r.get_or("fleet_min_ratio", ratio, 1.0);
-    r.get_or("unit", unit, {});
-    TRY_(r.finish());
-    if (min > max)
-      return fail(Code::invalid, fmt::format("expect.{}: min {} is above max {}", metric, min, max));
-    if (!(ratio > 0 && ratio <= 1))
-      return fail(Code::invalid,
-                  fmt::format("expect.{}.fleet_min_ratio: {} is not in (0, 1]", metric, ratio));
-  }
-  return Ok{};
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/facts.h"
+#include "controller/report/history.h"
 #include "controller/report/report.h"
 #include "controller/spec/spec.h"
 
@@ -25,22 +26,38 @@ struct MeasuredStep {
   std::string node = {};
   std::string group = {};    // the playbook step's name before for_each: what nodes are compared by ("dgemm")
   std::string title = {};    // for people
-  std::string subject = {};  // for_each element: peer, mount; may be empty
+  std::string subject = {};  // for_each element: peer, mount, drive; may be empty
+  std::string like = {};     // compared only with parts of the same word: a drive model; may be empty
   std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
-  Json expect = nullptr;  // {metric: {min?, max?, fleet_min_ratio?, unit?}}, from the acceptance profile
+  Json expect = nullptr;  // from the acceptance profile, see check_expectations()
   // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them from one
-  // step: {"parts": [{"subject", "result"}]}.
+  // step: {"parts": [{"subject", "like"?, "result"}]}.
   Json result = nullptr;
 };
 
-// Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected metric.
-//   below `min` or above `max`                           -> fail
-//   below `fleet_min_ratio` x median over all nodes      -> fail; the rule needs three values to mean anything
-//   a failing check that is not mandatory                -> degraded
-//   measured, but not the metric; could not run here     -> skipped
-std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& steps);
+// What measurements are compared with, beside the numbers of the profile.
+struct Comparison {
+  // One node's own result only, as when an order of the executor ends: the absolute limits. What needs all nodes (fleet,
+  // history) and what has two ends (links) is judged when the run is over, by the same function without this.
+  bool own_only = false;
+  const History* history = nullptr;
+  std::map<std::string, const HardwareFacts*> facts = {};
+};
+
+// Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected metric. The verdict is the
+// worst of:
+//   wrong data                                                          -> fail
+//   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
+//   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
+//   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all nodes -> degraded; MAD
+//     counts from eight values on (fewer tell nothing about a spread), the rule from three
+//   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
+//   measured, but not the metric; could not run here                    -> skipped
+// A check that is not mandatory is degraded where it would fail.
+std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& steps,
+                                                             const Comparison& with = {});
 
 // Directions between nodes, from the results of link steps. `node_by_address` translates what the kernel saw. Every pair
 // of `nodes` has two records; one that was not measured is skipped.
@@ -48,7 +65,9 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
                                     const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address);
 
-// `expect` of a profile step is well formed: known keys, numbers, min <= max, 0 < ratio <= 1. For the playbook checker.
+// `expect` of a profile step is well formed: {metric: {min, max, degraded_below, degraded_above, derive, ratio, fail_ratio,
+// fleet_min_ratio, history_min_ratio, unit}}, all optional; known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be
+// derived. For the playbook checker.
 Status check_expectations(const Json& expect);
 
 }  // namespace muster

@@ -227,7 +227,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     if (node->timer) reactor_.cancel(node->timer);
   plan_ = plan;
   run_ = row;
-  ended_ = false;
+  ended_ = ending_ = false;
   log_ = StepLog();
   limits_ = Limits(plan_.limits);
   nodes_.clear();
@@ -375,7 +375,7 @@ void Executor::kick() {
   reactor_.post([this, alive = alive_] {
     if (!*alive) return;
     kick_posted_ = false;
-    if (!active()) return;
+    if (!active() || ending_) return;
     for (const auto& name : plan_.nodes)
       if (Runtime* node = runtime(name)) kick_node(*node);
     size_t over = 0, good = 0;
@@ -434,16 +434,58 @@ bool Executor::ready(Runtime& node) {
 
 void Executor::finish_run(const std::string& state, const std::string& reason) {
   if (ended_) return;
+  if (!hooks_.conclude || state == "cancelled") return end_run(state, reason);
+  if (std::exchange(ending_, true)) return;
+  // Behind every row of the run, so that the conclusion sees them all.
+  write({}, [this, state, reason, id = run_.id] {
+    if (run_.id == id && !ended_) end_run(state, reason);
+  });
+}
+
+// Degraded nodes keep working; those that fail in the light of the others are quarantined like any other.
+void Executor::conclude(Rows& rows) {
+  Conclusion conclusion = hooks_.conclude(run_);
+  size_t quarantined = 0;
+  for (const auto& verdict : conclusion.nodes) {
+    Runtime* node = runtime(verdict.name);
+    if (!node || node->stage != Runtime::Stage::done) continue;
+    const char* state = verdict.quarantine ? "quarantined" : "degraded";
+    rows.push_back(changed(verdict.name, [&](NodeRow& row) {
+      row.state = state;
+      row.reason = verdict.reason;
+    }));
+    observe(verdict.name, "node", {{"state", state}, {"reason", verdict.reason}});
+    if (!verdict.quarantine) continue;
+    ++quarantined;
+    node->stage = Runtime::Stage::quarantined;
+    node->reason = verdict.reason;
+    JournalRow row;
+    row.run = run_.id;
+    row.node = verdict.name;
+    row.event = "quarantined";
+    row.time = reactor_.now();
+    row.data = {{"reason", verdict.reason}, {"action", ""}};
+    rows.push_back(row);
+  }
+  if (quarantined > 0 && run_.state == "done") run_.state = quarantined == nodes_.size() ? "failed" : "partial";
+  std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));
+}
+
+void Executor::end_run(const std::string& state, const std::string& reason) {
   ended_ = true;
   run_.state = state;
   run_.ended = reactor_.now();
+  Rows rows;
+  if (hooks_.conclude && state != "cancelled") conclude(rows);
   JournalRow row;
   row.run = run_.id;
   row.event = "ended";
   row.time = run_.ended;
-  row.data = {{"state", state}, {"reason", reason}};
+  row.data = {{"state", run_.state}, {"reason", reason}};
   observe("", "run", row.data);
-  write({row, run_}, [this, ended = run_] {
+  rows.push_back(row);
+  rows.insert(rows.begin(), run_);
+  write(std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
 }
@@ -679,7 +721,7 @@ bool Executor::gone(const std::string& name) const {
   if (const Runtime* node = runtime(name))
     return node->stage == Runtime::Stage::quarantined || node->stage == Runtime::Stage::not_started;
   const auto row = rows_.find(name);
-  return row != rows_.end() && row->second.state != "accepted";
+  return row != rows_.end() && row->second.state != "accepted" && row->second.state != "degraded";
 }
 
 bool Executor::gone_since(const std::string& name, TimeMs time) const {

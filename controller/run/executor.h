@@ -49,9 +49,22 @@ struct ExecutorPorts {
   LinkPort& link;
 };
 
+// What only the results of all nodes together say, when a run ends.
+struct Conclusion {
+  struct Node {
+    std::string name;
+    bool quarantine = false;   // else degraded: it works, a part of it is slow
+    std::string reason;
+  };
+  std::vector<Node> nodes = {};   // of those that came through; the others are accepted
+  std::vector<Write> rows = {};   // written with the end of the run, all or nothing
+};
+
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
+  // Asked once, when everything that happened in the run is durable; the row has its last state. Not for a cancelled run.
+  std::function<Conclusion(const RunRow&)> conclude = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};      // the run's last row is durable
 };
@@ -146,6 +159,8 @@ class Executor {
   bool gone(const std::string& node) const;
   bool gone_since(const std::string& node, TimeMs time) const;
   void finish_run(const std::string& state, const std::string& reason = "");
+  void end_run(const std::string& state, const std::string& reason);
+  void conclude(Rows& rows);
   void resume_node(Runtime& node);
   wire::WorkOrder order_for(const Runtime& node) const;
   std::string order_id(const Runtime& node) const;
@@ -161,7 +176,7 @@ class Executor {
   std::shared_ptr<bool> alive_;
   Plan plan_;
   RunRow run_;
-  bool ended_ = true, kick_posted_ = false;
+  bool ended_ = true, ending_ = false, kick_posted_ = false;
   std::set<std::string> proven_;   // actions whose success is durable
   StepLog log_;
   Limits limits_;

@@ -80,6 +80,12 @@ Status put(Connection& db, const EventRow& r) {
   return db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, ?, ?, ?, ?)", {r.time, r.run, r.node, r.kind, r.json});
 }
 
+Status put(Connection& db, const ReportRow& r) {
+  return db.run("INSERT INTO report (run, time, json, measured) VALUES (?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
+                "time = excluded.time, json = excluded.json, measured = excluded.measured",
+                {r.run, r.time, r.json, r.measured});
+}
+
 Status put(Connection& db, const DeleteSecret& r) { return db.run("DELETE FROM secret WHERE name = ?", {r.name}); }
 Status put(Connection& db, const DeleteNode& r) {
   TRY_(db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.name}));
@@ -104,6 +110,7 @@ JournalRow journal_row(const Row& r) {
 TokenRow token_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)}; }
 CertificateRow certificate_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0}; }
 SecretRow secret_row(const Row& r) { return {r.text(0), r.number(1), r.text(2)}; }
+ReportRow report_row(const Row& r) { return {r.number(0), r.number(1), r.text(2), r.text(3)}; }
 EventRow event_row(const Row& r) { return {r.number(0), r.number(1), r.number(2), r.text(3), r.text(4), r.text(5)}; }
 
 template <typename T>
@@ -178,6 +185,15 @@ Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, siz
     return all(db, event_row, "SELECT seq, time, run, node, kind, json FROM event WHERE seq > ? ORDER BY seq LIMIT ?", {after_seq, most});
   return all(db, event_row, "SELECT seq, time, run, node, kind, json FROM event WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?",
              {node, after_seq, most});
+}
+
+Result<ReportRow> read_report(Connection& db, int64_t run) {
+  return one(db, report_row, "SELECT run, time, json, measured FROM report WHERE run = coalesce(?, (SELECT max(run) FROM report))",
+             {null_if_zero(run)}, "no report of this run");
+}
+Result<std::vector<ReportRow>> read_reports(Connection& db, int64_t run, size_t limit) {
+  return all(db, report_row, "SELECT run, time, '', measured FROM report WHERE run < coalesce(?, run + 1) ORDER BY run DESC LIMIT ?",
+             {null_if_zero(run), static_cast<int64_t>(limit)});
 }
 
 }  // namespace muster

@@ -21,4 +21,7 @@ Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::strin
 Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
 Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit, const std::string& node);
 
+Result<ReportRow> read_report(sqlite::Connection& db, int64_t run);
+Result<std::vector<ReportRow>> read_reports(sqlite::Connection& db, int64_t run, size_t limit);
+
 }  // namespace muster

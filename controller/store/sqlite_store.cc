@@ -88,6 +88,8 @@ class SqliteStore : public Store {
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {
     return read_events(reader_, after_seq, limit, node);
   }
+  Result<ReportRow> report(int64_t run) override { return read_report(reader_, run); }
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override { return read_reports(reader_, run, limit); }
   int64_t next_run_id() override { return reserve(reserved_run_, "SELECT coalesce(max(id), 0) FROM run"); }
   int64_t next_spec_revision() override { return reserve(reserved_spec_, "SELECT coalesce(max(revision), 0) FROM spec"); }
 

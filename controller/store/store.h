@@ -60,10 +60,13 @@ struct CertificateRow { std::string serial, node, fingerprint; TimeMs issued = 0
 struct SecretRow { std::string name; TimeMs time = 0; std::string sealed; };   // sealed: nonce+ciphertext+tag, base64
 struct EventRow { int64_t seq = 0; TimeMs time = 0; int64_t run = 0; std::string node, kind; std::string json; };  // live log
 
+// The signed report of a run that ended, byte for byte, and in short what it measured (controller/report/history.h).
+struct ReportRow { int64_t run = 0; TimeMs time = 0; std::string json, measured; };
+
 struct DeleteSecret { std::string name; };
 struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
 using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                           DeleteSecret, DeleteNode>;   // rows with a key replace the row of that key
+                           ReportRow, DeleteSecret, DeleteNode>;   // rows with a key replace the row of that key
 
 class Store {
  public:
@@ -84,6 +87,9 @@ class Store {
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
+  virtual Result<ReportRow> report(int64_t run) = 0;                   // 0: the newest; not_found while a run has none
+  // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
+  virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
   virtual int64_t next_run_id() = 0;
   virtual int64_t next_spec_revision() = 0;
 };

@@ -232,6 +232,24 @@ void events_are_paged(StoreHarness& h) {
   CHECK(h.store().events(all[9].seq, 5, "")->empty());
 }
 
+void reports_are_kept_per_run(StoreHarness& h) {
+  CHECK_FALSE(h.store().report(0).ok());
+  const std::string text = "{\n  \"title\": \"it's fine\"\n}\n";
+  must(h, {run_row(1), run_row(2), run_row(3), ReportRow{1, 10, text, "{}"}, ReportRow{2, 20, "second", "{\"n\":1}"}});
+  REQUIRE(h.store().report(1).ok());
+  CHECK(h.store().report(1)->json == text);
+  CHECK(h.store().report(0)->run == 2);
+  CHECK_FALSE(h.store().report(3).ok());
+  must(h, {ReportRow{3, 30, "third", ""}});
+  const auto before = h.store().reports(3, 10);
+  REQUIRE(before.ok());
+  REQUIRE(before->size() == 2);
+  CHECK(before->front().run == 2);
+  CHECK(before->front().measured == "{\"n\":1}");
+  CHECK(before->front().json.empty());
+  CHECK(h.store().reports(0, 1)->front().run == 3);
+}
+
 void ids_grow(StoreHarness& h) {
   const int64_t first = h.store().next_run_id();
   CHECK(first == 1);

@@ -94,6 +94,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": done comes later and in order") { done_comes_later_and_in_order(*h); }
   SECTION(kind + ": plans are found by prefix") { plans_are_found_by_prefix(*h); }
   SECTION(kind + ": events are paged") { events_are_paged(*h); }
+  SECTION(kind + ": reports are kept per run") { reports_are_kept_per_run(*h); }
   SECTION(kind + ": ids grow") { ids_grow(*h); }
   SECTION(kind + ": everything survives reopening") { everything_survives_reopening(*h); }
 }

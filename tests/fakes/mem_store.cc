@@ -116,6 +116,7 @@ Status MemStore::apply(const std::vector<Write>& rows) {
         r.seq = last_key(tables_.events) + 1;
         tables_.events[r.seq] = r;
       },
+      [&](const ReportRow& r) { tables_.reports[r.run] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
@@ -173,6 +174,19 @@ Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, 
   std::vector<EventRow> out;
   for (auto it = tables_.events.upper_bound(after_seq); it != tables_.events.end() && out.size() < limit; ++it)
     if (node.empty() || it->second.node == node) out.push_back(it->second);
+  return out;
+}
+
+Result<ReportRow> MemStore::report(int64_t run) {
+  return lookup(tables_.reports, run ? run : last_key(tables_.reports), "no report of this run");
+}
+Result<std::vector<ReportRow>> MemStore::reports(int64_t run, size_t limit) {
+  std::vector<ReportRow> out;
+  for (auto it = tables_.reports.rbegin(); it != tables_.reports.rend() && out.size() < limit; ++it) {
+    if (run != 0 && it->first >= run) continue;
+    out.push_back(it->second);
+    out.back().json.clear();
+  }
   return out;
 }
 

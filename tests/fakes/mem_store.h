@@ -42,6 +42,8 @@ class MemStore : public Store {
   Result<CertificateRow> certificate(const std::string& serial) override;
   Result<std::vector<SecretRow>> secrets() override;
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override;
+  Result<ReportRow> report(int64_t run) override;
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override;
   int64_t next_run_id() override;
   int64_t next_spec_revision() override;
 
@@ -56,6 +58,7 @@ class MemStore : public Store {
     std::map<std::string, CertificateRow> certificates;
     std::map<std::string, SecretRow> secrets;
     std::map<int64_t, EventRow> events;
+    std::map<int64_t, ReportRow> reports;
   };
   struct Batch {
     std::vector<Write> rows;

@@ -30,6 +30,8 @@ class EarlyStore : public Store {
   Result<std::vector<EventRow>> events(int64_t after, size_t limit, const std::string& node) override {
     return store_.events(after, limit, node);
   }
+  Result<ReportRow> report(int64_t run) override { return store_.report(run); }
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override { return store_.reports(run, limit); }
   int64_t next_run_id() override { return store_.next_run_id(); }
   int64_t next_spec_revision() override { return store_.next_spec_revision(); }
 

@@ -345,3 +345,98 @@ TEST_CASE("a measurement's JSON is the envelope the controller reads") {
       to_json(m).dump() ==
       R"({"blame":["cpu 3"],"check":"dgemm","detail":{},"error":"bad","metrics":{"gflops":{"unit":"GFLOP/s","value":1235.0}},"outcome":"corrupt","version":1})");
 }
+
+TEST_CASE("each whole disk is read on its own, nothing is written, and one that cannot be read is named") {
+  const TestRoot root;
+  const Files files = root.files();
+  const auto disk = [&](const std::string& name, const std::string& serial) {
+    REQUIRE(files.write("/sys/block/" + name + "/device/serial", serial + "\n").ok());
+    REQUIRE(files.write("/sys/block/" + name + "/device/model", "PM9A3\n").ok());
+    REQUIRE(files.write("/sys/block/" + name + "/size", "4096\n").ok());
+  };
+  disk("nvme0n1", "S1");
+  disk("nvme1n1", "S2");
+  REQUIRE(files.write("/sys/block/md127/size", "8192").ok());        // no device behind it
+  REQUIRE(files.write("/sys/block/nvme9n1/device/serial", "S9").ok());
+  REQUIRE(files.write("/sys/block/nvme9n1/size", "0").ok());         // empty slot
+  const std::string content(2 << 20, 'x');
+  REQUIRE(files.write("/dev/nvme0n1", content).ok());
+  const Measurement found = run_drives(files, {.seconds = 0.02, .streams = 2});
+  CHECK(found.outcome == Outcome::measured);
+  REQUIRE(found.parts.size() == 2);
+  const Json& good = found.parts[0];
+  CHECK(good["subject"] == "S1");
+  CHECK(good["like"] == "PM9A3 2097152");
+  CHECK(good["result"]["outcome"] == "measured");
+  CHECK(good["result"]["metrics"]["read_mbps"]["value"].get<double>() > 0);
+  CHECK(good["result"]["blame"].empty());
+  const Json& bad = found.parts[1]["result"];
+  CHECK(bad["outcome"] == "failed");
+  CHECK(bad["blame"][0] == "drive S2 (PM9A3)");
+  CHECK(files.read("/dev/nvme0n1").value() == content);
+  CHECK(to_json(found)["parts"].size() == 2);
+}
+
+TEST_CASE("error counters are compared with what they were before the load") {
+  const TestRoot root;
+  const Files files = root.files();
+  const auto write = [&](const std::string& path, const std::string& text) { REQUIRE(files.write(path, text).ok()); };
+  const auto edac = [&](const std::string& count) { write("/sys/devices/system/edac/mc/mc0/ce_count", count); };
+  edac("7");
+  write("/sys/devices/system/edac/mc/mc0/ue_count", "0");
+  write("/sys/class/net/eth0/device/x", "");
+  write("/sys/class/net/eth0/address", "52:54:00:20:00:01");
+  write("/sys/class/net/eth0/statistics/rx_errors", "3");
+  write("/sys/class/net/lo/statistics/rx_errors", "99");             // no port
+  write("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 1\nTOTAL_ERR_COR 1\n");
+  REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
+  auto moved = run_counters(files, {.since = "/run/before.json"});
+  REQUIRE(moved.outcome == Outcome::measured);
+  for (const auto& [name, metric] : moved.metrics) CHECK(metric.value == 0);
+  CHECK(moved.detail["absent"] == Json::array({"pcie_uncorrected", "link_down"}));
+
+  edac("9");
+  write("/sys/class/net/eth0/statistics/rx_errors", "1");            // its driver was loaded anew
+  write("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 1\nTOTAL_ERR_COR 5\n");
+  moved = run_counters(files, {.since = "/run/before.json"});
+  CHECK(moved.metrics["memory_corrected"].value == 2);
+  CHECK(moved.metrics["memory_uncorrected"].value == 0);
+  CHECK(moved.metrics["network_errors"].value == 1);
+  CHECK(moved.metrics["pcie_corrected"].value == 4);
+  CHECK(moved.detail["part"] == "NIC 52:54:00:20:00:01, PCIe 0000:01:00.0, memory controller mc0");
+
+  CHECK(run_counters(files, {.since = "/run/missing.json"}).outcome == Outcome::unavailable);
+  write("/run/before.json", "{\"memory_corrected\": 3}");
+  CHECK(run_counters(files, {.since = "/run/before.json"}).outcome == Outcome::unavailable);
+}
+
+TEST_CASE("cores, clock and memory modules as the machine tells them") {
+  const TestRoot root;
+  const Files files = root.files();
+  CHECK(look_at_machine(files).cpu_mhz == 0);
+  CHECK(look_at_machine(files).dimms == 0);
+  for (int cpu = 0; cpu < 8; ++cpu) {  // two threads per core, two packages
+    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    REQUIRE(files.write(topology + "core_id", std::to_string(cpu % 2)).ok());
+    REQUIRE(files.write(topology + "physical_package_id", std::to_string(cpu / 4)).ok());
+  }
+  REQUIRE(files.write("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3800000").ok());
+  const auto module = [&](int n, unsigned char size, unsigned configured) {
+    std::string table(0x28, '\0');
+    table[0x0d] = static_cast<char>(size);
+    table[0x15] = 0x40, table[0x16] = 0x15;                           // 5440 at most
+    table[0x20] = static_cast<char>(configured & 0xff), table[0x21] = static_cast<char>(configured >> 8);
+    REQUIRE(files.write("/sys/firmware/dmi/entries/17-" + std::to_string(n) + "/raw", table).ok());
+  };
+  module(0, 0x40, 4800);
+  module(1, 0x40, 4400);
+  module(2, 0, 0);  // empty slot
+  Machine found = look_at_machine(files);
+  CHECK(found.physical_cores == 4);
+  CHECK(found.cpu_mhz == 3800);
+  CHECK(found.dimms == 2);
+  CHECK(found.dimm_mt_s == 4400);
+  REQUIRE(files.write("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "2400000").ok());
+  CHECK(look_at_machine(files).cpu_mhz == 2400);
+}
+

@@ -284,7 +284,7 @@ TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   };
   auto judged = fleet({100, 98, 70, 101});
   CHECK(verdict(judged["n0"], "dgemm/gflops") == Verdict::pass);
-  CHECK(verdict(judged["n2"], "dgemm/gflops") == Verdict::fail);
+  CHECK(verdict(judged["n2"], "dgemm/gflops") == Verdict::degraded);  // it works, it is slow
   CHECK(find(judged["n2"], "dgemm/gflops")->derivation ==
         "profile floor 1 GFLOP/s; 0.8 x fleet median 99 GFLOP/s of 4 values = 79.2 GFLOP/s");
   judged = fleet({100, 10});

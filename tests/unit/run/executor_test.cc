@@ -35,6 +35,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   int looks = 0;
   std::vector<RunRow> ended;
   Status verdict = Ok{};
+  std::function<Conclusion(const RunRow&)> conclude;
   std::unique_ptr<Executor> executor;
   Plan plan;
 
@@ -42,6 +43,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action&, const Json&) { return verdict; };
+    hooks.conclude = conclude;
     hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
@@ -511,4 +513,66 @@ TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
   CHECK(b.offers.empty());
   REQUIRE(b.ended.size() == 1);
   CHECK(b.ended[0].state == "cancelled");
+}
+
+TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are written with the end", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2", "n3"}) b.add(action(node, "accept", ActionKind::check));
+  size_t seen = 0;
+  b.conclude = [&](const RunRow& run) {
+    CHECK(run.state == "done");
+    CHECK(run.ended > 0);
+    const auto journal = b.store.journal(run.id).value();
+    for (const auto& row : journal) seen += row.event == "succeeded";
+    CHECK(b.store.run(run.id)->state == "running");
+    Conclusion out;
+    out.nodes = {{"n2", false, "its link is slow"}, {"n3", true, "its data is wrong in the light of the others"}};
+    out.rows = {ReportRow{run.id, run.ended, "signed", "{}"}};
+    return out;
+  };
+  b.start();
+  for (const char* node : {"n1", "n2", "n3"}) b.hello(node, wire::Mode::installed, "b");
+  for (const char* node : {"n1", "n2", "n3"}) b.finish(node);
+  b.reactor.advance(1000);
+  CHECK(seen == 3);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "partial");
+  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n2").state == "degraded");
+  CHECK(b.row("n2").reason == "its link is slow");
+  CHECK(b.row("n3").state == "quarantined");
+  CHECK(b.store.report(0)->json == "signed");
+  size_t quarantined = 0;
+  const auto journal = b.store.journal(1).value();
+  for (const auto& row : journal) quarantined += row.event == "quarantined" && row.node == "n3";
+  CHECK(quarantined == 1);
+}
+
+TEST_CASE("a controller killed before the conclusion was written concludes again", "[run]") {
+  Bench b;
+  b.add(action("n1", "accept", ActionKind::check));
+  int concluded = 0;
+  b.conclude = [&](const RunRow& run) {
+    ++concluded;
+    if (concluded == 1) b.store.fail_next(1000000, fail(Code::failed, "disk full"));
+    Conclusion out;
+    out.nodes = {{"n1", false, "slow"}};
+    out.rows = {ReportRow{run.id, run.ended, "signed", "{}"}};
+    return out;
+  };
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b");
+  b.finish("n1");
+  b.reactor.advance(1000);
+  REQUIRE(concluded == 1);
+  CHECK_FALSE(b.store.report(0).ok());
+  b.store.crash(MemStore::Unsynced::lost);
+  b.store.fail_next(0, {});
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(1000);
+  CHECK(concluded == 2);
+  CHECK(b.row("n1").state == "degraded");
+  CHECK(b.store.report(0).ok());
+  CHECK(b.store.run(1)->state == "done");
 }

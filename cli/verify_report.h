@@ -1,0 +1,18 @@
+// Is a file the report that was signed? Pure.
+#pragma once
+
+#include <string>
+
+#include "controller/report/signature.h"
+
+namespace muster::cli {
+
+struct Verified {
+  enum class Verdict { valid, changed, other_key } verdict = Verdict::changed;
+  std::string words = {};
+  SignedReport report = {};
+};
+// `trusted`: the key's one-line form (controller/report/signature.h).
+Verified verify_report_text(const std::string& text, const std::string& trusted);
+
+}  // namespace muster::cli

@@ -1,0 +1,192 @@
+#include "controller/report/blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "controller/locate/links.h"
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+enum class Side { sending, receiving, both };
+const char* to_string(Side side) {
+  return side == Side::sending ? "sending" : side == Side::receiving ? "receiving" : "both directions";
+}
+
+struct End {
+  std::string group, node;
+  Side side = Side::both;
+  bool operator<(const End& o) const { return std::tie(group, node, side) < std::tie(o.group, o.node, o.side); }
+};
+
+// One check of one pair: what it says about its two ends.
+struct Pair {
+  End a, b;
+  std::string owner;
+  Check* check = nullptr;
+  bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
+  const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
+};
+
+bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+Pair pair_of(const MeasuredStep& step, Check& check) {
+  const std::string metric = check.name.substr(step.group.size() + 1);
+  const bool send = starts(metric, "send"), receive = starts(metric, "receive");
+  const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
+  const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
+  return {{step.group, step.node, here}, {step.group, step.subject, there}, step.node, &check};
+}
+
+std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
+  std::vector<Pair> out;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty()) continue;
+    for (auto& check : checks[step.node])
+      if (check.subject == step.subject && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
+  }
+  return out;
+}
+
+std::string name_of(const End& end, const std::function<std::string(const std::string&)>& nic_of) {
+  const std::string nic = nic_of ? nic_of(end.node) : "";
+  return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
+}
+
+// Each group's measurements, for the search that weighs all of them against one another.
+std::map<std::string, locate::LinkFindings> search(const std::vector<MeasuredStep>& steps) {
+  std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
+  std::map<std::string, locate::LinkRule> rules;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty()) continue;
+    const bool right = text_of(field(step.result, "outcome")) == "measured";
+    const auto value = [&](const char* metric) { return right ? metric_value(step.result, metric) : std::nullopt; };
+    measured[step.group].push_back({step.node, step.subject, value("send_mbps")});
+    measured[step.group].push_back({step.subject, step.node, value("receive_mbps")});
+    const Json& ratio = field(field(step.expect, "send_mbps"), "fleet_min_ratio");
+    if (ratio.is_number()) rules[step.group].floor_ratio = ratio.get<double>();
+  }
+  std::map<std::string, locate::LinkFindings> out;
+  for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);
+  return out;
+}
+
+// The ends of a bad pair that may be at fault: whom the search convicts, else whoever was never fast.
+std::vector<End> suspects(const Pair& pair, const std::map<std::string, locate::LinkFindings>& findings, const std::set<End>& cleared) {
+  std::vector<End> out;
+  if (const auto found = findings.find(pair.a.group); found != findings.end()) {
+    const bool reverse = pair.a.side == Side::receiving;
+    const auto names = found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
+    for (const End& end : {pair.a, pair.b})
+      if (std::count(names.begin(), names.end(), end.node)) out.push_back(end);
+  }
+  if (!out.empty()) return out;
+  for (const End& end : {pair.a, pair.b})
+    if (!cleared.count(end)) out.push_back(end);
+  if (out.empty()) out = {pair.a, pair.b};
+  return out;
+}
+
+struct Guilt {
+  std::vector<const Pair*> pairs = {};
+  std::set<std::string> names = {};   // this end, and those that cannot be told from it
+  bool alone = true;
+};
+
+Check located(const End& end, const Guilt& guilt, size_t measured_with) {
+  const Check& first = *guilt.pairs.front()->check;
+  Check out;
+  out.name = end.group + "/located";
+  out.title = first.title;
+  out.subject = to_string(end.side);
+  out.unit = first.unit;
+  out.mandatory = first.mandatory;
+  out.verdict = Verdict::degraded;
+  out.derivation = "slow with every partner, while these reach what is expected with others";
+  if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
+  std::set<std::string> partners;
+  Json evidence = Json::array();
+  for (const Pair* pair : guilt.pairs) {
+    const Check& check = *pair->check;
+    if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
+    if (partners.insert(pair->other(end)).second)
+      out.reason += fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
+                                check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
+    evidence.push_back({{"check", check.name}, {"measured_by", pair->owner}, {"with", pair->other(end)},
+                        {"measured", check.measured ? Json(*check.measured) : Json()},
+                        {"expected", check.expected ? Json(*check.expected) : Json()}});
+    if (check.measured && (!out.measured || *check.measured < *out.measured)) out.measured = check.measured, out.expected = check.expected;
+  }
+  out.reason = fmt::format("slow with {} of {} partners: {}", partners.size(), std::max(partners.size(), measured_with), out.reason);
+  if (out.measured) out.measured_text = amount(*out.measured, out.unit);
+  if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
+  out.evidence = std::move(evidence);
+  out.blame.assign(guilt.names.begin(), guilt.names.end());
+  return out;
+}
+
+void explain(Check& check, const std::string& by) {
+  if (check.verdict == Verdict::fail) check.verdict = Verdict::degraded;
+  check.mandatory = false;
+  check.reason += (check.reason.empty() ? "" : "; ") + ("explained by: " + by);
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : " or ") + name;
+  return out;
+}
+
+}  // namespace
+
+void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
+                 const std::function<std::string(const std::string& node)>& nic_of) {
+  const std::vector<MeasuredStep> steps = expand(given);
+  const std::vector<Pair> pairs = pairs_of(checks, steps);
+  std::set<End> cleared;
+  std::map<End, std::set<std::string>> partners;
+  for (const auto& pair : pairs)
+    for (const End& end : {pair.a, pair.b}) {
+      partners[end].insert(pair.other(end));
+      if (pair.good() && pair.check->measured) cleared.insert(end);
+    }
+  const auto findings = search(steps);
+  std::map<End, Guilt> guilty;
+  std::set<std::string> everybody;
+  for (const auto& pair : pairs) {
+    if (pair.good()) continue;
+    const std::vector<End> ends = suspects(pair, findings, cleared);
+    const bool alone = ends.size() == 1;
+    std::set<std::string> names;
+    for (const auto& end : ends) names.insert(name_of(end, nic_of));
+    everybody.insert(names.begin(), names.end());
+    for (const auto& end : ends) {
+      Guilt& guilt = guilty[end];
+      guilt.pairs.push_back(&pair);
+      guilt.names.insert(names.begin(), names.end());
+      guilt.alone = guilt.alone && alone;
+    }
+  }
+  std::map<std::string, std::vector<Check>> found;
+  for (const auto& [end, guilt] : guilty) found[end.node].push_back(located(end, guilt, partners[end].size()));
+  for (const auto& pair : pairs)
+    if (!pair.good()) {
+      std::set<std::string> names;
+      for (const End& end : suspects(pair, findings, cleared)) names.insert(name_of(end, nic_of));
+      explain(*pair.check, joined(names));
+    }
+  if (!everybody.empty())
+    for (const auto& step : steps)
+      if (is_collective(step))
+        for (auto& check : checks[step.node])
+          if (starts(check.name, (step.group + "/").c_str()) && check.measured && check.verdict != Verdict::pass)
+            explain(check, joined(everybody));
+  for (auto& [node, list] : found)
+    for (auto& check : list) checks[node].push_back(std::move(check));
+}
+
+}  // namespace muster

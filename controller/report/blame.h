@@ -1,0 +1,23 @@
+// Who is guilty of a slow link: a measurement between two nodes accuses both, all of them together accuse one.
+//
+// Pure. The search of controller/locate/links.h weighs all pairs against one another. Where it convicts nobody: an end (a node's
+// sending or receiving side) that reached what is expected with any partner is cleared; a slow pair with one end that is not
+// cleared is that end's fault; with two, either may be it and both are named; with none, it is the path between them. The pairs' own checks are then explained and held against nobody; each end found guilty gets one check
+// of its own, "<group>/located". A collective that was slow while a link was found guilty is explained by it as well.
+// Thread: pure functions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/report/verdict.h"
+
+namespace muster {
+
+// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or "".
+void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
+                 const std::function<std::string(const std::string& node)>& nic_of);
+
+}  // namespace muster

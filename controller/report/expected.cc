@@ -1,0 +1,152 @@
+#include "controller/report/expected.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/spec/spec.h"
+
+namespace muster {
+namespace {
+
+// Sources of the table. Fleet: microsoft/superbench-results v0.4.0 (729 nodes). Guide: Azure/AI-benchmarking-guide
+// Azure_Results. ML: stas00/ml-engineering compute/accelerator. Fryer: huggingface/gpu-fryer README. NB: NVIDIA/nvbandwidth
+// README and issues. NT: NVIDIA/nccl-tests issues 290 and 153. DCGM: NVIDIA/DCGM diag-skus comments.
+constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
+constexpr const char* kGuide = "Azure AI-benchmarking-guide";
+constexpr const char* kMl = "ml-engineering, MAMF table";
+
+Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
+
+double number_in(const Json& json, const char* key) {
+  const auto it = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && it != json.end() && it->is_number() ? it->get<double>() : 0;
+}
+const Json& detail_of(const Json& result) {
+  static const Json kNone;
+  const auto it = result.is_object() ? result.find("detail") : result.end();
+  return result.is_object() && it != result.end() ? *it : kNone;
+}
+
+// Cores x FLOP per cycle x clock. The kernel reports what it ran with.
+Derived cpu_peak(const Json& result) {
+  const Json& d = detail_of(result);
+  const double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle"), mhz = number_in(d, "cpu_mhz");
+  if (cores <= 0 || flops <= 0) return without("the kernel did not say what it ran on");
+  if (mhz <= 0) return without("this machine does not tell its processors' clock");
+  const double peak = cores * flops * mhz / 1000;
+  return {peak, fmt::format("{:.0f} cores x {:.0f} FLOP/cycle x {:.2f} GHz = {:.4g} GFLOP/s", cores, flops, mhz / 1000, peak)};
+}
+
+// Modules x transfers per second x 8 bytes: an upper bound, since two modules of one channel share it.
+Derived dimm_bandwidth(const Json& result) {
+  const Json& d = detail_of(result);
+  const double count = number_in(d, "dimms"), rate = number_in(d, "dimm_mt_s");
+  if (count <= 0 || rate <= 0) return without("SMBIOS tells no memory module's speed");
+  const double bound = count * rate * 8;
+  return {bound, fmt::format("{:.0f} modules x {:.0f} MT/s x 8 bytes = {:.0f} MB/s, an upper bound when two share a channel",
+                             count, rate, bound)};
+}
+
+// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire.
+Derived nic_payload(const HardwareFacts* facts) {
+  if (!facts) return without("no inventory of this node");
+  int64_t speed = 0;
+  for (const auto& nic : facts->nics)
+    if (nic.link_up) speed = std::max(speed, nic.speed_mbps);
+  if (speed <= 0) return without("no port of this node tells its speed");
+  const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
+  return {bound, fmt::format("{} Mb/s / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed, bound)};
+}
+
+Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
+  if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
+  const std::string& model = facts->gpus.front().model;
+  for (const auto& row : gpu_table())
+    if (row.quantity == name && glob_match(row.model, model))
+      return {row.value, fmt::format("healthy {} reach {:.4g} ({}{})", model, row.value, row.source,
+                                     row.peak > 0 ? fmt::format("; data sheet {:.4g}", row.peak) : "")};
+  return without(fmt::format("the table has no {} of a {}", name, model));
+}
+
+}  // namespace
+
+const std::vector<std::string>& derivable() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload"};
+    for (const auto& row : gpu_table())
+      if (std::find(out.begin(), out.end(), row.quantity) == out.end()) out.push_back(row.quantity);
+    return out;
+  }();
+  return names;
+}
+
+Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts) {
+  if (name == "cpu_peak") return cpu_peak(result);
+  if (name == "dimm_bandwidth") return dimm_bandwidth(result);
+  if (name == "nic_payload") return nic_payload(facts);
+  return gpu_value(name, facts);
+}
+
+const std::vector<GpuExpectation>& gpu_table() {
+  static const std::vector<GpuExpectation> rows = {
+      {"*A100*SXM*", "gpu_bf16_tflops", 261, 312, kFleet},
+      {"*A100*SXM*", "gpu_tf32_tflops", 127, 156, kFleet},
+      {"*A100*SXM*", "gpu_fp64_tflops", 18.95, 19.5, kFleet},
+      {"*A100*SXM*", "gpu_int8_tops", 467, 624, kFleet},
+      {"*A100*SXM*80GB*", "gpu_copy_gbps", 1610, 2039, kGuide},
+      {"*A100*SXM*80GB*", "gpu_triad_gbps", 1700, 2039, kGuide},
+      {"*A100*SXM*", "gpu_h2d_gbps", 25.9, 31.5, kFleet},
+      {"*A100*SXM*", "gpu_d2h_gbps", 25.9, 31.5, kFleet},
+      {"*A100*SXM*", "gpu_p2p_gbps", 274, 300, "nvbandwidth README"},
+      {"*A100*SXM*", "gpu_node_allreduce_gbps", 231, 300, kFleet},
+      {"*H100*HBM3*", "gpu_bf16_tflops", 769, 989, "Azure skills sku_performance_baseline, 60 s"},
+      {"*H100*HBM3*", "gpu_fp8_tflops", 1290, 1979, kGuide},
+      {"*H100*HBM3*", "gpu_tf32_tflops", 372, 494.5, "torch-performance-test-data issue 79"},
+      {"*H100*HBM3*", "gpu_copy_gbps", 2900, 3350, kGuide},
+      {"*H100*HBM3*", "gpu_triad_gbps", 2970, 3350, kGuide},
+      {"*H100*HBM3*", "gpu_h2d_gbps", 51, 63, "vpbenchmarking; nvbandwidth issue 24"},
+      {"*H100*HBM3*", "gpu_d2h_gbps", 46.8, 63, "vpbenchmarking; nvbandwidth issue 24"},
+      {"*H100*HBM3*", "gpu_p2p_gbps", 376, 450, "vpbenchmarking"},
+      {"*H100*HBM3*", "gpu_node_allreduce_gbps", 476, 0, "nccl-tests issue 290, NVLS"},
+      {"*H100*HBM3*", "gpu_node_ring_gbps", 366, 450, "nccl-tests issue 290, ring"},
+      {"NVIDIA H200*", "gpu_bf16_tflops", 759, 989, "torch-performance-test-data issue 45; " + std::string(kMl)},
+      {"NVIDIA H200*", "gpu_fp8_tflops", 1301, 1979, "Azure AI-benchmarking-guide ND_H200_v5, 8192 cubed"},
+      {"NVIDIA H200*", "gpu_copy_gbps", 4010, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
+      {"NVIDIA H200*", "gpu_triad_gbps", 4150, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
+      {"NVIDIA H200*", "gpu_h2d_gbps", 55.1, 63, kMl},
+      {"NVIDIA H200*", "gpu_d2h_gbps", 55.1, 63, kMl},
+      {"NVIDIA H200*", "gpu_p2p_gbps", 396, 450, kMl},
+      {"NVIDIA H200*", "gpu_node_allreduce_gbps", 480, 0, "Azure AI-benchmarking-guide ND_H200_v5, NVLS, 8 GiB"},
+      {"NVIDIA H200*", "gpu_node_ring_gbps", 367.6, 450, kMl},
+      {"NVIDIA B200*", "gpu_bf16_tflops", 1745, 2250, kMl},
+      {"NVIDIA B200*", "gpu_fp8_tflops", 3432, 4500, kMl},
+      {"NVIDIA B200*", "gpu_node_allreduce_gbps", 838, 0, "NVIDIA/nccl issues, NVLS"},
+      {"NVIDIA B200*", "gpu_node_ring_gbps", 682, 900, "NVIDIA/nccl issues, ring"},
+  };
+  return rows;
+}
+
+Derived collective_bound(const CollectiveShape& s) {
+  if (s.nodes < 1 || s.gpus_per_node < 1 || s.nics_per_node < 0 || s.nic_gbps < 0) return without("not a cluster");
+  const double inside = s.intra_switch_gbps > 0 && s.algorithm != CollectiveShape::Algorithm::ring ? s.intra_switch_gbps
+                                                                                                   : s.intra_ring_gbps;
+  if (s.nodes == 1) return {inside, fmt::format("inside one node: {:.4g} GB/s", inside)};
+  const double nics = s.nics_per_node * s.nic_gbps;
+  if (nics <= 0) return without("no network port between the nodes");
+  const double n = s.nodes, ranks = n * s.gpus_per_node;
+  if (s.algorithm == CollectiveShape::Algorithm::ring) {
+    const double bound = std::min(inside, nics);
+    return {bound, fmt::format("ring: min(inside {:.4g}, {} ports x {:.4g} = {:.4g}) GB/s, independent of the number of nodes", inside,
+                               s.nics_per_node, s.nic_gbps, nics)};
+  }
+  if (s.algorithm == CollectiveShape::Algorithm::sharp)
+    return {inside, fmt::format("reduction in the switches: inside one node {:.4g} GB/s at any number of nodes", inside)};
+  // Each port carries S/ports x 2(N-1)/N; busbw counts 2(ranks-1)/ranks x S.
+  const double across = nics * n / (n - 1) * (ranks - 1) / ranks;
+  const double bound = std::min(inside, across);
+  return {bound, fmt::format("min(inside {:.4g}, {} ports x {:.4g} x {:.0f}/{:.0f} x {:.0f}/{:.0f} = {:.4g}) GB/s", inside,
+                             s.nics_per_node, s.nic_gbps, n, n - 1, ranks - 1, ranks, across)};
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+// Expected values: what a healthy part reaches, derived from what was found, each with its source.
+//
+// Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered topology (processors,
+// memory modules, network ports). Nothing is guessed: what cannot be derived says why, and then only the fleet and the node's
+// own history judge. docs/acceptance.md lists formulas and sources.
+// Thread: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/facts.h"
+#include "base/json.h"
+
+namespace muster {
+
+struct Derived {
+  std::optional<double> value = {};
+  std::string text = {};  // the formula with its numbers and source; without a value: why there is none
+};
+
+// Names that a profile may put after `derive:`.
+const std::vector<std::string>& derivable();
+// `result` is the measurement itself (kernels put what they found beside it), `facts` the node's inventory or null.
+// Units are those of the kernels: GFLOP/s, MB/s; gpu_*: as in the table.
+Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts);
+
+// One row of the table: a quantity of a GPU model.
+struct GpuExpectation {
+  std::string model = {};     // glob over the model the driver reports
+  std::string quantity = {};  // "gpu_bf16_tflops"
+  double value = 0;           // what healthy ones reach
+  double peak = 0;            // data sheet, dense; 0: none
+  std::string source = {};
+};
+const std::vector<GpuExpectation>& gpu_table();
+
+// Bus bandwidth bound of an all-reduce over `nodes` nodes, GB/s, as nccl-tests defines busbw.
+struct CollectiveShape {
+  int nodes = 1;
+  int gpus_per_node = 8;
+  int nics_per_node = 8;
+  double nic_gbps = 48.5;         // what one port really carries, GB/s
+  double intra_ring_gbps = 368;   // ring inside a node
+  double intra_switch_gbps = 480; // NVLS inside a node; 0: none
+  enum class Algorithm { ring, hierarchical, sharp } algorithm = Algorithm::hierarchical;
+};
+Derived collective_bound(const CollectiveShape& shape);
+
+}  // namespace muster

@@ -1,0 +1,108 @@
+#include "controller/report/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr const char* kCarried = "carried_from_run";
+
+bool handed_over(const NodeReport& node) {
+  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
+}
+
+Json entry(const NodeReport& node, const Check& check) {
+  Json out = {{"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
+  if (check.verdict == Verdict::pass && handed_over(node)) out["good"] = true;
+  if (check.verdict != Verdict::degraded || !check.mandatory) return out;
+  out["degraded"] = true;
+  out["reason"] = check.reason;
+  out["blame"] = check.blame;
+  if (check.evidence.is_object() && check.evidence.contains(kCarried)) out["run"] = check.evidence[kCarried];
+  return out;
+}
+
+Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
+  PastValue out;
+  JsonReader r(json, "measured");
+  r.get("check", key.first);
+  r.get("subject", key.second);
+  r.get("value", out.value);
+  r.get("like", out.like);
+  r.get_or("good", out.good, false);
+  r.get_or("degraded", out.degraded, false);
+  r.get_or("reason", out.reason, {});
+  r.get_or("blame", out.blame, {});
+  r.get_or("run", out.run, run);
+  TRY_(r.finish());
+  return out;
+}
+
+// Whether anything of this check's group was measured: a link that is fine now has no "links/located" any more.
+bool measures(const NodeReport& node, const std::string& check) {
+  const std::string group = check.substr(0, check.find('/') + 1);
+  return std::any_of(node.checks.begin(), node.checks.end(),
+                     [&](const Check& c) { return c.measured && c.name.compare(0, group.size(), group) == 0; });
+}
+
+}  // namespace
+
+const std::vector<PastValue>& History::of(const std::string& node, const std::string& check,
+                                          const std::string& subject) const {
+  static const std::vector<PastValue> kNone;
+  const auto found = nodes.find(node);
+  if (found == nodes.end()) return kNone;
+  const auto values = found->second.find({check, subject});
+  return values == found->second.end() ? kNone : values->second;
+}
+
+std::string measured_text(const Report& report) {
+  Json out = Json::object();
+  for (const auto& node : report.nodes) {
+    Json list = Json::array();
+    for (const auto& check : node.checks)
+      if (check.measured && check.name.rfind("hardware/", 0) != 0) list.push_back(entry(node, check));
+    if (!list.empty()) out[node.name] = std::move(list);
+  }
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Status add_history(History& history, int64_t run, const std::string& text) {
+  const auto json = parse_json(text);
+  if (!json.ok() || !json->is_object())
+    return fail(Code::corrupt, fmt::format("what run {} measured cannot be read", run));
+  for (const auto& [node, list] : json->items())
+    for (const Json& item : list) {
+      History::Key key;
+      TRY(auto value, read_entry(item, run, key));
+      history.nodes[node][key].push_back(std::move(value));
+    }
+  return Ok{};
+}
+
+void carry_over(NodeReport& node, const History& history) {
+  const auto past = history.nodes.find(node.name);
+  if (past == history.nodes.end()) return;
+  const NodeReport now = node;
+  for (const auto& [key, values] : past->second) {
+    const PastValue& last = values.front();
+    if (!last.degraded || measures(now, key.first)) continue;
+    Check check;
+    check.name = key.first;
+    check.title = key.first.substr(0, key.first.find('/'));
+    check.subject = key.second;
+    check.like = last.like;
+    check.verdict = Verdict::degraded;
+    check.measured = last.value;
+    check.measured_text = fmt::format("{:.4g} in run {}", last.value, last.run);
+    check.derivation = "what was found slow stays so until it is measured again";
+    check.reason = fmt::format("not measured in this run; in run {}: {}", last.run, last.reason);
+    check.blame = last.blame;
+    check.evidence = {{kCarried, last.run}};
+    node.checks.push_back(std::move(check));
+  }
+}
+
+}  // namespace muster

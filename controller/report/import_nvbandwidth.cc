@@ -1,0 +1,83 @@
+// nvbandwidth: per test a matrix with a header of column numbers, then its sum.
+#include <algorithm>
+
+#include "controller/report/import_lines.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kName = "nvbandwidth";
+
+const char* quantity_of(const std::string& test) {
+  if (test == "host_to_device_memcpy_ce") return "gpu_h2d_gbps";
+  if (test == "device_to_host_memcpy_ce") return "gpu_d2h_gbps";
+  if (test == "device_to_device_memcpy_read_ce") return "gpu_p2p_gbps";
+  return "";
+}
+
+struct Test {
+  std::string name = {}, unit = "GB/s";
+  size_t columns = 0;
+  std::vector<double> cells = {};
+};
+
+void finish(const Test& test, const std::string& model, Imported& out) {
+  if (test.cells.empty()) return;
+  const auto [low, high] = std::minmax_element(test.cells.begin(), test.cells.end());
+  const double worst_cell = test.unit == "ns" ? *high : *low;
+  ImportedValue worst{test.name, fmt::format("worst of {}", test.cells.size()), worst_cell, test.unit, "", 1};
+  if (const std::string quantity = quantity_of(test.name); !quantity.empty()) expect_gpu(worst, model, quantity.c_str());
+  out.values.push_back(std::move(worst));
+  if (*low < 0.8 * *high)
+    out.problems.push_back(fmt::format("{}: the worst is {:.4g} of at most {:.4g} {}", test.name, *low, *high, test.unit));
+}
+
+}  // namespace
+
+Result<Imported> import_nvbandwidth(const std::string& text) {
+  Imported out;
+  out.format = kName;
+  Test test;
+  std::string model;
+  size_t number = 0, devices = 0;
+  for (const auto& line : lines_of(text)) {
+    ++number;
+    const auto words = words_of(line);
+    if (words.empty()) continue;
+    if (words[0] == "Device" && words.size() > 2) {
+      ++devices;
+      const size_t at = line.find(": "), end = line.rfind(" (");
+      if (at != std::string::npos && end != std::string::npos && end > at) model = line.substr(at + 2, end - at - 2);
+    } else if (words[0] == "Running" && words.size() == 2) {
+      test = {};
+      test.name = words[1].substr(0, words[1].find_last_not_of('.') + 1);
+    } else if (words[0] == "memcpy" || line.find("(ns)") != std::string::npos) {
+      test.unit = line.find("(ns)") != std::string::npos ? "ns" : "GB/s";
+    } else if (words[0] == "SUM") {
+      if (words.size() != 3 || !number_of(words[2])) return malformed(kName, number, "a sum that is no number");
+      if (test.cells.empty()) return malformed(kName, number, "a sum without its matrix");
+      finish(test, model, out);
+      test = {};
+    } else if (!test.name.empty() && digits(words[0])) {
+      const bool header = test.columns == 0;
+      if (header) {
+        test.columns = words.size();
+        continue;
+      }
+      if (words.size() != test.columns + 1)
+        return malformed(kName, number, fmt::format("{} values in a row of {}", words.size() - 1, test.columns));
+      for (size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "N/A") continue;
+        const auto value = number_of(words[i]);
+        if (!value) return malformed(kName, number, "'" + words[i] + "' is no bandwidth");
+        test.cells.push_back(*value);
+      }
+    }
+  }
+  if (out.values.empty()) return fail(Code::invalid, "nvbandwidth output without a complete matrix");
+  if (!test.cells.empty()) return malformed(kName, number, "the output ends in the matrix of " + test.name);
+  out.title = fmt::format("{} device{}, {}", devices, devices == 1 ? "" : "s", model);
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,308 @@
+// The verdict on measurements: the worst of absolute limits, derived values, the fleet, and the part's own history.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "controller/report/expected.h"
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kFleetMinimum = 3;  // values; a median of two cannot tell which one is wrong
+constexpr size_t kSpreadMinimum = 8; // values; fewer say nothing about a spread
+constexpr double kSpread = 4 * 1.4826;  // 1.4826 x MAD estimates a normal distribution's sigma
+constexpr double kMostSpread = 0.5;  // of the median: half as fast as its like is slow, however noisy they are
+constexpr size_t kHistoryShown = 5;
+
+struct Key {
+  std::string group, metric, like;
+  bool operator<(const Key& o) const { return std::tie(group, metric, like) < std::tie(o.group, o.metric, o.like); }
+};
+struct FleetValues {
+  std::vector<double> now = {}, before = {};  // before: of nodes that are not part of this run
+  std::vector<double> all() const {
+    std::vector<double> out = now;
+    if (now.size() < kFleetMinimum) out.insert(out.end(), before.begin(), before.end());
+    return out;
+  }
+};
+using Fleet = std::map<Key, FleetValues>;
+
+std::optional<double> number(const Json& expectation, const char* key) {
+  const Json& value = field(expectation, key);
+  return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
+}
+
+Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& with) {
+  Fleet out;
+  if (with.own_only) return out;
+  std::map<Key, std::vector<std::string>> seen;
+  for (const auto& step : steps) {
+    if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
+    for (const auto& [metric, expectation] : step.expect.items())
+      if (const auto value = metric_value(step.result, metric)) {
+        const Key key{step.group, metric, step.like};
+        out[key].now.push_back(*value);
+        seen[key].push_back(step.node);
+      }
+  }
+  if (!with.history) return out;
+  for (auto& [key, values] : out)
+    for (const auto& [node, checks] : with.history->nodes) {
+      if (std::count(seen[key].begin(), seen[key].end(), node)) continue;
+      for (const auto& [check, past] : checks) {
+        if (check.first != key.group + "/" + key.metric) continue;
+        const auto good = std::find_if(past.begin(), past.end(), [&](const PastValue& p) { return p.good && p.like == key.like; });
+        if (good != past.end()) values.before.push_back(good->value);
+      }
+    }
+  return out;
+}
+
+Check begin_check(const MeasuredStep& step, const std::string& what) {
+  Check check;
+  check.name = step.group + "/" + what;
+  check.title = step.title.empty() ? step.group : step.title;
+  check.subject = step.subject;
+  check.like = step.like;
+  check.mandatory = step.mandatory;
+  for (const auto& who : field(step.result, "blame"))
+    if (who.is_string()) check.blame.push_back(who.get<std::string>());
+  return check;
+}
+
+void set_failed(Check& check, std::string reason) {
+  check.verdict = check.mandatory ? Verdict::fail : Verdict::degraded;
+  check.reason = std::move(reason);
+}
+
+// Did it run, and was the data right?
+Check judge_data(const MeasuredStep& step) {
+  Check check = begin_check(step, "data");
+  check.derivation = "every result must be right";
+  check.evidence = step.result;
+  const std::string outcome = text_of(field(step.result, "outcome"));
+  const std::string verified = text_of(field(field(step.result, "detail"), "verified"));
+  const std::string error = text_of(field(step.result, "error"));
+  check.expected_text = "right";
+  if (outcome == "measured") {
+    check.verdict = Verdict::pass;
+    check.measured_text = "right";
+    if (!verified.empty()) check.derivation += ": " + verified;
+  } else if (outcome == "corrupt" || outcome == "failed" || outcome == "refused") {
+    check.measured_text = outcome;
+    set_failed(check, error.empty() ? step.message : error);
+  } else if (step.status == "failed") {
+    check.measured_text = "failed";
+    set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
+  } else {
+    check.verdict = Verdict::skipped;
+    check.reason = !error.empty() ? error : !step.message.empty() ? step.message : "it did not run";
+  }
+  return check;
+}
+
+// Limits of one metric with the words that explain them.
+class Bounds {
+ public:
+  explicit Bounds(std::string unit) : unit_(std::move(unit)) {}
+  void say(const std::string& words) { words_ += (words_.empty() ? "" : "; ") + words; }
+  void floor(Verdict verdict, double value, const std::string& words) {
+    say(words);
+    raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
+  }
+  void ceiling(Verdict verdict, double value, const std::string& words) {
+    say(words);
+    auto& limit = verdict == Verdict::fail ? fail_above_ : degraded_above_;
+    if (!limit || value < *limit) limit = value;
+  }
+  void apply(Check& check) const;
+  const std::string& unit() const { return unit_; }
+
+ private:
+  static void raise(std::optional<double>& limit, double value) {
+    if (!limit || value > *limit) limit = value;
+  }
+  std::string unit_, words_;
+  std::optional<double> fail_below_, degraded_below_, fail_above_, degraded_above_;
+};
+
+void Bounds::apply(Check& check) const {
+  std::optional<double> low = fail_below_, high = fail_above_;
+  if (degraded_below_ && (!low || *degraded_below_ > *low)) low = degraded_below_;
+  if (degraded_above_ && (!high || *degraded_above_ < *high)) high = degraded_above_;
+  check.derivation = words_;
+  if (low) check.expected = low, check.expected_text = "at least " + amount(*low, unit_);
+  if (high) {
+    if (!low) check.expected = high, check.lower_is_better = true;
+    check.expected_text += fmt::format("{}at most {}", low ? ", " : "", amount(*high, unit_));
+  }
+  if (!check.measured) return;
+  const double value = *check.measured;
+  const std::string text = amount(value, unit_);
+  if (fail_below_ && value < *fail_below_)
+    set_failed(check, fmt::format("{} is below {}", text, amount(*fail_below_, unit_)));
+  else if (fail_above_ && value > *fail_above_)
+    set_failed(check, fmt::format("{} is above {}", text, amount(*fail_above_, unit_)));
+  else if (low && value < *low)
+    check.verdict = Verdict::degraded, check.reason = fmt::format("{} is below {}", text, amount(*low, unit_));
+  else if (high && value > *high)
+    check.verdict = Verdict::degraded, check.reason = fmt::format("{} is above {}", text, amount(*high, unit_));
+}
+
+void add_absolute(Bounds& bounds, const Json& expectation) {
+  if (const auto min = number(expectation, "min"))
+    bounds.floor(Verdict::fail, *min, "profile floor " + amount(*min, bounds.unit()));
+  if (const auto low = number(expectation, "degraded_below"))
+    bounds.floor(Verdict::degraded, *low, "profile: degraded below " + amount(*low, bounds.unit()));
+  if (const auto max = number(expectation, "max"))
+    bounds.ceiling(Verdict::fail, *max, "profile ceiling " + amount(*max, bounds.unit()));
+  if (const auto high = number(expectation, "degraded_above"))
+    bounds.ceiling(Verdict::degraded, *high, "profile: degraded above " + amount(*high, bounds.unit()));
+}
+
+void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const Comparison& with) {
+  const std::string name = text_of(field(expectation, "derive"));
+  if (name.empty()) return;
+  const auto facts = with.facts.find(step.node);
+  const Derived derived = derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
+  if (!derived.value) return bounds.say("no value derived: " + derived.text + "; fleet and history only");
+  if (const auto ratio = number(expectation, "ratio"))
+    bounds.floor(Verdict::degraded, *ratio * *derived.value, fmt::format("{:.3g} x derived ({})", *ratio, derived.text));
+  if (const auto ratio = number(expectation, "fail_ratio"))
+    bounds.floor(Verdict::fail, *ratio * *derived.value, fmt::format("fails below {:.3g} x derived ({})", *ratio, derived.text));
+}
+
+void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet) {
+  const auto ratio = number(expectation, "fleet_min_ratio");
+  if (!ratio) return;
+  const std::vector<double> values = fleet.all();
+  if (values.size() < kFleetMinimum)
+    return bounds.say(fmt::format("fleet rule not applied: {} value{}, needs {}", values.size(),
+                                  values.size() == 1 ? "" : "s", kFleetMinimum));
+  const double median = median_of(values);
+  std::vector<double> distances;
+  for (const double v : values) distances.push_back(std::fabs(v - median));
+  const double spread = values.size() >= kSpreadMinimum ? std::min(kSpread * median_of(distances), kMostSpread * median) : 0;
+  const double floor = median - std::max(spread, (1 - *ratio) * median);
+  const std::string who = values.size() > fleet.now.size()
+                              ? fmt::format("{} values, {} of them of earlier runs", values.size(), values.size() - fleet.now.size())
+                              : fmt::format("{} values", values.size());
+  if (spread > (1 - *ratio) * median)
+    bounds.floor(Verdict::degraded, floor, fmt::format("fleet median {} - 4 x 1.4826 x MAD {} of {} = {}", amount(median, bounds.unit()),
+                                                       amount(median_of(distances), ""), who, amount(floor, bounds.unit())));
+  else
+    bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x fleet median {} of {} = {}", *ratio, amount(median, bounds.unit()), who,
+                                                       amount(floor, bounds.unit())));
+}
+
+void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step, const Comparison& with) {
+  if (!with.history) return;
+  std::vector<double> values;
+  for (const auto& past : with.history->of(step.node, check.name, check.subject)) {
+    if (!past.good) continue;
+    values.push_back(past.value);
+    if (check.history.size() < kHistoryShown) check.history.push_back({past.run, past.value});
+  }
+  const auto ratio = number(expectation, "history_min_ratio");
+  if (!ratio) return;
+  if (values.empty()) return bounds.say("no history of this part");
+  const double median = median_of(values), floor = *ratio * median;
+  bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x median {} of its own {} earlier value{} = {}", *ratio,
+                                                     amount(median, bounds.unit()), values.size(), values.size() == 1 ? "" : "s",
+                                                     amount(floor, bounds.unit())));
+}
+
+Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation, const Fleet& fleet,
+                   const Comparison& with) {
+  Check check = begin_check(step, metric);
+  check.unit = text_of(field(expectation, "unit"));
+  if (check.unit.empty())
+    check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
+  Bounds bounds(check.unit);
+  add_absolute(bounds, expectation);
+  add_derived(bounds, expectation, step, with);
+  if (!with.own_only) {
+    const auto values = fleet.find({step.group, metric, step.like});
+    add_fleet(bounds, expectation, values == fleet.end() ? FleetValues{} : values->second);
+    add_own_history(bounds, check, expectation, step, with);
+  }
+  const auto value = metric_value(step.result, metric);
+  const bool measured = value && text_of(field(step.result, "outcome")) == "measured";
+  if (measured) {
+    check.measured = value;
+    check.measured_text = amount(*value, check.unit);
+    check.verdict = Verdict::pass;
+  } else {
+    check.reason = "not measured";
+  }
+  bounds.apply(check);
+  // A measurement of one part names it.
+  const std::string part = text_of(field(field(step.result, "detail"), "part"));
+  const bool bad = check.verdict == Verdict::fail || check.verdict == Verdict::degraded;
+  if (bad && check.blame.empty() && !part.empty()) check.blame.push_back(part);
+  return check;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given, const Comparison& with) {
+  const std::vector<MeasuredStep> steps = expand(given);
+  const Fleet fleet = collect_fleet(steps, with);
+  std::map<std::string, std::vector<Check>> out;
+  for (const auto& step : steps) {
+    auto& checks = out[step.node];
+    if (with.own_only && (is_link(step) || is_collective(step))) continue;  // others may be to blame
+    if (step.status == "not_applicable") {
+      Check check = begin_check(step, "data");
+      check.verdict = Verdict::not_applicable;
+      check.mandatory = false;
+      check.derivation = step.message.empty() ? "not declared in the spec" : step.message;
+      checks.push_back(std::move(check));
+      continue;
+    }
+    checks.push_back(judge_data(step));
+    if (!step.expect.is_object()) continue;
+    for (const auto& [metric, expectation] : step.expect.items())
+      checks.push_back(judge_metric(step, metric, expectation, fleet, with));
+  }
+  return out;
+}
+
+Status check_expectations(const Json& expect) {
+  if (expect.is_null()) return Ok{};
+  if (!expect.is_object()) return fail(Code::invalid, "expect: expected an object of metrics");
+  for (const auto& [metric, expectation] : expect.items()) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    double min = -kInfinity, max = kInfinity, low = 0, high = 0;
+    std::map<std::string, double> ratios = {
+        {"fleet_min_ratio", 1}, {"history_min_ratio", 1}, {"ratio", 1}, {"fail_ratio", 1}};
+    std::string unit, derived;
+    const std::string path = "expect." + metric;
+    JsonReader r(expectation, path);
+    r.get_or("min", min, -kInfinity);
+    r.get_or("max", max, kInfinity);
+    r.get_or("degraded_below", low, 0.0);
+    r.get_or("degraded_above", high, 0.0);
+    r.get_or("derive", derived, {});
+    r.get_or("unit", unit, {});
+    for (auto& [name, ratio] : ratios) r.get_or(name.c_str(), ratio, 1.0);
+    TRY_(r.finish());
+    if (min > max) return fail(Code::invalid, fmt::format("{}: min {} is above max {}", path, min, max));
+    for (const auto& [name, ratio] : ratios)
+      if (!(ratio > 0 && ratio <= 1)) return fail(Code::invalid, fmt::format("{}.{}: {} is not in (0, 1]", path, name, ratio));
+    const auto& names = derivable();
+    if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end())
+      return fail(Code::invalid, fmt::format("{}.derive: nothing called '{}' can be derived", path, derived));
+    const bool has_ratio = expectation.contains("ratio") || expectation.contains("fail_ratio");
+    if (derived.empty() == has_ratio)
+      return fail(Code::invalid, path + ": `derive` and `ratio` or `fail_ratio` belong together");
+  }
+  return Ok{};
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+#include "controller/report/measured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster {
+
+const Json& field(const Json& object, const char* key) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto it = object.find(key);
+  return it == object.end() ? kNull : *it;
+}
+
+std::string text_of(const Json& json) { return json.is_string() ? json.get<std::string>() : std::string(); }
+
+std::optional<double> metric_value(const Json& result, const std::string& metric) {
+  const Json& value = field(field(field(result, "metrics"), metric.c_str()), "value");
+  if (!value.is_number() || !std::isfinite(value.get<double>())) return {};
+  return value.get<double>();
+}
+
+std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
+  std::vector<MeasuredStep> out;
+  for (const auto& step : steps) {
+    const Json& parts = field(step.result, "parts");
+    if (!parts.is_array()) {
+      out.push_back(step);
+      continue;
+    }
+    MeasuredStep one = step;
+    one.result = nullptr;
+    for (const auto& part : parts) {
+      one.subject = text_of(field(part, "subject"));
+      one.like = text_of(field(part, "like"));
+      one.result = field(part, "result");
+      out.push_back(one);
+    }
+    if (!parts.empty()) continue;
+    one.status = "not_applicable";
+    one.message = "there was nothing to measure";
+    out.push_back(one);
+  }
+  return out;
+}
+
+bool is_link(const MeasuredStep& step) { return text_of(field(step.result, "check")) == "link"; }
+
+bool is_collective(const MeasuredStep& step) { return text_of(field(step.result, "check")) == "allreduce"; }
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::string amount(double value, const std::string& unit) {
+  const bool plain = std::fabs(value) >= 1000 && std::fabs(value) < 1e15;
+  const std::string text = plain ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+  const bool countable = unit == "disks" || unit == "ports" || unit == "processors" || unit == "GPUs";
+  if (text == "1" && countable) return text + " " + unit.substr(0, unit.size() - 1);
+  return unit.empty() ? text : text + " " + unit;
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// Reading measurements: what kernels reported, field by field, without trusting any of it. Internal to controller/report.
+// Thread: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/report/verdict.h"
+
+namespace muster {
+
+// The field of an object; null for anything else.
+const Json& field(const Json& object, const char* key);
+std::string text_of(const Json& json);
+// The value of a metric, when it is a finite number.
+std::optional<double> metric_value(const Json& result, const std::string& metric);
+// A step that measured several things ("parts") is several steps. None at all does not apply.
+std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
+// Whether a result was measured between two nodes, so that either end may be at fault.
+bool is_link(const MeasuredStep& step);
+// Whether all nodes measured it together, so that the node it is written down for is not the one to blame.
+bool is_collective(const MeasuredStep& step);
+double median_of(std::vector<double> values);
+// "9.99 GFLOP/s": four significant digits, without exponents for everyday sizes.
+std::string amount(double value, const std::string& unit);
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+// Error counters that the kernel keeps: memory, PCIe, network. Good hardware under load moves none of them.
+//
+// How to run:  muster-accept counters --save FILE    before the load: remembers them
+//              muster-accept counters --since FILE   after it: how far they moved
+// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port. A source that this machine
+//              does not have is named in detail.absent: nothing is said about it.
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "kernels/kernels.h"
+
+namespace muster::kernels {
+namespace {
+
+using Counts = std::map<std::string, std::map<std::string, uint64_t>>;  // metric -> part -> count
+
+std::optional<uint64_t> number_of(const Files& files, const std::string& path) {
+  const std::string text = files.read_line(path);
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return {};
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+void add(const Files& files, const std::string& path, const std::string& part,
+         std::map<std::string, uint64_t>& into) {
+  if (const auto value = number_of(files, path)) into[part] += *value;
+}
+
+// "TOTAL_ERR_COR 3" ends the file aer_dev_correctable.
+std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
+  const auto text = files.read(path);
+  if (!text.ok()) return {};
+  const size_t at = text->find("TOTAL_ERR");
+  const size_t space = at == std::string::npos ? at : text->find(' ', at);
+  if (space == std::string::npos) return {};
+  return std::strtoull(text->c_str() + space, nullptr, 10);
+}
+
+Counts read_counts(const Files& files) {
+  Counts out;
+  for (const auto& mc : files.list("/sys/devices/system/edac/mc")) {
+    if (mc.rfind("mc", 0) != 0) continue;
+    const std::string folder = "/sys/devices/system/edac/mc/" + mc;
+    add(files, folder + "/ce_count", "memory controller " + mc, out["memory_corrected"]);
+    add(files, folder + "/ue_count", "memory controller " + mc, out["memory_uncorrected"]);
+  }
+  for (const auto& device : files.list("/sys/bus/pci/devices")) {
+    const std::string folder = "/sys/bus/pci/devices/" + device;
+    if (const auto n = aer_total(files, folder + "/aer_dev_correctable")) out["pcie_corrected"]["PCIe " + device] = *n;
+    for (const char* kind : {"/aer_dev_fatal", "/aer_dev_nonfatal"})
+      if (const auto n = aer_total(files, folder + kind)) out["pcie_uncorrected"]["PCIe " + device] += *n;
+  }
+  for (const auto& nic : files.list("/sys/class/net")) {
+    const std::string folder = "/sys/class/net/" + nic;
+    if (!files.exists(folder + "/device")) continue;
+    const std::string part = "NIC " + files.read_line(folder + "/address", nic);
+    for (const char* file : {"rx_errors", "tx_errors", "rx_crc_errors"})
+      add(files, folder + "/statistics/" + file, part, out["network_errors"]);
+    add(files, folder + "/carrier_down_count", part, out["link_down"]);
+  }
+  return out;
+}
+
+constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "pcie_corrected", "pcie_uncorrected", "network_errors",
+                                    "link_down"};
+
+}  // namespace
+
+Measurement run_counters(const Files& files, const CountersOptions& options) {
+  Measurement out;
+  out.check = "counters";
+  const Counts now = read_counts(files);
+  Counts before;
+  if (options.since.empty()) {
+    if (const auto saved = files.write(options.save, Json(now).dump()); !saved.ok()) {
+      out.outcome = Outcome::unavailable;
+      out.error = saved.error().message;
+    }
+    return out;
+  }
+  const auto text = files.read(options.since);
+  const auto json = text.ok() ? parse_json(*text) : Result<Json>(text.error());
+  bool readable = json.ok();
+  if (readable) try {
+      json->get_to(before);
+    } catch (const Json::exception&) {
+      readable = false;
+    }
+  if (!readable) {
+    out.outcome = Outcome::unavailable;
+    out.error = "the counters before the load were not kept in " + options.since;
+    return out;
+  }
+  Json absent = Json::array(), moved = Json::object();
+  for (const char* metric : kMetrics) {
+    const auto parts = now.find(metric);
+    if (parts == now.end() || parts->second.empty()) absent.push_back(metric);
+    uint64_t sum = 0;
+    if (parts != now.end())
+      for (const auto& [part, count] : parts->second) {
+        const uint64_t earlier = before[metric][part];
+        const uint64_t by = count >= earlier ? count - earlier : count;  // it was reset in between
+        if (by > 0) moved[part][metric] = by;
+        sum += by;
+      }
+    out.metrics[metric] = {static_cast<double>(sum), ""};
+  }
+  std::string part;
+  for (const auto& [name, by] : moved.items()) part += (part.empty() ? "" : ", ") + name;
+  out.detail = {{"absent", absent}, {"moved", moved}, {"part", part}};
+  return out;
+}
+
+}  // namespace muster::kernels

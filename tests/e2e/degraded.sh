@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# one node's link at a third and another's slow drive: accepted, degraded with the link named, degraded with the drive named; the report is signed
+source "$(dirname "$0")/lib.sh"
+cp lab/quickstart.yaml "$work/cluster.yaml"
+$muster lab up "$work/cluster.yaml"
+$muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "bring-up"; }
+
+verdict() { jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .verdict' "$report"; }
+reason() { jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .reason' "$report"; }
+has() { [[ $1 == *"$2"* ]]; }
+accept() { $muster accept --profile lab-compare --yes --report "$1"; }   # its exit code is the test's
+report=$work/healthy/report.json
+expect_exit 0 accept "$work/healthy"
+
+# A third of what the links carried a moment ago (MB/s to kbit/s), and a drive at a tenth of what it read.
+kbit=$(jq '[.links[].mbps] | sort | .[length / 2 | floor] * 8000 / 3 | floor' "$report")
+bytes=$(jq '[.nodes[].checks[] | select(.name == "drives/read_mbps") | .measured] | sort | .[length / 2 | floor] * 100000 | floor' "$report")
+serial=$(jq -r '[.nodes[] | select(.name == "node03") | .disks[] | select(.group == "fast") | .serial] | sort | .[0]' "$report")
+echo "  link of node02 at ${kbit} kbit/s, drive fast1 ($serial) of node03 at ${bytes} bytes/s"
+$muster lab break node02 shape "${kbit}kbit"
+$muster lab break node03 slow-drive fast1 --rate "$bytes"
+
+report=$work/slow/report.json
+expect_exit 5 accept "$work/slow"
+$muster report --format text
+check "node01 is accepted" test "$(verdict node01)" = accepted
+check "node02 is degraded" test "$(verdict node02)" = degraded
+check "the reason names node02's link" has "$(reason node02)" "link of node02"
+check "node03 is degraded" test "$(verdict node03)" = degraded
+check "the reason names the drive by its serial" has "$(reason node03)" "drive $serial"
+check "no other drive is named" test "$(jq '[.nodes[].checks[] | select(.name == "drives/read_mbps" and .verdict != "pass")] | length' "$report")" = 1
+check "nobody is quarantined" test "$($muster status --json | jq '[.nodes[] | select(.state == "quarantined")] | length')" = 0
+check "the node's state says it too" test "$(node_state node02)" = degraded
+
+# The report is what was signed: by us, and to the last byte.
+$muster report key >"$work/report.pub"
+expect_exit 0 $muster report verify "$report" --key "$work/report.pub"
+expect_exit 0 $muster report verify "$report"
+sed 's/"node01"/"node0l"/' "$report" >"$work/changed.json"
+expect_exit 1 $muster report verify "$work/changed.json" --key "$work/report.pub"
+openssl genpkey -algorithm ed25519 2>/dev/null | openssl pkey -pubout >"$work/other.pub"
+expect_exit 6 $muster report verify "$report" --key "$work/other.pub"
+digest=$(jq -r .signature.digest "$report")
+check "HTML and JUnit carry the report's digest" sh -c "grep -q '$digest' '$work/slow/report.html' && grep -q '$digest' '$work/slow/junit.xml'"
+check "one flat object per node" test "$(jq -s 'length' "$work/slow/nodes.jsonl")" = 3
+check "its failures name the drive" has "$(jq -c 'select(.node == "node03") | .failures' "$work/slow/nodes.jsonl")" "$serial"
+
+# Measured alone, a node cannot wash itself clean: what was slow and was not measured again stays.
+report=$work/alone/report.json
+expect_exit 5 $muster accept --limit node02 --profile lab-compare --yes --report "$work/alone"
+check "node02's link is still held against it" has "$(reason node02)" "link of node02"
+if [[ -n ${MUSTER_KEEP_REPORT:-} ]]; then cp -r "$work/slow" "$MUSTER_KEEP_REPORT"; fi
+
+# Repaired, it is accepted again.
+$muster lab break node02 shape --heal
+$muster lab break node03 slow-drive fast1 --heal
+expect_exit 0 accept "$work/repaired"

@@ -1,0 +1,303 @@
+// The verdict as the worst of limits, derived values, fleet and history; and who is blamed for a slow link.
+#include "controller/report/blame.h"
+#include "controller/report/expected.h"
+#include "controller/report/history.h"
+#include "tests/catch.h"
+#include "tests/unit/report/sample.h"
+
+using namespace muster;
+using report_sample::measured;
+using report_sample::step;
+
+namespace {
+
+using Judged = std::map<std::string, std::vector<Check>>;
+
+const Check& get(const Judged& judged, const std::string& node, const std::string& name, const std::string& subject = "") {
+  for (const auto& check : judged.at(node))
+    if (check.name == name && check.subject == subject) return check;
+  static const Check kNone;
+  FAIL("no check " << name << " of " << node << " with " << subject);
+  return kNone;
+}
+
+std::vector<MeasuredStep> fleet(const Json& expect, const std::vector<double>& values) {
+  std::vector<MeasuredStep> out;
+  for (size_t i = 0; i < values.size(); ++i)
+    out.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect, measured("dgemm", {{"gflops", {values[i], "GFLOP/s"}}})));
+  return out;
+}
+
+History past(const std::vector<std::tuple<std::string, int64_t, double>>& values) {
+  History out;
+  for (const auto& [node, run, value] : values) {
+    PastValue v;
+    v.run = run;
+    v.value = value;
+    v.good = true;
+    out.nodes[node][{"dgemm/gflops", ""}].push_back(v);
+  }
+  return out;
+}
+
+// One step per node with all its peers; rate(from, to) in MB/s.
+template <typename Rate>
+std::vector<MeasuredStep> links(const std::vector<std::string>& nodes, Rate rate) {
+  const Json expect = Json::parse(
+      R"({"send_mbps":{"min":1,"fleet_min_ratio":0.6,"unit":"MB/s"},"receive_mbps":{"min":1,"fleet_min_ratio":0.6,"unit":"MB/s"}})");
+  std::vector<MeasuredStep> out;
+  for (const auto& a : nodes) {
+    Json parts = Json::array();
+    for (const auto& b : nodes)
+      if (a != b)
+        parts.push_back({{"subject", b}, {"result", measured("link", {{"send_mbps", {rate(a, b), "MB/s"}},
+                                                                      {"receive_mbps", {rate(b, a), "MB/s"}}}, {{"to", b}})}});
+    out.push_back(step(a, "links", "Links", "", expect, {{"check", "links"}, {"parts", parts}}));
+  }
+  return out;
+}
+
+Judged judged_links(const std::vector<MeasuredStep>& steps) {
+  auto judged = judge_measurements(steps);
+  blame_links(judged, steps, [](const std::string& node) { return "NIC of " + node; });
+  return judged;
+}
+
+NodeVerdict settled(const std::string& name, const Judged& judged) {
+  Report r;
+  r.nodes.push_back({});
+  r.nodes[0].name = name;
+  r.nodes[0].verdict = NodeVerdict::accepted;
+  r.nodes[0].checks = judged.at(name);
+  settle(r);
+  return r.nodes[0].verdict;
+}
+
+}  // namespace
+
+TEST_CASE("the executor judges only what one node proves alone, and never more strictly than the report") {
+  const Json expect = Json::parse(R"({"gflops":{"min":10,"fleet_min_ratio":0.9,"history_min_ratio":0.9}})");
+  Comparison own;
+  own.own_only = true;
+  auto steps = fleet(expect, {100, 101, 50, 5});
+  const auto alone = judge_measurements(steps, own), together = judge_measurements(steps);
+  CHECK(get(alone, "n2", "dgemm/gflops").verdict == Verdict::pass);
+  CHECK(get(together, "n2", "dgemm/gflops").verdict == Verdict::degraded);
+  CHECK(get(alone, "n3", "dgemm/gflops").verdict == Verdict::fail);
+  CHECK(get(together, "n3", "dgemm/gflops").verdict == Verdict::fail);
+  // Four links of one node are no fleet, and have another end.
+  const auto pairs = links({"a", "b", "c", "d"}, [](const auto& from, const auto&) { return from == "b" ? 0.1 : 10.0; });
+  CHECK(judge_measurements({pairs[0]}, own).at("a").empty());
+}
+
+TEST_CASE("from eight values on the fleet's spread counts, and a slow part does not hide in it") {
+  const Json expect = Json::parse(R"({"gflops":{"fleet_min_ratio":0.98}})");
+  // MAD 2: 100 - 4 x 1.4826 x 2 = 88.1. 95 is noise, 80 is not.
+  const auto judged = judge_measurements(fleet(expect, {100, 102, 98, 103, 97, 101, 99, 95, 80}));
+  CHECK(get(judged, "n7", "dgemm/gflops").verdict == Verdict::pass);
+  CHECK(get(judged, "n8", "dgemm/gflops").verdict == Verdict::degraded);
+  CHECK(get(judged, "n8", "dgemm/gflops").derivation.find("MAD") != std::string::npos);
+  // Eight equal links: MAD alone would flag a tenth of a percent.
+  const auto equal = judge_measurements(fleet(expect, {55.4, 55.4, 55.4, 55.4, 55.4, 55.4, 55.4, 55.3}));
+  CHECK(get(equal, "n7", "dgemm/gflops").verdict == Verdict::pass);
+}
+
+TEST_CASE("equal parts are compared with equal parts only") {
+  const Json expect = Json::parse(R"({"gflops":{"fleet_min_ratio":0.8}})");
+  auto steps = fleet(expect, {100, 100, 100, 20, 20, 20});
+  for (size_t i = 3; i < 6; ++i) steps[i].like = "the slow model";
+  const auto judged = judge_measurements(steps);
+  for (const char* node : {"n0", "n3"}) CHECK(get(judged, node, "dgemm/gflops").verdict == Verdict::pass);
+}
+
+TEST_CASE("a node measured alone is compared with what the others did before") {
+  const Json expect = Json::parse(R"({"gflops":{"fleet_min_ratio":0.8}})");
+  const History history = past({{"n1", 4, 100}, {"n2", 4, 102}, {"n3", 3, 98}, {"n0", 4, 1}});
+  Comparison with;
+  with.history = &history;
+  const auto judged = judge_measurements(fleet(expect, {60}), with);
+  CHECK(get(judged, "n0", "dgemm/gflops").verdict == Verdict::degraded);
+  CHECK(get(judged, "n0", "dgemm/gflops").derivation.find("3 of them of earlier runs") != std::string::npos);
+}
+
+TEST_CASE("slower than itself before is degraded; the history is shown") {
+  const Json expect = Json::parse(R"({"gflops":{"history_min_ratio":0.9}})");
+  const History history = past({{"n0", 5, 100}, {"n0", 4, 101}, {"n0", 2, 99}});
+  Comparison with;
+  with.history = &history;
+  const auto judged = judge_measurements(fleet(expect, {85}), with);
+  const Check& slow = get(judged, "n0", "dgemm/gflops");
+  CHECK(slow.verdict == Verdict::degraded);
+  CHECK(slow.derivation == "0.9 x median 100 GFLOP/s of its own 3 earlier values = 90 GFLOP/s");
+  REQUIRE(slow.history.size() == 3);
+  CHECK(slow.history[0].run == 5);
+  CHECK(get(judge_measurements(fleet(expect, {91}), with), "n0", "dgemm/gflops").verdict == Verdict::pass);
+  CHECK(get(judge_measurements(fleet(expect, {5})), "n0", "dgemm/gflops").verdict == Verdict::pass);
+}
+
+TEST_CASE("what is kept of a run is read back, and bad values are no history") {
+  Report r;
+  r.nodes.resize(2);
+  Check check;
+  check.name = "drives/read_mbps";
+  check.subject = "S1";
+  check.like = "PM9A3";
+  check.measured = 90;
+  check.verdict = Verdict::pass;
+  r.nodes[0].name = "a";
+  r.nodes[0].verdict = NodeVerdict::accepted;
+  r.nodes[0].checks = {check};
+  r.nodes[1] = r.nodes[0];
+  r.nodes[1].name = "b";
+  r.nodes[1].verdict = NodeVerdict::degraded;
+  r.nodes[1].checks[0].verdict = Verdict::degraded;
+  r.nodes[1].checks[0].reason = "90 is below 100";
+  r.nodes[1].checks[0].blame = {"drive S1"};
+  History history;
+  REQUIRE(add_history(history, 7, measured_text(r)).ok());
+  REQUIRE(history.of("a", "drives/read_mbps", "S1").size() == 1);
+  CHECK(history.of("a", "drives/read_mbps", "S1")[0].good);
+  CHECK(history.of("a", "drives/read_mbps", "S1")[0].like == "PM9A3");
+  CHECK_FALSE(history.of("b", "drives/read_mbps", "S1")[0].good);
+  CHECK(history.of("c", "drives/read_mbps", "S1").empty());
+  CHECK_FALSE(add_history(history, 8, "{").ok());
+  CHECK_FALSE(add_history(history, 8, R"({"a":[{"check":1}]})").ok());
+
+  SECTION("what was slow stays slow until it is measured again") {
+    NodeReport now;
+    now.name = "b";
+    now.verdict = NodeVerdict::accepted;
+    carry_over(now, history);
+    REQUIRE(now.checks.size() == 1);
+    CHECK(now.checks[0].verdict == Verdict::degraded);
+    CHECK(now.checks[0].blame == std::vector<std::string>{"drive S1"});
+    CHECK(now.checks[0].reason == "not measured in this run; in run 7: 90 is below 100");
+    // Carried again, it is still run 7's.
+    r.nodes = {now};
+    History later;
+    REQUIRE(add_history(later, 9, measured_text(r)).ok());
+    CHECK(later.of("b", "drives/read_mbps", "S1")[0].run == 7);
+  }
+  SECTION("measured again, also as another part, it is forgotten") {
+    NodeReport now;
+    now.name = "b";
+    check.subject = "S2";
+    now.checks = {check};
+    carry_over(now, history);
+    CHECK(now.checks.size() == 1);
+  }
+}
+
+TEST_CASE("a node with a slow receiving side is named, its partners are not") {
+  const std::vector<std::string> nodes = {"node01", "node02", "node03"};
+  const auto steps = links(nodes, [](const auto&, const auto& to) { return to == "node02" ? 3.0 : 9.0; });
+  const auto judged = judged_links(steps);
+  const Check& located = get(judged, "node02", "links/located", "receiving");
+  CHECK(located.verdict == Verdict::degraded);
+  CHECK(located.blame == std::vector<std::string>{"link of node02 (NIC of node02), receiving"});
+  CHECK(located.reason == "slow with 2 of 2 partners: 3 MB/s with node01, 3 MB/s with node03");
+  CHECK(settled("node02", judged) == NodeVerdict::degraded);
+  CHECK(settled("node01", judged) == NodeVerdict::accepted);
+  CHECK(settled("node03", judged) == NodeVerdict::accepted);
+  CHECK(get(judged, "node01", "links/send_mbps", "node02").reason.find("explained by: link of node02") != std::string::npos);
+}
+
+TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of it and nobody else") {
+  const std::vector<std::string> nodes = {"a", "b", "c", "d"};
+  const auto dead = judged_links(links(nodes, [](const auto& from, const auto& to) { return from == "c" || to == "c" ? 0.01 : 9.0; }));
+  CHECK(settled("c", dead) == NodeVerdict::failed);
+  for (const char* node : {"a", "b", "d"}) CHECK(settled(node, dead) == NodeVerdict::accepted);
+
+  const auto path = judged_links(links(nodes, [](const auto& from, const auto& to) { return from == "a" && to == "b" ? 3.0 : 9.0; }));
+  CHECK(settled("a", path) == NodeVerdict::degraded);
+  CHECK(settled("b", path) == NodeVerdict::degraded);
+  CHECK(get(path, "a", "links/located", "sending").blame.size() == 2);
+  for (const char* node : {"c", "d"}) CHECK(settled(node, path) == NodeVerdict::accepted);
+
+  const auto fine = judged_links(links(nodes, [](const auto&, const auto&) { return 9.0; }));
+  for (const auto& node : nodes) CHECK(settled(node, fine) == NodeVerdict::accepted);
+}
+
+TEST_CASE("a slow collective is not the leader's fault while a link is found guilty") {
+  const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
+  const auto with_collective = [&](double slow) {
+    auto steps = links({"a", "b", "c"}, [&](const auto&, const auto& to) { return to == "c" ? slow : 9.0; });
+    steps.push_back(step("a", "all-reduce", "", "", expect, measured("allreduce", {{"busbw_mbps", {5, "MB/s"}}})));
+    return judged_links(steps);
+  };
+  CHECK(settled("a", with_collective(3)) == NodeVerdict::accepted);
+  CHECK(settled("a", with_collective(9)) == NodeVerdict::failed);
+}
+
+TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why there is none") {
+  Json result = measured("dgemm", {{"gflops", {500, "GFLOP/s"}}});
+  CHECK_FALSE(derive("cpu_peak", result, nullptr).value);
+  result["detail"] = {{"physical_cores", 32}, {"flops_per_cycle", 32}, {"cpu_mhz", 2000.0}, {"dimms", 8}, {"dimm_mt_s", 4800}};
+  CHECK(derive("cpu_peak", result, nullptr).value == 2048.0);
+  CHECK(derive("cpu_peak", result, nullptr).text == "32 cores x 32 FLOP/cycle x 2.00 GHz = 2048 GFLOP/s");
+  CHECK(derive("dimm_bandwidth", result, nullptr).value == 307200.0);
+  result["detail"].erase("dimm_mt_s");
+  CHECK_FALSE(derive("dimm_bandwidth", result, nullptr).value);
+
+  HardwareFacts facts;
+  CHECK_FALSE(derive("nic_payload", result, &facts).value);
+  NicFacts nic;
+  nic.speed_mbps = 10000;
+  nic.link_up = true;
+  facts.nics = {nic};
+  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Catch::Approx(1176.9).epsilon(1e-4));
+  CHECK_FALSE(derive("gpu_bf16_tflops", result, &facts).value);
+  GpuFacts gpu;
+  gpu.model = "NVIDIA H200";
+  facts.gpus = {gpu};
+  CHECK(derive("gpu_copy_gbps", result, &facts).value == 4010.0);
+  CHECK(derive("gpu_copy_gbps", result, &facts).text.find("ND_H200_v5") != std::string::npos);
+  facts.gpus[0].model = "NVIDIA T4";
+  CHECK(derive("gpu_copy_gbps", result, &facts).text == "the table has no gpu_copy_gbps of a NVIDIA T4");
+}
+
+TEST_CASE("a derived value sets the floor, and its formula stands beside the verdict") {
+  const Json expect = Json::parse(R"({"gflops":{"derive":"cpu_peak","ratio":0.5,"fail_ratio":0.1}})");
+  REQUIRE(check_expectations(expect).ok());
+  const auto verdict = [&](double gflops, const Json& detail) {
+    auto steps = fleet(expect, {gflops});
+    steps[0].result["detail"] = detail;
+    return get(judge_measurements(steps), "n0", "dgemm/gflops");
+  };
+  const Json detail = {{"physical_cores", 10}, {"flops_per_cycle", 16}, {"cpu_mhz", 2500}};   // 400
+  CHECK(verdict(201, detail).verdict == Verdict::pass);
+  CHECK(verdict(199, detail).verdict == Verdict::degraded);
+  CHECK(verdict(39, detail).verdict == Verdict::fail);
+  CHECK(verdict(199, detail).derivation.find("10 cores x 16 FLOP/cycle x 2.50 GHz = 400 GFLOP/s") != std::string::npos);
+  CHECK(verdict(1, Json::object()).verdict == Verdict::pass);
+  CHECK(verdict(1, Json::object()).derivation.find("no value derived") != std::string::npos);
+}
+
+TEST_CASE("the GPU table is sound") {
+  CHECK(gpu_table().size() > 25);
+  for (const auto& row : gpu_table()) {
+    CAPTURE(row.model, row.quantity);
+    CHECK(row.value > 0);
+    CHECK_FALSE(row.source.empty());
+    if (row.peak > 0) CHECK(row.value <= row.peak);                 // nobody beats the data sheet
+    if (row.peak > 0) CHECK(row.value >= 0.6 * row.peak);           // nor stays this far below it when healthy
+  }
+}
+
+TEST_CASE("the bound of an all-reduce is that of the fact sheet") {
+  // 8 ports x 48.5 GB/s, NVLS 480 inside: min(480, 388 x N/(N-1) x (8N-1)/(8N)).
+  for (const auto& [nodes, bound] : std::map<int, double>{{1, 480}, {2, 480}, {4, 480}, {8, 436}, {16, 411}, {32, 399}, {64, 393}, {512, 389}}) {
+    CAPTURE(nodes);
+    CollectiveShape shape;
+    shape.nodes = nodes;
+    CHECK(*collective_bound(shape).value == Catch::Approx(bound).margin(1.0));
+    shape.algorithm = CollectiveShape::Algorithm::ring;
+    CHECK(*collective_bound(shape).value == 368.0);
+    shape.algorithm = CollectiveShape::Algorithm::sharp;
+    CHECK(*collective_bound(shape).value == 480.0);
+  }
+  CollectiveShape none;
+  none.nodes = 2;
+  none.nics_per_node = 0;
+  CHECK_FALSE(collective_bound(none).value);
+}
