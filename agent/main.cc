@@ -5,12 +5,16 @@
 //   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept running (agent/adopt.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
+//   muster-agent check | apply                    the steps of an order (JSON on standard input), carried out here and now
+//   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer; agent/steps/acs.h)
 //   muster-agent version
 #include <sys/reboot.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +30,8 @@
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
 #include "agent/ram_init.h"
+#include "agent/step_runner.h"
+#include "agent/steps/acs.h"
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
@@ -238,9 +244,40 @@ Status run_rollback(const std::string& name) {
   return steps::roll_back(files, *process, name);
 }
 
+Status run_acs() {
+  TRY(const int changed, steps::reapply_acs(Files()));
+  if (changed > 0) fmt::print("ACS: {} registers were put right\n", changed);
+  return Ok{};
+}
+
+// {"steps": [...]} as in an order; one line per step, the last one JSON. For trying a playbook and for measuring.
+Status run_steps_here(bool write) {
+  std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  TRY(Json order, parse_json(text));
+  if (!order.is_object()) return fail(Code::invalid, "no order on standard input");
+  order["mode"] = write ? "apply" : "check";
+  if (!order.contains("stop_on_failure")) order["stop_on_failure"] = false;
+  Files files;
+  const auto process = make_process();
+  StepContext context{files, *process, files.read_line("/proc/sys/kernel/hostname")};
+  context.say = [](const std::string& line) { fmt::print("  {}\n", line); };
+  context.module = [](const std::string& name) { return find_step_module(name); };
+  TRY(const StepOrder parsed, step_order_from_json(order, context));
+  const auto begun = std::chrono::steady_clock::now();
+  const auto now = [begun] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun).count();
+  };
+  const WorkOutcome outcome = run_steps(context, parsed, now, [](const std::string& kind, const Json& data) {
+    if (kind == "step")
+      fmt::print("{} {} {} {}\n", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", ""));
+  });
+  fmt::print("{}\n", Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}.dump());
+  return outcome.status;
+}
+
 int usage() {
   fmt::print(stderr, "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node NAME | --stdin) [--start] "
-                     "[--folder DIR] | facts | rollback NAME | version\n");
+                     "[--folder DIR] | facts | check | apply | acs | rollback NAME | version\n");
   return 2;
 }
 
@@ -267,6 +304,8 @@ int main_with(int argc, char** argv) {
   if (verb == "run") ended = run_installed(options);
   else if (verb == "join") ended = run_join(options);
   else if (verb == "facts") ended = print_facts();
+  else if (verb == "check" || verb == "apply") ended = run_steps_here(verb == "apply");
+  else if (verb == "acs") ended = run_acs();
   else if (verb == "version" || verb == "--version") fmt::print("muster-agent {}\n", MUSTER_VERSION);
   else return usage();
   if (ended.ok()) return 0;
