@@ -27,6 +27,7 @@ const std::vector<StepModule>& step_modules() {
       moosefs_mount_module(),
       moosefs_policy_module(),
       mount_module(),
+      nfs_server_module(),
       package_module(),
       probe_module(),
       raid_module(),

@@ -37,6 +37,7 @@ StepModule moosefs_chunkserver_module();
 StepModule moosefs_mount_module();
 StepModule moosefs_policy_module();
 StepModule moosefs_members_module();
+StepModule nfs_server_module();
 StepModule shared_write_module();
 StepModule shared_read_module();
 

@@ -16,6 +16,7 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
+#include "agent/storage/parts.h"
 
 namespace muster::steps {
 namespace {
@@ -38,57 +39,8 @@ std::string label_of(const std::string& serial) {
 }
 std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain(serial); }
 
-// ---- several steps of other modules as one ----
-
-struct Part {
-  StepModule module;
-  Json params;
-};
-
-Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts) {
-  Diff diff;
-  for (const auto& part : parts) {
-    TRY(const CheckResult one, part.module.check(context, part.params));
-    if (one.holds == Holds::no) diff.add(one.diff);
-  }
-  return diff.result();
-}
-
-Status apply_parts(StepContext& context, const std::vector<Part>& parts) {
-  for (const auto& part : parts) {
-    TRY(const CheckResult before, part.module.check(context, part.params));
-    if (before.holds != Holds::no) continue;
-    TRY_(part.module.apply(context, part.params));
-  }
-  return Ok{};
-}
-
-using Parts = std::function<Result<std::vector<Part>>(const StepContext&, const Json&)>;
-
-StepModule made_of(std::string name, std::string help, Json parameters, Parts parts) {
-  StepModule m;
-  m.name = std::move(name);
-  m.help = std::move(help);
-  m.parameters = std::move(parameters);
-  m.check = [parts](StepContext& context, const Json& params) -> Result<CheckResult> {
-    TRY(const auto list, parts(context, params));
-    return check_parts(context, list);
-  };
-  m.apply = [parts](StepContext& context, const Json& params) -> Status {
-    TRY(const auto list, parts(context, params));
-    return apply_parts(context, list);
-  };
-  return m;
-}
-
-Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644") {
-  return {file_module(), {{"path", path}, {"content", content}, {"mode", mode}}};
-}
 Part own_folder(const std::string& path) {
   return {directory_module(), {{"path", path}, {"mode", "0750"}, {"owner", kUser}, {"group", kUser}}};
-}
-Part service_part(const std::string& unit, const std::vector<std::string>& files) {
-  return {service_module(), {{"names", {unit}}, {"enabled", true}, {"restart_for", files}}};
 }
 // Daemons run as `mfs`; Debian's default is root.
 std::string config(const std::string& folder, const std::string& rest) {
@@ -328,29 +280,6 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
   }
 }
 
-// ---- a file that another node reads ----
-
-std::string shared_file(const Json& params) {
-  return text_of(params, "target") + "/.muster/" + plain(text_of(params, "file"));
-}
-
-Result<CheckResult> check_shared_file(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
-    return fail(Code::conflict, problem);
-  const auto have = context.files.read(shared_file(params));
-  if (!have.ok()) return differs(shared_file(params) + " is not there");
-  return *have == text_of(params, "content") ? holds()
-                                             : differs(shared_file(params) + " holds something else");
-}
-
-Status write_shared_file(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
-    return fail(Code::conflict, problem);
-  return context.files.write(shared_file(params), text_of(params, "content"));
-}
-
 const Json kMountParameters = Json::array({parameter("name", "string", false, "of the storage", "shared"),
                                            parameter("master", "string", true, "address of the master"),
                                            parameter("target", "string", true, "mount point")});
@@ -423,29 +352,6 @@ StepModule moosefs_members_module() {
                               parameter("members", "list", true, "[{name, address}]"),
                               parameter("deadline_seconds", "int", false, "to register", 60)});
   m.check = check_members;
-  return m;
-}
-
-StepModule shared_write_module() {
-  StepModule m;
-  m.name = "shared_write";
-  m.help =
-      "A small file in the shared file system, written only when that is what is mounted. For another node's "
-      "shared_read.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
-                                         parameter("content", "string", true, "content")});
-  m.check = check_shared_file;
-  m.apply = write_shared_file;
-  return m;
-}
-
-StepModule shared_read_module() {
-  StepModule m;
-  m.name = "shared_read";
-  m.help = "A small file that another node wrote is here with the same content. Pure test.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
-                                         parameter("content", "string", true, "content")});
-  m.check = check_shared_file;
   return m;
 }
 

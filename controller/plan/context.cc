@@ -30,30 +30,37 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   return out;
 }
 
-bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
-  return (storage.role.empty() || storage.role == node.role) && node.disks.count(storage.disks) > 0;
+// What the kernel of a node that has it mounted rightly shows, as globs: file system type and source.
+std::pair<std::string, std::string> right_mount(const StorageSpec& s, const Json& leader, bool served_here) {
+  const std::string address = leader["address"];
+  if (s.engine == "moosefs") return {"fuse*", "*" + address + ":9421"};
+  if (served_here) return {s.fs, "/dev/disk/by-label/" + s.name};
+  return {"nfs4", address + ":" + s.mount};
 }
 
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
-    if (s.engine == "local" && takes_part(s, in.node))
+    if (s.engine == "local" && holds_data(s, in.node))
       out.push_back({{"name", s.name}, {"mount", s.mount}, {"level", s.level}, {"fs", s.fs},
                      {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
   return out;
 }
 
-Json shared_storage(const ContextInput& in) {
+Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
-    if (s.engine == "local") continue;
+    if (s.engine == "local" || (!engine.empty() && s.engine != engine)) continue;
     Json members = Json::array();
     for (const auto& n : in.spec.nodes)
-      if (takes_part(s, n)) members.push_back(name_and_address(n));
+      if (holds_data(s, n)) members.push_back(name_and_address(n));
     if (members.empty()) continue;
-    const bool member = takes_part(s, in.node);
+    const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
+    if (s.engine == "nfs" && !member && !s.role.empty() && s.role != in.node.role) continue;   // does not mount it
+    const auto [fstype, source] = right_mount(s, members[0], leads);
     out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
-                   {"is_leader", members[0]["name"] == in.node.name}, {"is_member", member}, {"members", members},
+                   {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
+                   {"is_leader", leads}, {"is_member", member}, {"members", members},
                    {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
   }
   return out;
@@ -153,7 +160,8 @@ Json playbook_context(const ContextInput& in) {
           {"is_leader", leader.name == in.node.name}, {"users", users},
           {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
                        {"storage", spec.network.storage.cidr}}},
-          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in)}, {"hosts", hosts},
+          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
+          {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")}, {"hosts", hosts},
           {"public", in.public_values}, {"vars", vars}};
 }
 

@@ -21,6 +21,10 @@ struct Sample {
 
 Json mfs_mount() { return {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}}; }
 
+Json shared_file(const std::string& name, const std::string& content) {
+  return {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", name}, {"content", content}};
+}
+
 void with_mfs(FakeMachine& m) {
   m.put("/etc/passwd", m.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" + std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
   m.put("/etc/group", m.get("/etc/group") + "mfs:x:" + std::to_string(getgid()) + ":\n");
@@ -63,7 +67,9 @@ const std::map<std::string, Sample>& changing() {
       {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},
-      {"shared_write", {with_shared, [](FakeMachine&) { Json p = mfs_mount(); p["file"] = "node01", p["content"] = "x\n"; return p; }}},
+      {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
+                      [](FakeMachine&) { return Json{{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}}; }}},
+      {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},
   };
   return samples;
 }
@@ -132,7 +138,8 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
   const std::map<std::string, std::string> tools = {{"package", "apt-get"}, {"service", "systemctl enable"}, {"user", "useradd"},
       {"group", "groupadd"}, {"command", "touch"}, {"ufw", "/lib/ufw/ufw-init start"}, {"sshd", "/usr/sbin/sshd -t"}, {"raid", "mdadm --create"},
-      {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"}};
+      {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
+      {"nfs_server", "exportfs -ra"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
     FakeMachine machine;

@@ -147,6 +147,7 @@ Result<Output> FakeMachine::run(const Command& command) {
       program == "/lib/ufw/ufw-init") return network(argv, command);
   if (program == "systemd-run" || program == "true") return good();
   if (program == "false") return bad("");
+  if (program == "exportfs") return exportfs(argv);
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "apt-get") {
     for (size_t i = 1; has(argv, "install") && i < argv.size(); ++i)
@@ -265,6 +266,20 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
                 "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
   return bad("unknown tool");
+}
+
+// What is exported changes only with -ra.
+Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
+  if (argv[1] == "-s") return good(exports_);
+  exports_.clear();
+  std::string all = get("/etc/exports");
+  for (const auto& name : files().list("/etc/exports.d")) all += get("/etc/exports.d/" + name);
+  for (const auto& line : steps::lines_of(all)) {
+    const auto words = steps::split(line, ' ');
+    if (words.size() > 1 && words[0][0] == '/')
+      exports_ += words[0] + "  " + words[1].substr(0, words[1].size() - 1) + ",sec=sys,rw,no_root_squash,no_all_squash)\n";
+  }
+  return good();
 }
 
 Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {

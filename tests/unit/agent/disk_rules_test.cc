@@ -237,7 +237,7 @@ TEST_CASE("mount: something else at the mount point is not taken away, and a loo
 TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's metadata is kept") {
   FakeMachine machine;
   StepContext context = machine.context();
-  const Json file = {{"master", "10.20.0.11"}, {"target", "/shared"}, {"file", "x"}, {"content", "y"}};
+  const Json file = {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", "x"}, {"content", "y"}};
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - ext4 /dev/nvme0n1p2 rw\n");
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
@@ -250,6 +250,45 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
   CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "0.0.0.0/0"}}).error().code == Code::invalid);
+}
+
+TEST_CASE("nfs: exported to the cluster and to nobody else, whoever says otherwise") {
+  FakeMachine machine;
+  machine.units["nfs-server.service"] = {};
+  StepContext context = machine.context();
+  const StepModule* server = find_step_module("nfs_server");
+  const Json params = {{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}};
+  REQUIRE(server->apply(context, params).ok());
+  CHECK(machine.get("/etc/exports.d/muster-home.exports").find("mountpoint") != std::string::npos);
+  CHECK(server->check(context, params)->holds == Holds::yes);
+
+  // The files are right, the running server is not.
+  machine.put("/etc/exports", "/export *(rw)\n");
+  (void)machine.run({.argv = {"exportfs", "-ra"}}).ok();
+  CHECK(server->check(context, params)->holds == Holds::no);
+  CHECK(server->apply(context, params).error().message.find("exported to * too") != std::string::npos);
+  machine.put("/etc/exports", "");
+  CHECK(server->apply(context, params).ok());
+
+  for (const char* network : {"*", "0.0.0.0/0", ""}) {
+    Json open = params;
+    open["network"] = network;
+    CHECK(server->apply(context, open).error().code == Code::invalid);
+  }
+}
+
+TEST_CASE("shared files: a mount of the right type from another source does not count") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const Json params = {{"target", "/export"}, {"fstype", "nfs4"}, {"source", "10.20.0.11:/export"}, {"file", "x"}, {"content", "y"}};
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.12:/export rw\n");
+  CHECK(find_step_module("shared_write")->apply(context, params).error().code == Code::conflict);
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.11:/export rw\n");
+  CHECK(find_step_module("shared_write")->apply(context, params).ok());
+  CHECK(machine.get("/export/.muster/x") == "y");
+  Json outside = params;
+  outside["file"] = "../../etc/passwd";
+  CHECK(find_step_module("shared_write")->apply(context, outside).error().code == Code::invalid);
 }
 
 }  // namespace
