@@ -66,6 +66,25 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
   return out;
 }
 
+// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is not in it. Memory with a
+// margin of 5 % for the kernel. Device files are empty without GPUs.
+Json machines_of(const ContextInput& in) {
+  Json out = Json::array();
+  for (const auto& n : in.spec.nodes) {
+    const auto found = in.machines.find(n.name);
+    const HardwareFacts* facts = found == in.machines.end() ? nullptr : found->second;
+    if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
+    const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
+    const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
+    const std::string files = gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
+    Json one = name_and_address(n);
+    one.update({{"role", n.role}, {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
+                {"memory_mib", bytes / 100 * 95 >> 20}, {"gpus", gpus}, {"gpu_files", files}});
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 Json hardware_of(const HardwareSpec& h) {
   Json out = {{"gpu_model", h.gpu_model}, {"cpu_model", h.cpu_model}, {"memory_bytes_min", h.memory_bytes_min},
               {"nics", h.nics}, {"pcie", h.pcie}};
@@ -149,6 +168,13 @@ Json playbook_context(const ContextInput& in) {
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
   for (const auto& [name, u] : spec.users)
     users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
+  const Json machines = machines_of(in);
+  Json own_gpus = Json::array();
+  bool has_gpus = false;
+  for (const auto& m : machines) {
+    has_gpus = has_gpus || m["gpus"] > 0;
+    if (m["name"] == in.node.name && m["gpus"] > 0) own_gpus.push_back(m);
+  }
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   return {{"cluster", spec.cluster},
@@ -162,7 +188,7 @@ Json playbook_context(const ContextInput& in) {
                        {"storage", spec.network.storage.cidr}}},
           {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
           {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")}, {"hosts", hosts},
-          {"public", in.public_values}, {"vars", vars}};
+          {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values}, {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, const Json& context,

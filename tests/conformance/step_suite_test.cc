@@ -67,6 +67,13 @@ const std::map<std::string, Sample>& changing() {
       {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},
+      {"moosefs_drain", {[](FakeMachine& m) {
+         with_mfs(m);
+         m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
+         m.put("/mfs/own", "10.20.0.14");
+       }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}}; }}},
+      {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
+                      [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}}; }}},
       {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
                       [](FakeMachine&) { return Json{{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}}; }}},
       {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},
@@ -75,7 +82,7 @@ const std::map<std::string, Sample>& changing() {
 }
 
 // Pure tests and measurements, which have tests of their own.
-const std::set<std::string> kNoChange = {"probe", "wait_for", "ssh_probe", "moosefs_members", "shared_read", "accept", "accept_links", "accept_mpi"};
+const std::set<std::string> kNoChange = {"probe", "wait_for", "ssh_probe", "moosefs_members", "slurm_nodes", "slurm_mpi", "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {
@@ -139,7 +146,8 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
   const std::map<std::string, std::string> tools = {{"package", "apt-get"}, {"service", "systemctl enable"}, {"user", "useradd"},
       {"group", "groupadd"}, {"command", "touch"}, {"ufw", "/lib/ufw/ufw-init start"}, {"sshd", "/usr/sbin/sshd -t"}, {"raid", "mdadm --create"},
       {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
-      {"nfs_server", "exportfs -ra"}};
+      {"nfs_server", "exportfs -ra"},
+      {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
     FakeMachine machine;

@@ -2,7 +2,7 @@
 // small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, mkfs.xfs, mount, apt-get,
-// mfs tools, exportfs, true, false, touch. Any other program is not found.
+// mfs tools, exportfs, sinfo, scontrol, true, false, touch. Any other program is not found.
 // Thread: one.
 #pragma once
 
@@ -56,6 +56,8 @@ class FakeMachine : public Process {
   Output mdadm(const std::vector<std::string>& argv);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
+  std::string volume();
+  Output slurm(const std::vector<std::string>& argv);
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
   void append(const std::string& path, const std::string& text) const;

@@ -291,5 +291,62 @@ TEST_CASE("shared files: a mount of the right type from another source does not 
   CHECK(find_step_module("shared_write")->apply(context, outside).error().code == Code::invalid);
 }
 
+TEST_CASE("moosefs: a node is drained when the master says so, and not begun when the others cannot take its data") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* drain = find_step_module("moosefs_drain");
+  machine.add_disk("nvme3n1", "C");
+  machine.put("/mfs/servers", "10.20.0.11 10.20.0.12");
+  machine.put("/mfs/own", "10.20.0.12");
+  const Json params = {{"master", "10.20.0.11"}, {"address", "10.20.0.12"}, {"disks", Json::array({machine.approved("C")})}, {"deadline_seconds", 0}};
+  // Two copies on one other server: no.
+  CHECK(drain->apply(context, params).error().code == Code::conflict);
+  CHECK(!machine.files().exists("/etc/mfs/mfshdd.cfg"));
+  machine.put("/mfs/servers", "10.20.0.11 10.20.0.12 10.20.0.13");
+  machine.put("/mfs/full", "");
+  CHECK(drain->apply(context, params).error().message.find("do not fit") != std::string::npos);
+  CHECK(!machine.files().exists("/etc/mfs/mfshdd.cfg"));
+  (void)machine.files().remove("/mfs/full").ok();
+
+  machine.put("/mfs/undergoal", "3");
+  CHECK(drain->apply(context, params).error().message.find("3 chunks are undergoal") != std::string::npos);
+  CHECK(drain->check(context, params)->holds == Holds::no);
+  (void)machine.files().remove("/mfs/undergoal").ok();
+  CHECK(drain->apply(context, params).ok());
+  CHECK(machine.get("/etc/mfs/mfshdd.cfg").find("*/srv/mfs/C\n") != std::string::npos);
+  CHECK(drain->check(context, params)->holds == Holds::yes);
+
+  // Its disks are none of the members' business now.
+  const StepModule* members = find_step_module("moosefs_members");
+  const Json both = {{"master", "10.20.0.11"}, {"members", {{{"name", "a"}, {"address", "10.20.0.11"}}, {{"name", "c"}, {"address", "10.20.0.13"}}}}, {"deadline_seconds", 0}};
+  CHECK(members->check(context, both)->holds == Holds::yes);
+  Json all = both;
+  all["members"].push_back({{"name", "b"}, {"address", "10.20.0.12"}});
+  CHECK(members->check(context, all)->diff.find("a disk of b is") != std::string::npos);
+}
+
+TEST_CASE("slurm: nodes that do not answer are named; a node taken out by somebody else stays out") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.put("/slurm/node01", "idle|none");
+  machine.put("/slurm/node02", "down*|Not responding");
+  const StepModule* nodes = find_step_module("slurm_nodes");
+  Json params = {{"nodes", {{{"name", "node01"}}, {{"name", "node02"}}, {{"name", "node03"}}}}, {"deadline_seconds", 0}};
+  CHECK(nodes->check(context, params)->diff == "node02 is down*; node03 is unknown to slurmctld");
+  params["nodes"] = {{{"name", "node01"}}};
+  CHECK(nodes->check(context, params)->holds == Holds::yes);
+
+  const StepModule* one = find_step_module("slurm_node");
+  const Json back = {{"node", "node01"}, {"state", "resume"}, {"only_reason", "muster"}};
+  machine.put("/slurm/node01", "drained|bad DIMM, ask Ann");
+  CHECK(one->apply(context, back).ok());
+  CHECK(machine.get("/slurm/node01") == "drained|bad DIMM, ask Ann");
+  machine.put("/slurm/node01", "drained|muster drain");
+  CHECK(one->check(context, back)->holds == Holds::no);
+  CHECK(one->apply(context, back).ok());
+  CHECK(machine.get("/slurm/node01") == "idle|none");
+  CHECK(one->apply(context, {{"node", "node09"}, {"state", "drain"}}).error().code == Code::not_found);
+}
+
 }  // namespace
 }  // namespace muster
