@@ -95,18 +95,20 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
-  const auto folder = write_report(context, run.value("id", int64_t{0}), goal.report_dir);
+  const auto folder = goal.report_dir.empty() ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                                              : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
   show(context, out, [&] {
     fmt::print("\n{}", render_summary(run));
+    const std::string good = goal.kind == "drain" ? "drained" : "accepted";
     std::map<std::string, size_t> results;
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
-    fmt::print("\n{} of {} nodes accepted{}\n", results["accepted"], run.value("nodes", Json::array()).size(),
+    fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
-    else fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+    else if (!goal.report_dir.empty()) fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
 }
 
