@@ -29,10 +29,10 @@ struct Stat {
   uint64_t start_ticks = 0;
 };
 
-// /proc/PID/stat: the name in parentheses may hold anything, so fields count from the last ')'.
-Stat read_stat(pid_t pid) {
+// A stat file of /proc: the name in parentheses may hold anything, so fields count from the last ')'.
+Stat read_stat_file(const std::string& path) {
   Stat out;
-  auto text = Files("/").read(fmt::format("/proc/{}/stat", pid));
+  auto text = Files("/").read(path);
   if (!text) return out;
   const auto close = text->rfind(')');
   if (close == std::string::npos || close + 2 >= text->size()) return out;
@@ -43,7 +43,19 @@ Stat read_stat(pid_t pid) {
   return out;
 }
 
-bool gone(const ChildId& id) { return !alive(id); }
+Stat read_stat(pid_t pid) { return read_stat_file(fmt::format("/proc/{}/stat", pid)); }
+
+bool over(char state) { return state == 'X' || state == 'Z'; }
+
+// The first thread may have ended while another one still sits in a write, with all the files and locks of the process.
+bool every_thread_over(pid_t pid) {
+  const auto tasks = fmt::format("/proc/{}/task", pid);
+  for (const auto& task : Files("/").list(tasks))
+    if (const auto state = read_stat_file(fmt::format("{}/{}/stat", tasks, task)).state; state && !over(state)) return false;
+  return true;
+}
+
+bool gone(const ChildId& id) { return !alive(id) && (read_stat(id.pid).start_ticks != id.start_ticks || every_thread_over(id.pid)); }
 
 bool wait_gone(const ChildId& id, DurationMs limit) {
   for (DurationMs waited = 0; waited < limit; waited += 20) {
@@ -122,7 +134,7 @@ Result<ChildId> read_pid_file(const std::string& path) {
 bool alive(const ChildId& id) {
   if (id.pid <= 1) return false;
   const auto stat = read_stat(id.pid);
-  if (stat.state == 'X' || stat.state == 'Z' || stat.start_ticks != id.start_ticks) return false;
+  if (over(stat.state) || stat.start_ticks != id.start_ticks) return false;
   auto cmdline = Files("/").read(fmt::format("/proc/{}/cmdline", id.pid));
   // Empty for a moment while it replaces itself by another program (ip netns exec): pid and start time are still its own.
   return cmdline.ok() && (cmdline->empty() || cmdline->find(id.mark) != std::string::npos);

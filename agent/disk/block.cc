@@ -92,6 +92,10 @@ Status BlockDevice::sync() const {
   return fail(Code::failed, fmt::format("{}: fsync: {}", path_, strerror(errno)));
 }
 
+void BlockDevice::begin_sync(uint64_t offset, uint64_t size) const {
+  (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+}
+
 Status BlockDevice::reread_partitions() const {
   if (!block_ || ::ioctl(fd_, BLKRRPART) == 0) return Ok{};
   return fail(Code::failed, fmt::format("{}: the kernel does not take the new partition table: {}", path_, strerror(errno)));

@@ -33,6 +33,8 @@ class BlockDevice {
   // Reads as zeros afterwards, without transferring them where the disk can do that.
   Status zero(uint64_t offset, uint64_t size) const;
   Status sync() const;
+  // Starts writing this range out and does not wait: a hint, which bounds what a power cut loses and what sync() has left to do.
+  void begin_sync(uint64_t offset, uint64_t size) const;
   // Makes the kernel read the partition table again. No-op for a plain file.
   Status reread_partitions() const;
 

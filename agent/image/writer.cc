@@ -173,6 +173,7 @@ class SlotWriter {
       const size_t n = ZSTD_decompressDCtx(zstd, raw.data(), raw.size(), bytes.data(), bytes.size());
       if (ZSTD_isError(n) || n != f.raw_bytes) return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
       TRY_(disk_.write_at(place(f), raw));
+      disk_.begin_sync(place(f), raw.size());   // what is only in memory is lost with the power, and cannot be resumed from
     }
     return Ok{};
   }

@@ -19,6 +19,7 @@ struct Executor::Live {
   std::string boot_id;
   TimeMs contact = 0;   // last word from it
   TimeMs heard = 0;     // where silence is counted from: its last contact, or later when that would be unfair
+  TimeMs returned = 0;  // when it was last heard again after silence or a boot
 };
 
 struct Executor::Runtime {
@@ -42,9 +43,14 @@ struct Executor::Runtime {
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   std::string boot_before;       // boot id of its agent when the attempt began
   TimeMs power_asked = 0, started = 0, deadline = 0, looked = 0;
+  int stayed_off = 0;            // power cycles repeated because power was off after them
   std::optional<PowerState> power;
   std::string power_error;
   DurationMs retry = 0;
+  // Of the action under way, over its attempts.
+  int excused = 0;               // how many of them did not count
+  std::map<std::string, std::string> without;   // whom this attempt is tried without, for a second opinion, and why
+  TimeMs left_at = 0;            // quarantined or stood down
   // For people.
   Wait wait;
   Reactor::TimerId timer = 0;
@@ -227,6 +233,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   nodes_.clear();
   actions_.clear();
   proven_.clear();
+  absent_.clear();
   took_.clear();
   load_rows();
   for (const auto& name : plan_.nodes) {
@@ -270,6 +277,7 @@ Status Executor::resume(int64_t run) {
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
+  std::map<std::string, int> excused;   // by action
   for (const auto& entry : journal) {
     if (auto legal = log_.apply(entry); !legal.ok()) {
       ended_ = true;
@@ -281,10 +289,14 @@ Status Executor::resume(int64_t run) {
     if (entry.event == "intent") node->begun = true;
     if (entry.event == "quarantined") node->stage = Runtime::Stage::quarantined;
     if (entry.event == "not_started") node->stage = Runtime::Stage::not_started;
-    if (node->over()) node->reason = text_of(entry.data, "reason");
+    if (entry.event == "failed" && !text_of(entry.data, "excused").empty()) ++excused[entry.action];
+    if (!node->over()) continue;
+    node->reason = text_of(entry.data, "reason");
+    node->left_at = entry.time;
   }
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
+    if (node->index < node->actions.size()) node->excused = excused[node->action().id];
     if (!node->over()) resume_node(*node);
   }
   observe("", "run", {{"state", "running"}, {"kind", plan_.kind}, {"resumed", true}});
@@ -300,8 +312,11 @@ void Executor::resume_node(Runtime& node) {
   const ActionRecord record = log_.of(action.id);
   node.attempt = record.attempt;
   if (record.state == ActionState::fresh) return;
+  for (const Json* data : {&record.intent_data, &record.result})
+    if (data->is_object() && data->contains("without") && (*data)["without"].is_object())
+      for (const auto& [name, why] : (*data)["without"].items()) node.without[name] = why.is_string() ? why.get<std::string>() : "";
   if (record.state == ActionState::failed || record.state == ActionState::unknown) {
-    const bool again = record.attempt < action.max_attempts && record.result.value("retry", true);
+    const bool again = tries_left(node) && record.result.value("retry", true);
     if (again) return begin(node, record.result.value("with_netboot", false));
     return give_up(node, text_of(record.result, "message"));
   }
@@ -453,8 +468,9 @@ void Executor::begin(Runtime& node, bool with_netboot) {
     row.state = "installing";
     row.reason.clear();
   }));
-  transition(node, ActionState::intent, {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}},
-             [this, &node] { effect(node); }, std::move(extra));
+  Json data = {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}};
+  if (!node.without.empty()) data["without"] = node.without;
+  transition(node, ActionState::intent, std::move(data), [this, &node] { effect(node); }, std::move(extra));
 }
 
 void Executor::effect(Runtime& node) {
@@ -476,6 +492,7 @@ void Executor::end_attempt(Runtime& node) {
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
   node.power_asked = node.looked = 0;
+  node.stayed_off = 0;
   node.power.reset();
   node.power_error.clear();
   node.retry = 0;
@@ -594,6 +611,7 @@ Situation Executor::situation(const Runtime& node) const {
   s.awaiting_ram = node.awaiting_ram;
   s.power_certain = node.power_certain;
   s.power_asked = node.power_asked;
+  s.stayed_off = node.stayed_off;
   s.now = reactor_.now();
   s.started = node.started;
   s.deadline = node.deadline;
@@ -615,7 +633,7 @@ void Executor::consider(Runtime& node) {
   Decision decision = advance(situation(node), timing_);
   switch (decision.what) {
     case Decision::What::look: return look(node);
-    case Decision::What::netboot: return netboot(node);
+    case Decision::What::netboot: node.stayed_off += node.power == PowerState::off; return netboot(node);
     case Decision::What::again: return lose_attempt(node, decision.reason, decision.with_netboot);
     case Decision::What::fail: return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
     case Decision::What::offer: {
@@ -652,19 +670,31 @@ std::string Executor::order_id(const Runtime& node) const {
   return fmt::format("{}/{}#{}", run_.id, node.action().id, node.attempt);
 }
 
-// Does not take part now: quarantined in this run, or outside of it and not accepted.
+// Does not take part now: quarantined in this run, or outside of it and not accepted; or found absent and not heard since.
 bool Executor::gone(const std::string& name) const {
+  if (const auto absent = absent_.find(name); absent != absent_.end()) {
+    const auto agent = live_.find(name);
+    if (agent == live_.end() || agent->second->heard <= absent->second) return true;
+  }
   if (const Runtime* node = runtime(name))
     return node->stage == Runtime::Stage::quarantined || node->stage == Runtime::Stage::not_started;
   const auto row = rows_.find(name);
   return row != rows_.end() && row->second.state != "accepted";
 }
 
+bool Executor::gone_since(const std::string& name, TimeMs time) const {
+  if (!gone(name)) return false;
+  const auto absent = absent_.find(name);
+  const Runtime* node = runtime(name);
+  return std::max(absent == absent_.end() ? 0 : absent->second, node ? node->left_at : 0) >= time;
+}
+
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
   if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);
   wire::WorkOrder order = order_for(node);
-  for (const auto& step : narrow_order(order.params, node.name, [this](const std::string& name) { return gone(name); })) {
+  for (const auto& step : narrow_order(order.params, node.name,
+                                       [&](const std::string& name) { return gone(name) || node.without.count(name) > 0; })) {
     JournalRow row;
     row.run = run_.id;
     row.action = node.action().id;
@@ -689,6 +719,7 @@ void Executor::withdraw(Runtime& node) {
 void Executor::on_contact(const std::string& name) {
   Live& agent = live(name);
   const DurationMs gap = reactor_.now() - agent.heard;
+  if (gap >= timing_.silent_after) agent.returned = reactor_.now();
   agent.heard = agent.contact = reactor_.now();
   Runtime* node = active() ? runtime(name) : nullptr;
   if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
@@ -699,6 +730,7 @@ void Executor::on_hello(const Hello& hello) {
   const bool new_boot = agent.boot_id != hello.boot_id;
   agent.mode = hello.mode;
   agent.boot_id = hello.boot_id;
+  if (new_boot) agent.returned = reactor_.now();
   agent.heard = agent.contact = reactor_.now();
   write({changed(hello.node, [&](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
@@ -845,6 +877,9 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
     for (auto& row : settled(node)) extra.push_back(std::move(row));
   transition(node, ActionState::succeeded, {{"result", std::move(result)}}, [this, &node, id, last] {
     proven_.insert(id);
+    for (const auto& [other, why] : std::exchange(node.without, {}))
+      accuse(other, fmt::format("{} failed on {} with it, and succeeded without it: {}", node.action().title, node.name, why));
+    node.excused = 0;
     ++node.index;
     node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
     kick();
@@ -865,27 +900,103 @@ Executor::Rows Executor::settled(Runtime& node) {
   return rows;
 }
 
+// Steps about other nodes are judged when it is known whether those were there.
 void Executor::fail_attempt(Runtime& node, const Error& error, Json result) {
-  const Action& action = node.action();
-  const bool retry = may_pass(error.code) && node.attempt < action.max_attempts;
+  FailedProbe probe = failed_probe(node, result);
+  if (!may_pass(error.code) || probe.others.empty()) return end_failed(node, error, std::move(result), "");
+  withdraw(node);
+  weigh(node, error, std::make_shared<const Json>(std::move(result)), probe);
+}
+
+// Whom the failed steps of this attempt are about. Who was gone before it began was left out of it.
+FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) const {
+  FailedProbe probe;
+  probe.started = node.started;
+  probe.failed = reactor_.now();
+  const Json& params = node.action().params;
+  if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps")) return probe;
+  std::set<std::string> bad;
+  for (const Json& step : result["steps"])
+    if (const std::string status = text_of(step, "status"); status == "failed" || status == "incomplete") bad.insert(text_of(step, "step"));
+  const auto about = involved(params, node.name, [&](const std::string& name) {
+    return node.without.count(name) > 0 || (gone(name) && !gone_since(name, node.started));
+  });
+  std::set<std::string> names;
+  for (const Json& step : params["steps"]) {
+    if (!step.value("mandatory", true) || !bad.count(step.value("id", ""))) continue;
+    const auto found = about.find(step.value("id", ""));
+    if (found != about.end()) {
+      names.insert(found->second.names.begin(), found->second.names.end());
+      if (node.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
+    }
+    if (params.value("stop_on_failure", true)) break;   // those after it did not run
+  }
+  for (const auto& name : names)
+    if (runtime(name) || live_.count(name) || rows_.count(name)) probe.others.push_back({name, false, 0, 0});
+  if (names.size() != 1) probe.next.clear();
+  return probe;
+}
+
+void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& before) {
+  FailedProbe probe = before;
+  probe.now = reactor_.now();
+  probe.tries_left = tries_left(node);
+  probe.excused = node.excused;
+  for (auto& other : probe.others) {
+    const Live& agent = live(other.name);
+    other.gone = gone(other.name);
+    other.heard = agent.heard;
+    other.returned = agent.returned;
+  }
+  const Blame blame = judge_probe(probe, timing_);
+  switch (blame.what) {
+    case Blame::What::wait: {
+      const DurationMs look_again = std::min<DurationMs>(2 * kSecond, blame.until - probe.now);
+      return pause(node, look_again, {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
+                                      error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
+                   [this, error, result, probe](Runtime& n) { weigh(n, error, result, probe); });
+    }
+    case Blame::What::accuse:
+      accuse(blame.node, fmt::format("{} while {} had to do with it: {}", blame.reason, node.name, error.message));
+      absent_[blame.node] = probe.now;
+      return weigh(node, error, result, probe);
+    case Blame::What::ask: node.without[blame.node] = error.message; [[fallthrough]];
+    case Blame::What::excuse:
+    case Blame::What::stands: return end_failed(node, error, *result, blame.reason);
+  }
+}
+
+// Takes a node out because of what others saw. One that has nothing to do in this run is left as it is.
+void Executor::accuse(const std::string& name, const std::string& reason) {
+  Runtime* node = runtime(name);
+  if (node && !node->over()) return give_up(*node, reason);
+  log::warning("a node that this run does not work on misbehaves", {{"node", name}, {"reason", reason}});
+}
+
+bool Executor::tries_left(const Runtime& node) const { return node.attempt - node.excused < node.action().max_attempts; }
+
+void Executor::end_failed(Runtime& node, const Error& error, Json result, const std::string& excuse) {
+  if (!excuse.empty()) ++node.excused;
+  const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left(node));
   const std::string message = error.message;
+  Json data = {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}};
+  if (!excuse.empty()) data["excused"] = excuse;
+  if (!node.without.empty()) data["without"] = node.without;
   end_attempt(node);
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
-  transition(node, ActionState::failed,
-             {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}},
-             [this, &node, retry, message] {
-               if (!retry) return give_up(node, message);
-               const TimeMs now = reactor_.now();
-               pause(node, 5 * kSecond, {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
-                     [this](Runtime& n) { begin(n, false); });
-             });
+  transition(node, ActionState::failed, std::move(data), [this, &node, retry, message] {
+    if (!retry) return give_up(node, message);
+    const TimeMs now = reactor_.now();
+    pause(node, 5 * kSecond, {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
+          [this](Runtime& n) { begin(n, false); });
+  });
 }
 
 // The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that gets here is repeatable).
 void Executor::lose_attempt(Runtime& node, const std::string& reason, bool with_netboot) {
   const Action& action = node.action();
-  const bool retry = node.attempt < action.max_attempts && action.repeatable;
+  const bool retry = tries_left(node) && action.repeatable;
   const bool netboot_first = with_netboot && action.kind != ActionKind::netboot;
   end_attempt(node);
   node.stage = Runtime::Stage::committing;
@@ -918,6 +1029,7 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
             })};
   log::warning("node quarantined", {{"node", node.name}, {"reason", why}});
   node.reason = why;
+  node.left_at = reactor_.now();
   node.attempt = node.index < node.actions.size() ? log_.of(node.action().id).attempt : 0;
   node.stage = Runtime::Stage::quarantined;
   set_wait(node, {});
@@ -933,6 +1045,7 @@ void Executor::stand_down(Runtime& node, const std::string& reason) {
   end_attempt(node);
   ports_.boot.disarm(node.name);
   node.reason = reason;
+  node.left_at = reactor_.now();
   node.stage = Runtime::Stage::not_started;
   set_wait(node, {});
   JournalRow row;

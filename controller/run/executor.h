@@ -6,6 +6,7 @@
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends on it;
 //   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at, then decided;
 //   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure budget;
+//   - a failed step about another node is judged only when it is known whether that node is there (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - resume() after a crash continues from the journal: orders are offered again under the same id, power is looked at first.
 // The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
@@ -23,6 +24,7 @@
 #include "base/json.h"
 #include "base/reactor.h"
 #include "controller/plan/plan.h"
+#include "controller/run/blame.h"
 #include "controller/run/limits.h"
 #include "controller/run/node_state.h"
 #include "controller/run/ports.h"
@@ -127,6 +129,11 @@ class Executor {
   Status accept_inventory(Runtime& node, const Json& result, Rows& rows);
   void succeed(Runtime& node, Json result, Rows extra = {});
   void fail_attempt(Runtime& node, const Error& error, Json result);
+  void weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& probe);
+  void end_failed(Runtime& node, const Error& error, Json result, const std::string& excuse);
+  void accuse(const std::string& name, const std::string& reason);
+  FailedProbe failed_probe(const Runtime& node, const Json& result) const;
+  bool tries_left(const Runtime& node) const;
   void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
   void give_up(Runtime& node, const std::string& reason);
   void stand_down(Runtime& node, const std::string& reason);
@@ -137,6 +144,7 @@ class Executor {
   bool claim_or_pause(Runtime& node);
   void set_wait(Runtime& node, Wait wait);
   bool gone(const std::string& node) const;
+  bool gone_since(const std::string& node, TimeMs time) const;
   void finish_run(const std::string& state, const std::string& reason = "");
   void resume_node(Runtime& node);
   wire::WorkOrder order_for(const Runtime& node) const;
@@ -162,6 +170,7 @@ class Executor {
   std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;
+  std::map<std::string, TimeMs> absent_;              // not (any more) at work in this run, and silent when others needed them
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
   Rows unwritten_;                                    // waiting for the commit under way

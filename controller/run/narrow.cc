@@ -69,6 +69,28 @@ std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& 
 
 }  // namespace
 
+std::map<std::string, Involved> involved(const Json& params, const std::string& self, const Gone& gone) {
+  std::map<std::string, Involved> out;
+  if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return out;
+  const Json ring = params.contains("ring") ? params["ring"] : Json::array();
+  for (const Json& step : params["steps"]) {
+    const Json own = step.is_object() ? step.value("params", Json::object()) : Json();
+    if (!own.is_object()) continue;
+    Involved found;
+    if (own.value("peers_live", false))
+      for (const auto& [key, value] : own.items())
+        for (const auto& item : value.is_array() ? value : Json::array())
+          if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name)) found.names.insert(name);
+    if (own.value("next_live", false) && ring.size() > 1) {
+      found.next = successors(ring, self, gone).second.name;
+      found.after_next = successors(ring, self, [&](const std::string& n) { return n == found.next || gone(n); }).second.name;
+      if (!found.next.empty()) found.names.insert(found.next);
+    }
+    if (!found.names.empty()) out[step.value("id", "")] = std::move(found);
+  }
+  return out;
+}
+
 std::vector<std::string> narrow_order(Json& params, const std::string& self, const Gone& gone) {
   std::vector<std::string> left_out;
   if (!params.is_object()) return left_out;

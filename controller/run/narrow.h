@@ -9,6 +9,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,5 +21,13 @@ namespace muster {
 // `gone`: whether a name is that of a node that does not take part now (false for names that are no nodes).
 // Returns the ids of steps that were left out.
 std::vector<std::string> narrow_order(Json& params, const std::string& self, const std::function<bool(const std::string&)>& gone);
+
+// Whom a step of the order is about, besides the node itself.
+struct Involved {
+  std::set<std::string> names;
+  std::string next, after_next;   // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+};
+// By step id; steps that ask for none of the two are not in it. `params` as planned.
+std::map<std::string, Involved> involved(const Json& params, const std::string& self, const std::function<bool(const std::string&)>& gone);
 
 }  // namespace muster

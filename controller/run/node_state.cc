@@ -39,6 +39,8 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.power_asked;
   if (!looked || ((!s.power || *s.power == PowerState::unknown) && s.now >= s.looked + t.look_again))
     return act(What::look, "the outcome of the power cycle is unknown");
+  if (s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
+    return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) + " times to power the machine on, and it is off");
   if (s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
   const TimeMs patience = std::min(end, s.power_asked + t.uncertain_power);
   if (s.power == PowerState::on && s.now >= patience)

@@ -23,6 +23,7 @@ struct ExecutorTiming {
   DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
   DurationMs power_call = 5 * kMinute;         // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
+  int power_tries = 3;                         // power cycles after which the machine was seen to be off still
   DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
   DurationMs after_resume = 2 * kMinute;       // what was under way when the controller ended gets at least this long
@@ -40,6 +41,7 @@ struct Situation {
   bool awaiting_ram = false;         // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;        // that power cycle was confirmed by the BMC
   TimeMs power_asked = 0;
+  int stayed_off = 0;                // power cycles of this attempt that were repeated because the machine was off afterwards
   TimeMs now = 0, started = 0, deadline = 0;
   std::optional<wire::Mode> mode;    // of the agent last heard
   TimeMs heard = 0;                  // last contact

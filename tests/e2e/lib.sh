@@ -2,7 +2,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-muster=build/muster
+muster=${MUSTER_BUILD:-build}/muster   # musterd and the agent are those beside it
 work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
 export MUSTER_LAB_DIR=$work/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
@@ -14,9 +14,13 @@ cleanup() {
     echo "--- the end of the logs (kept: $work-logs)" >&2
     mkdir -p "$work-logs"
     cp "$MUSTER_LAB_DIR"/*.log "$work-logs"/ 2>/dev/null || true
-    find "$MUSTER_LAB_DIR" -name '*console*' -type f -exec cp {} "$work-logs"/ \; 2>/dev/null || true
+    for log in "$MUSTER_LAB_DIR"/nodes/*/console.log; do
+      cp "$log" "$work-logs/$(basename "$(dirname "$log")")-console.log" 2>/dev/null || true
+    done
+    cp "$MUSTER_LAB_DIR"/state/muster.db* "$work"/up.log "$work-logs"/ 2>/dev/null || true
     tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
   fi
+  keep_images || true
   $muster lab down >/dev/null 2>&1 || true
   rm -rf "$work"
   exit $status
@@ -41,6 +45,52 @@ expect_exit() {  # expect_exit STATUS COMMAND...
 node_ssh() { local n=$1; shift; $muster lab ssh "$n" -- "$@"; }
 # A spec for this test: the quickstart's, edited with sed expressions.
 spec_from_quickstart() { sed "$@" lab/quickstart.yaml >"$work/cluster.yaml"; }
+# A spec with fewer machines (at most 3) and steps, for tests of faults: no shared storage, nothing measured.
+small_spec() {  # small_spec NODES [SED-EXPRESSION...] >FILE
+  local nodes=$1 macs='"52:54:00:20:00:01"' n
+  shift
+  for ((n = 2; n <= nodes; n++)); do macs+=", \"52:54:00:20:00:0$n\""; done
+  local edit=() e
+  for e in "$@"; do edit+=(-e "$e"); done
+  sed -e "s/node\[01-03\]/node[01-0$nodes]/; s/mac: .*/mac: [ $macs ]/" -e '/^ *bulk:/d; /name: bulk/d; /^  shared:/d; /^acceptance:/d' \
+    -e 's/\[ base, .*mpi \]/[ base, ssh, firewall, storage-local ]/' "${edit[@]}" lab/quickstart.yaml
+}
+# The lab of $work/cluster.yaml. With MUSTER_E2E_IMAGES=FOLDER images are taken from there, or left there for the next test
+# (muster builds an image again when its recipe, steps or programs differ).
+lab_up() {
+  $muster lab up "$work/cluster.yaml"
+  [[ -z ${MUSTER_E2E_IMAGES:-} || ! -d $MUSTER_E2E_IMAGES ]] || cp -a "$MUSTER_E2E_IMAGES" "$MUSTER_LAB_DIR/state/images"
+}
+keep_images() {
+  [[ -n ${MUSTER_E2E_IMAGES:-} && ! -d $MUSTER_E2E_IMAGES && -d $MUSTER_LAB_DIR/state/images ]] || return 0
+  cp -a "$MUSTER_LAB_DIR/state/images" "$MUSTER_E2E_IMAGES"
+}
+# One value out of the controller's journal.
+journal() { sqlite3 -readonly "$MUSTER_LAB_DIR/state/muster.db" "$1"; }
+# `muster up` in the background, its output in $work/up.log; `wait $up` or up_ends STATUS for its end.
+up_begins() {  # up_begins [SPEC]
+  $muster up "${1:-$work/cluster.yaml}" --yes --report "$work/report" >"$work/up.log" 2>&1 &
+  up=$!
+}
+up_ends() {
+  local got=0
+  wait "$up" || got=$?
+  [[ $got -eq $1 ]] || { cat "$work/up.log" >&2; die "up ended with $got instead of $1"; }
+  echo "  ok: up ended with $1"
+}
+# Waits as long as the background `up` runs: image builds take their time on a busy machine.
+during_up() {  # during_up DESCRIPTION COMMAND...
+  local what=$1
+  shift
+  until "$@"; do
+    kill -0 "$up" 2>/dev/null || { cat "$work/up.log" >&2; die "up ended before: $what"; }
+    sleep 0.3
+  done
+  echo "  ok: $what"
+}
+node_is() {  # node_is NODE JQ-CONDITION, on what `muster status` tells of it
+  $muster status --json 2>/dev/null | jq -e --arg n "$1" "any(.nodes[]; .name == \$n and ($2))" >/dev/null
+}
 # Polls until a command succeeds or the deadline (seconds) passes.
 wait_until() {
   local deadline=$((SECONDS + $1))

@@ -105,6 +105,11 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
     world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
 }
 
+void Checkers::on_quarantined(const std::string& node, const std::string& reason) {
+  // In this world a probe fails only because of the probed node or because the prober itself is cut off, for a while.
+  if (reason.find("asked from " + node + ".") != std::string::npos) world_.violated("S7", node + " is blamed for another node: " + reason);
+}
+
 void Checkers::at_all_times(const Executor& executor) {
   int imaging = 0, netboot = 0;
   for (const auto& [id, record] : executor.log().all()) {

@@ -7,6 +7,7 @@
 //   S4 limits hold at every instant
 //   S5 the executor's state equals the replay of the journal
 //   S6 the end of a run is a function of its journal; every node that is not accepted has a reason
+//   S7 nobody is quarantined because another node did not answer it
 //   L1 all live nodes end accepted or explained (the controller's loop asks)
 //   L2 no wait outlives its deadline
 #pragma once
@@ -37,6 +38,7 @@ class Checkers {
   void on_step(const std::string& node, const std::string& step);
   void node_stopped(const std::string& node) { running_.erase(node); }
   // States.
+  void on_quarantined(const std::string& node, const std::string& reason);
   void on_succeeded(const std::string& action, int attempt);
   void at_all_times(const Executor& executor);
   void after_restart(const Executor& executor);

@@ -48,7 +48,9 @@ Spec make_spec(const Options& o) {
 
 std::map<std::string, Playbook> make_playbooks() {
   std::map<std::string, Playbook> out;
-  out["base"] = {"base", "", {make_step("hostname", "node"), make_step("hosts", "node"), make_step("time", "node")}};
+  PlaybookStep probe = make_step("probe", "cluster");
+  probe.params = {{"host", "{{next.address}}"}, {"next_live", true}};
+  out["base"] = {"base", "", {make_step("hostname", "node"), make_step("hosts", "node"), make_step("time", "node"), probe}};
   out["shared"] = {"shared", "", {make_step("master", "cluster", 1, "leader"), make_step("chunk", "cluster", 2)}};
   out["acceptance/sim"] = {"acceptance/sim", "", {make_step("dgemm", "node"), make_step("allreduce", "cluster", 2, "leader")}};
   return out;
@@ -80,6 +82,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
                                         e.data.value("event", ""), e.data.value("message", "")));
     if (e.kind == "action" && e.data.value("event", "") == "succeeded")
       home.checkers_.on_succeeded(e.data.value("action", ""), e.data.value("attempt", 0));
+    if (e.kind == "node" && e.data.value("state", "") == "quarantined") home.checkers_.on_quarantined(e.node, e.data.value("reason", ""));
     if (e.kind == "node") world().trace(e.node, e.data.value("state", "") + ": " + e.data.value("reason", ""));
   }
 
@@ -152,7 +155,18 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
 SimController::SimController(World& world)
     : world_(world), store_(world.reactor, [&world] { return world.random.range(1, 30); }), checkers_(world, store_),
-      spec_(make_spec(world.options)) {}
+      spec_(make_spec(world.options)) {
+  world.answers = [this](const std::string& address, bool begins) {
+    const auto found = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return n.address == address; });
+    if (found == spec_.nodes.end()) return false;
+    SimNode& node = *nodes_.at(found->name);
+    if (begins && world_.chance(world_.options.probed_dies)) {
+      if (world_.random.chance(0.5)) node.lose_power();
+      else node.cut_network(world_.random.range(5, 120) * kSecond);
+    }
+    return node.answers();
+  };
+}
 SimController::~SimController() { life_.reset(); }
 
 void SimController::add_node(std::unique_ptr<SimNode> node) { nodes_[node->name()] = std::move(node); }
@@ -313,6 +327,7 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
     if (event.kind == "hello")
       life.executor->on_hello({node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram), batch.boot_id,
                                event.data.value("image_digest", "")});
+    if (world_.options.plant == "blind" && event.data.is_object()) event.data.erase("result");
     if (world_.options.plant == "stale" && !life.offers[node].empty()) event.order = life.offers[node].begin()->first;
     life.executor->on_event(node, event);
   }

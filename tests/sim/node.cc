@@ -89,14 +89,28 @@ class SimRunner : public WorkRunner {
     }
     const std::string id = all[next_++]["id"].get<std::string>();
     node_.checkers_.on_step(node_.name_, id);
+    if (const std::string host = all[next_ - 1]["params"].value("host", ""); !host.empty()) return probe(id, host);
     const bool holds = node_.applied_.count(id) > 0;
     if (!holds && node_.world_.chance(node_.world_.options.step_fails))
       return end(fail(Code::failed, id + ": did not work"), {{"steps", steps_}});
     if (order_.kind == "steps") node_.applied_.insert(id);
-    Json data = {{"step", id}, {"name", id}, {"status", holds ? "already" : "applied"}, {"message", ""}, {"ms", 1}};
+    went(id, holds ? "already" : "applied");
+  }
+  void went(const std::string& id, const std::string& status) {
+    Json data = {{"step", id}, {"name", id}, {"status", status}, {"message", ""}, {"ms", 1}};
     emit_("step", data);
     steps_.push_back(data);
-    later(100, 4000, [this] { step(); });
+    if (status != "failed") later(100, 4000, [this] { step(); });
+  }
+  // Looks for another node over the network, for a while.
+  void probe(const std::string& id, const std::string& host) {
+    node_.world_.answers(host, true);
+    later(1000, 10000, [this, id, host] {
+      const bool answered = !node_.cut() && node_.world_.answers(host, false);
+      went(id, answered ? "already" : "failed");
+      if (!answered) end(fail(Code::failed, fmt::format("{}: {} does not answer, asked from {}.", id, host, node_.name_)), {{"steps", steps_}});
+      else if (order_.kind == "steps") node_.applied_.insert(id);
+    });
   }
 
   SimNode& node_;

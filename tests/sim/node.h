@@ -40,6 +40,8 @@ class SimNode {
   void reset();
   void crash_agent();
   void cut_network(DurationMs span) { cut_until_ = world_.reactor.now() + span; }
+  bool cut() const { return world_.reactor.now() < cut_until_; }
+  bool answers() const { return system_ == System::installed && !cut(); }
 
   const std::string& name() const { return name_; }
   HardwareFacts facts() const;

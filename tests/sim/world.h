@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,9 @@ struct Options {
   int dead = 0, bad = 0;                 // nodes that never boot; nodes whose acceptance fails
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs stagger = 0;
+  double probed_dies = 0;                // a node loses power, or its network for a while, just when another one probes it
   DurationMs faults_end = 40 * kMinute;
-  std::string plant;                     // a bug on purpose: stale | early | outside | again
+  std::string plant;                     // a bug on purpose: stale | early | outside | again | blind
   bool log = false;
 };
 
@@ -72,6 +74,7 @@ inline Options options_for(uint64_t seed, int nodes) {
   o.parallel_imaging = static_cast<int>(r.range(1, o.nodes));
   o.parallel_netboot = static_cast<int>(r.range(1, o.nodes));
   o.stagger = r.chance(0.5) ? r.range(1, 5) * kSecond : 0;
+  o.probed_dies = some(0.5);
   return o;
 }
 
@@ -83,6 +86,7 @@ class World {
   ManualReactor reactor;
   Random random;
   bool faults = true;
+  std::function<bool(const std::string& address, bool begins)> answers;   // a probe of a node, as the network sees it
   std::vector<std::string> violations;
   uint64_t hash = 0xcbf29ce484222325ull;
 

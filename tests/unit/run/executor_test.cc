@@ -205,6 +205,15 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.reactor.advance(kMinute);
     CHECK(b.powered.size() == 2);
   }
+  SECTION("never on, whatever it is asked") {
+    b.power_answers = std::vector<Status>(9, fail(Code::timeout, "the machine is not on"));
+    b.power_state = PowerState::off;
+    b.start();
+    b.reactor.advance(kMinute);
+    CHECK(b.powered.size() == 3);
+    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").reason.find("it is off") != std::string::npos);
+  }
   SECTION("refused for good") {
     b.power_answers = {fail(Code::denied, "wrong password")};
     b.start();
@@ -326,6 +335,127 @@ TEST_CASE("a step about the next node is about the next live one", "[run]") {
   CHECK(sent()["steps"][0]["params"] == Json{{"host", "10.0.0.3"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n3"}});
   dead = {"n2", "n3"};
   CHECK(sent()["steps"].empty());
+}
+
+namespace {
+
+// Three nodes, each of which probes the next one.
+struct Ring : Bench {
+  Ring() {
+    const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+                       {{"name", "n3"}, {"address", "10.0.0.3"}}};
+    for (int i = 1; i <= 3; ++i) {
+      const std::string next = "10.0.0." + std::to_string(i % 3 + 1);
+      const Json step = {{"id", "probe"}, {"params", {{"host", next}, {"next_live", true}}}};
+      add(action("n" + std::to_string(i), "probe", ActionKind::steps, {{"steps", Json::array({step})}, {"ring", ring}}));
+    }
+    start();
+    for (const char* n : {"n1", "n2", "n3"}) hello(n, wire::Mode::installed, std::string("boot-") + n);
+  }
+  std::string host(const std::string& node) { return offers.count(node) ? offers[node].params["steps"][0]["params"].value("host", "") : ""; }
+  void fails(const std::string& node) {
+    finish(node, false, "failed", {{"steps", {{{"step", "probe"}, {"status", "failed"}}}}});
+  }
+  // Time goes by; these nodes are heard every 10 s, as their agents would be.
+  void pass(DurationMs span, const std::vector<std::string>& alive) {
+    for (DurationMs at = 0; at < span; at += 10 * kSecond) {
+      for (const auto& n : alive) executor->on_contact(n);
+      reactor.advance(std::min<DurationMs>(10 * kSecond, span - at));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a node that loses power while its neighbour probes it is blamed, the neighbour is not", "[run]") {
+  Ring r;
+  r.finish("n2");                 // n2 did its part and waits; then its power goes
+  r.finish("n3");
+  r.reactor.advance(20 * kSecond);
+  r.fails("n1");
+  CHECK(r.executor->why("n1")["wait"]["awaited"] == "a sign of life of n2");
+  r.pass(60 * kSecond, {"n1", "n3"});
+  CHECK(r.ended.empty());
+  CHECK(r.offered("n1").empty());
+  r.pass(80 * kSecond, {"n1", "n3"});
+  CHECK(r.offered("n1") == "1/n1/probe#2");
+  CHECK(r.host("n1") == "10.0.0.3");
+  r.finish("n1");
+  REQUIRE(r.ended.size() == 1);
+  CHECK(r.row("n1").state == "accepted");
+  CHECK(r.row("n3").state == "accepted");
+}
+
+TEST_CASE("a node at work that stays silent is quarantined for it", "[run]") {
+  Ring r;
+  r.finish("n3");
+  r.fails("n1");
+  r.pass(150 * kSecond, {"n1", "n3"});
+  CHECK(r.row("n2").state == "quarantined");
+  CHECK(r.row("n2").reason.find("not heard for") != std::string::npos);
+  CHECK(r.host("n1") == "10.0.0.3");
+  r.finish("n1");
+  REQUIRE(r.ended.size() == 1);
+  CHECK(r.ended[0].state == "partial");
+}
+
+TEST_CASE("tries that failed because a neighbour was away do not count", "[run]") {
+  Ring r;
+  r.finish("n3");
+  for (int boot = 1; boot <= 2; ++boot) {
+    r.fails("n1");
+    r.hello("n2", wire::Mode::installed, "again-" + std::to_string(boot));
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+    CHECK(r.offered("n1") == "1/n1/probe#" + std::to_string(boot + 1));
+  }
+  SECTION("and are not counted after a restart of the controller either") {
+    r.executor.reset();
+    r.offers.clear();
+    r.live();
+    REQUIRE(r.executor->resume(1).ok());
+    r.reactor.advance(100);
+    REQUIRE(r.offered("n1") == "1/n1/probe#3");
+    r.fails("n1");
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+    CHECK(r.offered("n1") == "1/n1/probe#4");
+  }
+  SECTION("those that failed with everybody there do") {
+    r.fails("n1");
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+    REQUIRE(r.offered("n1") == "1/n1/probe#4");
+    CHECK(r.host("n1") == "10.0.0.2");
+    r.fails("n1");
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+    REQUIRE(r.offered("n1") == "1/n1/probe#5");
+    CHECK(r.host("n1") == "10.0.0.3");      // the second opinion
+    r.fails("n1");
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+    CHECK(r.row("n1").state == "quarantined");
+    CHECK(r.row("n2").state != "quarantined");
+  }
+}
+
+TEST_CASE("who fails a probe that another node passes is to blame", "[run]") {
+  Ring r;
+  r.finish("n3");
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    r.fails("n1");
+    r.pass(10 * kSecond, {"n1", "n2", "n3"});
+  }
+  SECTION("it holds of the other one") { r.finish("n1"); }
+  SECTION("also over a restart of the controller") {
+    r.executor.reset();
+    r.offers.clear();
+    r.live();
+    REQUIRE(r.executor->resume(1).ok());
+    r.reactor.advance(100);
+    REQUIRE(r.host("n1") == "10.0.0.3");
+    r.finish("n1");
+  }
+  r.reactor.advance(kSecond);
+  CHECK(r.row("n1").state == "accepted");
+  CHECK(r.row("n2").state == "quarantined");
+  CHECK(r.row("n2").reason.find("broken") != std::string::npos);
 }
 
 TEST_CASE("beyond the failure budget no further node is started", "[run]") {

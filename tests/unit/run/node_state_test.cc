@@ -70,6 +70,8 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   s.looked = s.now;
   s.power = PowerState::off;
   CHECK(what(s) == What::netboot);
+  s.stayed_off = kTiming.power_tries - 1;   // a machine that stays off however often it is asked
+  CHECK(what(s) == What::fail);
   s.power = PowerState::on;
   CHECK(what(s) == What::wait);
   s.now += kTiming.uncertain_power;

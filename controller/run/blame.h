@@ -1,0 +1,52 @@
+// Who is to blame when a node failed in a step that is about other nodes? Pure: judge_probe(what is known) -> what to do.
+//
+// A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict waits until each of the
+// others was heard after the failure, or is silent for so long that it counts as lost. Then:
+//   - one of them was given up, or was away while the attempt went on: the failure does not count, the next try is without whoever is gone;
+//   - one of them stays silent: that one is accused;
+//   - all are there: the failure counts. When it was the last try of a step about one next node, a second opinion is asked for first:
+//     the same step about the node after that one. If it holds, the one left out is accused.
+// Thread: any; values only. Never reads a clock.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/run/node_state.h"
+
+namespace muster {
+
+struct Neighbour {
+  std::string name;
+  bool gone = false;        // given up, or not part of the cluster any more
+  TimeMs heard = 0;         // last contact
+  TimeMs returned = 0;      // when it last came back from silence or from a boot
+};
+
+struct FailedProbe {
+  TimeMs started = 0, failed = 0, now = 0;   // of the attempt
+  bool tries_left = true;
+  int excused = 0;                           // attempts of this action that did not count
+  std::vector<Neighbour> others;             // whom the failed steps are about
+  std::string next;                          // of those the only one, while another live node could take its place; else empty
+};
+
+struct Blame {
+  enum class What {
+    wait,      // until `until`, for a sign of life of `node`
+    excuse,    // the failure does not count because of `node`
+    accuse,    // `node` is lost
+    ask,       // second opinion: try once more without `node`
+    stands,    // it counts
+  };
+  What what = What::stands;
+  std::string node, reason;
+  TimeMs until = 0;
+};
+
+// How often a node that comes and goes may excuse the failures of one action.
+inline constexpr int kMostExcuses = 3;
+
+Blame judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);
+
+}  // namespace muster

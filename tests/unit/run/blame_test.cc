@@ -1,0 +1,88 @@
+#include "controller/run/blame.h"
+
+#include "controller/run/narrow.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using What = Blame::What;
+
+namespace {
+
+const ExecutorTiming kTiming;
+
+// n1's probe of n2 failed a moment ago; n2 was last heard before that.
+FailedProbe failed() {
+  FailedProbe p;
+  p.started = 1'000'000;
+  p.failed = p.now = 1'020'000;
+  p.others = {{"n2", false, 1'010'000, 500'000}};
+  p.next = "n2";
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("a failed probe is judged when it is known whether the probed node is there", "[run]") {
+  FailedProbe p = failed();
+  const Blame first = judge_probe(p, kTiming);
+  CHECK(first.what == What::wait);
+  CHECK(first.node == "n2");
+  CHECK(first.until == 1'010'000 + kTiming.lost_after);
+  SECTION("it is heard: the failure counts") {
+    p.others[0].heard = p.failed + 1;
+    CHECK(judge_probe(p, kTiming).what == What::stands);
+  }
+  SECTION("it was given up: the failure does not count") {
+    p.others[0].gone = true;
+    CHECK(judge_probe(p, kTiming).what == What::excuse);
+  }
+  SECTION("it was away and is back: the failure does not count, but not for ever") {
+    p.others[0].heard = p.others[0].returned = p.failed + 1;
+    CHECK(judge_probe(p, kTiming).what == What::excuse);
+    p.excused = kMostExcuses;
+    CHECK(judge_probe(p, kTiming).what == What::stands);
+  }
+  SECTION("it stays silent: it is accused, not the prober") {
+    p.now = first.until - 1;
+    CHECK(judge_probe(p, kTiming).what == What::wait);
+    p.now = first.until;
+    CHECK(judge_probe(p, kTiming).what == What::accuse);
+    CHECK(judge_probe(p, kTiming).node == "n2");
+  }
+  SECTION("contacts of before the controller's restart are unknown: nobody is accused at once") {
+    p.others[0].heard = 0;
+    CHECK(judge_probe(p, kTiming).what == What::wait);
+    CHECK(judge_probe(p, kTiming).until == p.failed - kTiming.silent_after + kTiming.lost_after);
+  }
+}
+
+TEST_CASE("before a prober is given up the same is asked of another node", "[run]") {
+  FailedProbe p = failed();
+  p.others[0].heard = p.failed + 1;
+  p.tries_left = false;
+  CHECK(judge_probe(p, kTiming).what == What::ask);
+  CHECK(judge_probe(p, kTiming).node == "n2");
+  p.next.clear();   // there is no other, or it was asked already
+  CHECK(judge_probe(p, kTiming).what == What::stands);
+}
+
+TEST_CASE("whom a step is about follows from its params", "[run]") {
+  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+                     {{"name", "n3"}, {"address", "10.0.0.3"}}};
+  const Json peers = {{{"name", "n1"}}, {{"name", "n2"}}, {{"name", "n3"}}};
+  const Json params = {{"ring", ring},
+                       {"steps", {{{"id", "probe"}, {"params", {{"next_live", true}}}},
+                                  {{"id", "links"}, {"params", {{"peers", peers}, {"peers_live", true}}}},
+                                  {{"id", "own"}, {"params", {{"peers", peers}}}}}}};
+  auto about = involved(params, "n1", [](const std::string&) { return false; });
+  REQUIRE(about.size() == 2);
+  CHECK(about["probe"].names == std::set<std::string>{"n2"});
+  CHECK(about["probe"].next == "n2");
+  CHECK(about["probe"].after_next == "n3");
+  CHECK(about["links"].names == std::set<std::string>{"n2", "n3"});
+  about = involved(params, "n1", [](const std::string& n) { return n == "n2"; });
+  CHECK(about["probe"].next == "n3");
+  CHECK(about["probe"].after_next.empty());
+  CHECK(about["links"].names == std::set<std::string>{"n3"});
+  CHECK(involved(Json("odd"), "n1", [](const std::string&) { return false; }).empty());
+}
