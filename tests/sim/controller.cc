@@ -327,7 +327,7 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
     if (event.kind == "hello")
       life.executor->on_hello({node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram), batch.boot_id,
                                event.data.value("image_digest", "")});
-    if (world_.options.plant == "blind" && event.data.is_object()) event.data.erase("result");
+    if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false) event.data.erase("result");
     if (world_.options.plant == "stale" && !life.offers[node].empty()) event.order = life.offers[node].begin()->first;
     life.executor->on_event(node, event);
   }

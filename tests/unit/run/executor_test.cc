@@ -349,8 +349,10 @@ struct Ring : Bench {
       const Json step = {{"id", "probe"}, {"params", {{"host", next}, {"next_live", true}}}};
       add(action("n" + std::to_string(i), "probe", ActionKind::steps, {{"steps", Json::array({step})}, {"ring", ring}}));
     }
-    start();
+    live();   // their agents are there before the run begins
     for (const char* n : {"n1", "n2", "n3"}) hello(n, wire::Mode::installed, std::string("boot-") + n);
+    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
   }
   std::string host(const std::string& node) { return offers.count(node) ? offers[node].params["steps"][0]["params"].value("host", "") : ""; }
   void fails(const std::string& node) {
