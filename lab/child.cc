@@ -55,7 +55,11 @@ bool every_thread_over(pid_t pid) {
   return true;
 }
 
-bool gone(const ChildId& id) { return !alive(id) && (read_stat(id.pid).start_ticks != id.start_ticks || every_thread_over(id.pid)); }
+bool gone(const ChildId& id) {
+  if (alive(id)) return false;
+  const auto stat = read_stat(id.pid);
+  return stat.start_ticks != id.start_ticks || !over(stat.state) || every_thread_over(id.pid);
+}
 
 bool wait_gone(const ChildId& id, DurationMs limit) {
   for (DurationMs waited = 0; waited < limit; waited += 20) {
