@@ -14,6 +14,8 @@ during_up "node01 has made its file system" made node01
 $muster lab restart-controller --kill
 echo "  controller killed and started again in mid-playbook"
 uuid() { node_ssh "$1" lsblk -n -o UUID /dev/md/scratch | head -n 1; }
+logs_in() { node_ssh node01 true 2>/dev/null; }   # its sshd is restarted by the very playbook
+check "node01 can be logged in to" wait_until 120 logs_in
 before=$(uuid node01)
 boot=$(node_ssh node01 cat /proc/sys/kernel/random/boot_id)
 up_ends 0
