@@ -146,8 +146,9 @@ bool alive(const ChildId& id) {
 
 Status terminate(const ChildId& id, DurationMs grace) {
   if (gone(id)) return Ok{};
-  send_signal(id, SIGTERM);
-  if (wait_gone(id, grace)) return Ok{};
+  // Without grace it is killed as it stands: a handler of SIGTERM would make a crash a tidy end.
+  if (grace > 0) send_signal(id, SIGTERM);
+  if (grace > 0 && wait_gone(id, grace)) return Ok{};
   send_signal(id, SIGKILL);
   if (wait_gone(id, 5 * kSecond)) return Ok{};
   return fail(Code::failed, fmt::format("process {} ({}) does not end", id.pid, id.mark));

@@ -995,7 +995,7 @@ void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Js
   for (auto& other : probe.others) {
     const Live& agent = live(other.name);
     other.gone = gone(other.name);
-    other.heard = agent.heard;
+    other.heard = agent.contact;   // not `heard`, which may be moved where silence is counted from
     other.returned = agent.returned;
   }
   const Blame blame = judge_probe(probe, timing_);
