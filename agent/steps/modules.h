@@ -19,7 +19,6 @@ StepModule group_module();
 StepModule sysctl_module();
 StepModule hostname_module();
 StepModule command_module();
-StepModule slurm_node_module();
 StepModule ufw_module();
 StepModule sshd_module();
 StepModule apt_repository_module();
@@ -40,9 +39,6 @@ StepModule mount_module();
 // agent/steps: pure tests
 StepModule probe_module();
 StepModule wait_for_module();
-StepModule slurm_nodes_module();
-StepModule slurm_mpi_module();
-StepModule prometheus_targets_module();
 StepModule ssh_probe_module();
 // agent/storage
 StepModule moosefs_disks_module();
@@ -52,8 +48,6 @@ StepModule moosefs_chunkserver_module();
 StepModule moosefs_mount_module();
 StepModule moosefs_policy_module();
 StepModule moosefs_members_module();
-StepModule moosefs_drain_module();
-StepModule nfs_server_module();
 StepModule shared_write_module();
 StepModule shared_read_module();
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/stack_modules.h"
 
 namespace muster::steps {
 namespace {

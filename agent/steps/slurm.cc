@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/stack_modules.h"
 
 namespace muster::steps {
 namespace {
@@ -100,8 +100,8 @@ Status apply_node(StepContext& context, const Json& params) {
   }
   if (drain) say(context, "waiting for the jobs of " + text_of(params, "node"));
   TRY(const CheckResult end, wait_until(context, params, [&]() -> Result<std::string> {
-        TRY(const CheckResult now, check_node(context, params));
-        return now.diff;
+        TRY(const CheckResult left, check_node(context, params));
+        return left.diff;
       }));
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }

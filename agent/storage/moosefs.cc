@@ -16,6 +16,7 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {

@@ -6,6 +6,7 @@
 // No redundancy: while the server is away the clients wait.
 #include <fmt/format.h>
 
+#include "agent/steps/stack_modules.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
