@@ -13,7 +13,8 @@ sudo=""
 [[ $EUID -eq 0 ]] || sudo=sudo
 # A fresh system knows no packages yet, and would seem to have only the oldest Boost.
 compgen -G "/var/lib/apt/lists/*_Packages*" >/dev/null || $sudo apt-get -qq update
-if apt-cache show libboost1.81-dev >/dev/null 2>&1; then build="$build libboost1.81-dev"; else build="$build libboost-dev"; fi
+# Known is not installable: Debian 13 still names it. (Read to the end: a closed pipe would count as a failure.)
+if apt-cache policy libboost1.81-dev 2>/dev/null | grep 'Candidate: [0-9]' >/dev/null; then build="$build libboost1.81-dev"; else build="$build libboost-dev"; fi
 
 missing=()
 for set in "${@:-build}"; do

@@ -207,8 +207,13 @@ Result<ImageInfo> publish(const Build& b) {
   const std::string folder = b.folder + "/" + name;
   ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
-  if (complete(info)) {  // the very same image was built before, maybe out of other inputs
-    fs::rename(b.stage + "/build.json", folder + "/build.json", ec);
+  if (complete(info)) {
+    // The very same image was built before, out of other inputs. What its digest does not cover may differ: nobody reads the
+    // RAM system's tree but ourselves, and without its record it is packed again.
+    fs::remove_all(folder + "/ram", ec);
+    fs::remove(folder + "/ram.json", ec);
+    for (const char* part : {"/ram", "/build.json"})
+      if (!ec) fs::rename(b.stage + part, folder + part, ec);
     if (!ec) fs::remove_all(b.stage, ec);
   } else {
     fs::remove_all(folder, ec);  // a damaged one
