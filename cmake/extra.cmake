@@ -1,6 +1,6 @@
 include(${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
 # Kernels measure the machine, not our debug settings.
-set_source_files_properties(kernels/dgemm.cc kernels/stream.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+set_source_files_properties(kernels/dgemm.cc kernels/sdc.cc kernels/stream.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
 # Carried to every node through its first boot: without symbols, half the size.
 if(TARGET muster-accept AND NOT MUSTER_SANITIZE)
@@ -23,3 +23,5 @@ endif()
 # Benchmarks that are programs; bench/run.sh builds them.
 add_executable(muster-bench-locate EXCLUDE_FROM_ALL bench/locate.cc bench/plot.cc tests/fakes/planted.cc)
 target_link_libraries(muster-bench-locate PRIVATE muster_controller_logic Threads::Threads)
+add_executable(muster-bench-sdc EXCLUDE_FROM_ALL bench/sdc.cc)
+target_link_libraries(muster-bench-sdc PRIVATE muster_kernels)

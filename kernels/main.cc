@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "kernels/kernels.h"
+#include "kernels/sdc.h"
 
 namespace muster::kernels {
 namespace {
@@ -34,6 +35,7 @@ uint64_t parse_seed(const std::string& text) {
 struct Arguments {
   DgemmOptions dgemm;
   StreamOptions stream;
+  SdcOptions sdc;
   uint64_t stream_mib = 0;
   LinkServerOptions serve;
   LinkOptions link;
@@ -71,6 +73,11 @@ void declare_compute(CLI::App& app, Arguments& a) {
   stream->add_option("--max-mib", a.stream_mib, "memory to use at most; 0: a quarter of what is available");
   stream->add_option("--threads", a.stream.threads, "0: one per processor");
   add_flip(*stream, a);
+  auto* sdc = app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
+  sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product");
+  sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
+  sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
+  add_flip(*sdc, a);
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
@@ -145,7 +152,7 @@ Measurement serve(const Arguments& a) {
 
 Measurement run(const std::string& kernel, Arguments& a) {
   const auto flip = parse_flip(a.flip);
-  a.dgemm.flip = a.stream.flip = a.serve.flip = a.link.flip = flip;
+  a.dgemm.flip = a.stream.flip = a.sdc.flip = a.serve.flip = a.link.flip = flip;
   a.stream.max_bytes = a.stream_mib * kMiB;
   a.fio.size_bytes = a.fio_mib * kMiB;
   a.checksum.size_bytes = a.checksum_mib * kMiB;
@@ -153,6 +160,7 @@ Measurement run(const std::string& kernel, Arguments& a) {
   const Files files;
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);
+  if (kernel == "sdc") return run_sdc(a.sdc);
   if (kernel == "link") return run_link(a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);

@@ -13,7 +13,7 @@ using steps::object_of;
 using steps::parameter;
 using steps::text_of;
 
-constexpr const char* kKernels[] = {"dgemm", "stream", "fio", "checksum-write", "checksum-read"};
+constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "fio", "checksum-write", "checksum-read"};
 constexpr int kDefaultPort = 7490;
 
 std::string program(const Files& files, const std::string& name) {
@@ -157,7 +157,7 @@ StepModule accept_module() {
   StepModule m;
   m.name = "accept";
   m.help =
-      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, fio, checksum-write or "
+      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, fio, checksum-write or "
       "checksum-read.";
   m.parameters =
       Json::array({parameter("kernel", "string", true, "which"),
