@@ -74,6 +74,14 @@ std::vector<Round> matchings(int n, int rounds, uint64_t seed) {
   return out;
 }
 
+std::vector<int> partners(int n, int self, uint64_t seed) {
+  std::vector<int> out;
+  for (const Round& round : n <= kAllPairs ? circle(n) : matchings(n, log2_up(n) + 2, seed))
+    for (const auto& [a, b] : round)
+      if (a == self || b == self) out.push_back(a == self ? b : a);
+  return out;
+}
+
 int log2_up(int n) {
   int k = 0;
   while ((int64_t{1} << k) < n) ++k;

@@ -25,6 +25,11 @@ Round halves(int n);
 // Random matchings in which nobody meets the same partner twice: the circle's rounds under shuffled numbers.
 std::vector<Round> matchings(int n, int rounds, uint64_t seed);
 
+// Whom end `self` is tested with, round by round, when the rounds are fixed beforehand: everybody while n is
+// at most kAllPairs, else log2 n + 2 different ends. If a is among b's, b is among a's.
+constexpr int kAllPairs = 8;
+std::vector<int> partners(int n, int self, uint64_t seed = 1);
+
 int log2_up(int n);  // smallest k with 2^k >= n
 
 // Numbers for shuffles; <random>'s distributions differ between libraries.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/digest.h"
+#include "controller/locate/pairing.h"
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
@@ -408,6 +409,16 @@ class Planner {
     }
   }
 
+  // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which the bad one can
+  // be told (controller/locate/).
+  std::set<std::string> link_partners(const std::string& node) const {
+    const auto self = std::find(plan_.nodes.begin(), plan_.nodes.end(), node) - plan_.nodes.begin();
+    std::set<std::string> out;
+    for (const int i : locate::partners(static_cast<int>(plan_.nodes.size()), static_cast<int>(self)))
+      out.insert(plan_.nodes[static_cast<size_t>(i)]);
+    return out;
+  }
+
   // "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the same time. A step that
   // has no peer left is left out.
   void keep_peers_in_plan(Draft& d) const {
@@ -415,9 +426,10 @@ class Planner {
     for (auto& s : d.accept_cluster) {
       if (s.step.params.value("peers_in_plan", false)) {
         s.step.params.erase("peers_in_plan");
+        const std::set<std::string> partners = link_partners(d.spec->name);
         Json peers = Json::array();
         for (const Json& peer : s.step.params.value("peers", Json::array()))
-          if (std::count(plan_.nodes.begin(), plan_.nodes.end(), peer.value("name", ""))) peers.push_back(peer);
+          if (partners.count(peer.value("name", ""))) peers.push_back(peer);
         if (peers.empty()) continue;
         s.step.params["peers"] = std::move(peers);
       }

@@ -77,6 +77,25 @@ TEST_CASE("pairing: random matchings never repeat a partner, and depend on the s
   CHECK(matchings(1, 3, 1).empty());
 }
 
+TEST_CASE("pairing: fixed partners are mutual; all of a few, log2 N + 2 of many", "[locate]") {
+  for (const int n : {1, 2, 3, 8, 9, 64, 100}) {
+    CAPTURE(n);
+    for (int a = 0; a < n; ++a) {
+      const auto mine = partners(n, a);
+      CHECK(std::set<int>(mine.begin(), mine.end()).size() == mine.size());
+      CHECK_FALSE(std::count(mine.begin(), mine.end(), a));
+      if (n <= kAllPairs) CHECK(static_cast<int>(mine.size()) == n - 1);
+      if (n > kAllPairs)
+        CHECK(static_cast<int>(mine.size()) >= log2_up(n) + 1);  // with an odd number one rests
+      if (n > kAllPairs) CHECK(static_cast<int>(mine.size()) <= log2_up(n) + 2);
+      for (const int b : mine) {
+        const auto theirs = partners(n, b);
+        CHECK(std::count(theirs.begin(), theirs.end(), a) == 1);
+      }
+    }
+  }
+}
+
 TEST_CASE("pairing: logarithms", "[locate]") {
   CHECK(log2_up(1) == 0);
   CHECK(log2_up(8) == 3);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "controller/plan/lint.h"
@@ -183,6 +184,31 @@ TEST_CASE("a link test needs both ends in the plan", "[plan]") {
   in.request = {RequestKind::reimage, {"node02"}, false, false};
   CHECK(links().empty());
   CHECK(planned(in).notes.back().find("links") != std::string::npos);
+}
+
+TEST_CASE("of many nodes each is measured with some, and they with it", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  for (int i = 10; i < 30; ++i) {
+    NodeSpec node = in.spec.nodes.front();
+    node.name = "more" + std::to_string(i);
+    node.address = "10.20.0." + std::to_string(100 + i);
+    node.mac = "52:54:00:20:01:" + std::to_string(i);
+    in.spec.nodes.push_back(node);
+    in.nodes[node.name] = installed(node.name);
+  }
+  in.playbooks["acceptance/lab"].steps.push_back(step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
+  in.request.kind = RequestKind::accept;
+  std::map<std::string, std::set<std::string>> partners;
+  for (const auto& a : planned(in).actions)
+    for (const Json& s : a.params.value("steps", Json::array()))
+      if (s["id"].get<std::string>().find("links") != std::string::npos)
+        for (const Json& peer : s["params"]["peers"]) partners[a.node].insert(peer["name"]);
+  CHECK(partners.size() == in.spec.nodes.size());
+  for (const auto& [node, with] : partners) {
+    CHECK(with.size() >= 6);  // log2 of 23 is 5; with an odd number of nodes one rests in each round
+    CHECK(with.size() <= 7);
+    for (const auto& other : with) CHECK(partners[other].count(node) == 1);
+  }
 }
 
 TEST_CASE("acceptance alone touches nothing", "[plan]") {
