@@ -161,7 +161,10 @@ std::optional<double> healthy_rate(size_t ends, const std::vector<Rate>& rates) 
       best[static_cast<size_t>(end)] = std::max(best[static_cast<size_t>(end)], r.value);
   std::erase_if(best, [](double value) { return value < 0; });
   if (best.empty()) return {};
-  const double near = kNearBest * median_of(best);
+  // The best of an end that only met bad ones is low too: three of four ends may be so.
+  const auto upper = best.begin() + static_cast<std::ptrdiff_t>(best.size() * 3 / 4);
+  std::nth_element(best.begin(), upper, best.end());
+  const double near = kNearBest * *upper;
   std::vector<double> healthy;
   for (const Rate& r : rates)
     if (r.value >= near) healthy.push_back(r.value);

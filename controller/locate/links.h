@@ -52,9 +52,9 @@ struct LinkRule {
 };
 LinkFindings locate_links(const std::vector<LinkMeasurement>& measured, const LinkRule& rule = {});
 
-// The rate of a healthy test, given (end a, end b, rate) of all tests: the median of those tests that come
-// near the median over all ends of each end's best. Right while fewer than half of the ends are bad, also
-// when most tests touch one.
+// The rate of a healthy test: the median of the tests that come near the upper quartile, over all ends, of
+// each end's best. Right while a quarter of the ends met a healthy partner, also when most tests touch a bad
+// one.
 struct Rate {
   int a = 0, b = 0;
   double value = 0;

@@ -13,6 +13,8 @@ namespace {
 // else.
 constexpr size_t kClearing = 2, kPathTests = 3;
 
+size_t z(int number) { return static_cast<size_t>(number); }
+
 class Search {
  public:
   Search(const SearchOptions& options, const std::vector<Tested>& tested)
@@ -24,20 +26,31 @@ class Search {
     }
     const double floor =
         options.floor ? *options.floor : options.floor_ratio * healthy_rate(ends_.size(), rates).value_or(0);
-    probes_.reserve(tested.size());
-    for (const Tested& t : tested) {
-      const bool failed = t.value <= 0 || t.value < floor;
-      probes_.push_back({{t.a, t.b}, failed});
+    for (End& end : ends_) end.met.reserve(z(round_)), end.passed_with.reserve(z(round_));
+    std::vector<bool> failed(tested.size()), involved(ends_.size());
+    for (size_t i = 0; i < tested.size(); ++i) {
+      const Tested& t = tested[i];
+      failed[i] = t.value <= 0 || t.value < floor;
+      if (failed[i]) involved[z(t.a)] = involved[z(t.b)] = true;
       for (const auto& [end, other] : {Pair{t.a, t.b}, Pair{t.b, t.a}}) {
         at(end).met.push_back(other);
-        if (!failed) at(end).passed_with.push_back(other);
+        if (!failed[i]) at(end).passed_with.push_back(other);
       }
     }
+    // Tests between ends that never failed say nothing about those that did.
+    for (size_t i = 0; i < tested.size(); ++i)
+      if (involved[z(tested[i].a)] || involved[z(tested[i].b)]) {
+        probes_.push_back({{tested[i].a, tested[i].b}, failed[i]});
+        number_.push_back(i);
+      }
   }
 
   Progress run() {
     Decoded decoded = decode(ends_.size(), probes_);
     for (const auto& conviction : decoded.guilty) at(conviction.part).guilty = true;
+    for (auto& conviction : decoded.guilty)
+      for (size_t& i : conviction.against) i = number_[i];
+    for (size_t& i : decoded.unexplained) i = number_[i];
     out_.guilty = std::move(decoded.guilty);
     sort_open_pairs(decoded.unexplained);
     const bool open = !out_.undecided.empty();
@@ -50,7 +63,7 @@ class Search {
     std::vector<int> met = {}, passed_with = {};
     bool guilty = false, suspect = false, busy = false;
   };
-  End& at(int end) { return ends_[static_cast<size_t>(end)]; }
+  End& at(int end) { return ends_[z(end)]; }
 
   // Passes of an end with partners that nothing is held against.
   size_t passes_without(int end, int partner) {
@@ -123,6 +136,7 @@ class Search {
   const std::vector<Tested>& tested_;
   std::vector<End> ends_;
   std::vector<Probe> probes_;
+  std::vector<size_t> number_;  // of each probe, among the tests
   std::vector<Pair> again_;
   int round_ = 0;
   Progress out_;
@@ -131,7 +145,7 @@ class Search {
 }  // namespace
 
 int least_rounds(const SearchOptions& options) {
-  return options.least_rounds > 0 ? options.least_rounds : std::max(3, log2_up(options.ends));
+  return options.least_rounds > 0 ? options.least_rounds : std::max(3, log2_up(options.ends) + 1);
 }
 int most_rounds(const SearchOptions& options) {
   return options.most_rounds > 0 ? options.most_rounds : log2_up(options.ends) + 2;
