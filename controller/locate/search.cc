@@ -12,6 +12,9 @@ namespace {
 // so often, it is the path: by then an end whose own fault comes and goes would have failed with somebody
 // else.
 constexpr size_t kClearing = 2, kPathTests = 3;
+// An end is tested until so many witnesses are against it: one of two may turn out to be bad itself later.
+constexpr size_t kConfirming = 3;
+constexpr std::ptrdiff_t kLeastTests = 3;  // with partners that are not bad, of every end
 
 size_t z(int number) { return static_cast<size_t>(number); }
 
@@ -47,13 +50,16 @@ class Search {
 
   Progress run() {
     Decoded decoded = decode(ends_.size(), probes_);
-    for (const auto& conviction : decoded.guilty) at(conviction.part).guilty = true;
+    for (const auto& conviction : decoded.guilty) {
+      at(conviction.part).guilty = true;
+      at(conviction.part).confirmed = conviction.against.size() >= kConfirming;
+    }
     for (auto& conviction : decoded.guilty)
       for (size_t& i : conviction.against) i = number_[i];
     for (size_t& i : decoded.unexplained) i = number_[i];
     out_.guilty = std::move(decoded.guilty);
     sort_open_pairs(decoded.unexplained);
-    const bool open = !out_.undecided.empty();
+    const bool open = !out_.undecided.empty() || anyone_hardly_tested();
     if (round_ < most_rounds(options_) && (open || round_ < least_rounds(options_))) plan();
     return std::move(out_);
   }
@@ -61,7 +67,7 @@ class Search {
  private:
   struct End {
     std::vector<int> met = {}, passed_with = {};
-    bool guilty = false, suspect = false, busy = false;
+    bool guilty = false, confirmed = false, suspect = false, busy = false;
   };
   End& at(int end) { return ends_[z(end)]; }
 
@@ -94,6 +100,16 @@ class Search {
     }
   }
 
+  // A partner that is bad itself says nothing about an end.
+  bool hardly_tested(const End& end) {
+    const auto counts =
+        std::count_if(end.met.begin(), end.met.end(), [&](int other) { return !at(other).guilty; });
+    return !end.guilty && counts < std::min<std::ptrdiff_t>(round_, kLeastTests);
+  }
+  bool anyone_hardly_tested() {
+    return std::any_of(ends_.begin(), ends_.end(), [&](const End& end) { return hardly_tested(end); });
+  }
+
   void take(int a, int b) {
     at(a).busy = at(b).busy = true;
     out_.next.emplace_back(a, b);
@@ -108,8 +124,17 @@ class Search {
     std::vector<int> order(ends_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     numbers.shuffle(order);
-    for (const int end : order)
-      if (at(end).suspect && free(end)) give_witness(end, order);
+    // Witnesses are few: those that never passed come first, then who rested or met a bad one, last those
+    // that are convicted and not confirmed.
+    std::vector<int> first = order;
+    std::stable_sort(first.begin(), first.end(), [&](int a, int b) {
+      return std::pair(at(a).guilty, at(a).passed_with.size()) <
+             std::pair(at(b).guilty, at(b).passed_with.size());
+    });
+    for (const int end : first)
+      if (at(end).guilty ? !at(end).confirmed && !at(end).busy
+                         : free(end) && (at(end).suspect || hardly_tested(at(end))))
+        give_witness(end, order);
     // Everybody else goes on with new partners.
     const auto rounds = matchings(options_.ends, round_ + 1, options_.seed);
     if (static_cast<size_t>(round_) < rounds.size())

@@ -3,10 +3,10 @@
 // everything.
 //
 // A function of what was measured so far, so a controller that was restarted goes on with the same next
-// round. Ends convicted are left out. A pair that failed although both ends pass with others is tested again
-// as a pair: three failures name the path between them; a repetition that passes is only noted. It stops when
-// nothing is open, but not before `least_rounds`: an intermittent fault needs several tests to show.
-// pure functions.
+// round. Ends with three witnesses against them are left out. A pair that failed although both ends pass with
+// others is tested again as a pair: three failures name the path between them; a repetition that passes is
+// only noted. It stops when nothing is open, but not before `least_rounds`: an intermittent fault needs
+// several tests to show. Thread: pure functions.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct SearchOptions {
   uint64_t seed = 1;
   double floor_ratio = 0.85;         // of healthy_rate(): halfway between healthy and 30 % slow
   std::optional<double> floor = {};  // the floor itself, when it is known
-  int least_rounds = 0;             // 0: log2 of the ends + 1, at least 3
+  int least_rounds = 0;              // 0: log2 of the ends + 1, at least 3
   int most_rounds = 0;               // 0: log2 of the ends + 2
 };
 int least_rounds(const SearchOptions& options);

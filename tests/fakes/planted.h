@@ -16,8 +16,8 @@ namespace muster::locate {
 
 constexpr int kReadings = 16;
 constexpr double kNoise = 0.03;
-constexpr double kSlow = 0.7;     // a slow-down of 30 %
-constexpr double kFiring = 0.25;  // of an intermittent fault, per reading, unless a trial says otherwise
+constexpr double kSlow = 0.7;    // a slow-down of 30 %
+constexpr double kFiring = 0.5;  // of an intermittent fault, per reading, unless a trial says otherwise
 
 enum class Kind { slow, total, flaky_slow, flaky_total };
 constexpr Kind kKinds[] = {Kind::slow, Kind::total, Kind::flaky_slow, Kind::flaky_total};
