@@ -5,7 +5,7 @@
 namespace muster::bench {
 namespace {
 
-constexpr double kWidth = 720, kHeight = 360, kLeft = 70, kRight = 200, kTop = 40, kBottom = 50;
+constexpr double kWidth = 760, kHeight = 360, kLeft = 70, kRight = 240, kTop = 40, kBottom = 50;
 constexpr const char* kColours[] = {"#1b6ca8", "#c8553d", "#2e8b57", "#7a5195", "#b8860b", "#555555"};
 
 double x_of(const Chart& c, double x) { return kLeft + x / c.x_max * (kWidth - kLeft - kRight); }

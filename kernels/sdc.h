@@ -17,7 +17,7 @@ namespace muster::kernels::sdc {
 // Where a bit is flipped. `output_register` is the finished sum before its digest is taken, `output_memory`
 // after it was stored.
 enum class Site { input_a, input_b, accumulator, output_register, output_memory };
-constexpr std::array kSites = {Site::input_a, Site::input_b, Site::accumulator, Site::output_register,
+inline constexpr std::array kSites = {Site::input_a, Site::input_b, Site::accumulator, Site::output_register,
                                Site::output_memory};
 const char* to_string(Site site);
 unsigned bits_of(Site site);  // 16 of a bf16 input, 32 of an fp32 value

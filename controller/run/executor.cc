@@ -731,13 +731,6 @@ bool Executor::gone_since(const std::string& name, TimeMs time) const {
   return std::max(absent == absent_.end() ? 0 : absent->second, node ? node->left_at : 0) >= time;
 }
 
-bool Executor::gone_since(const std::string& name, TimeMs time) const {
-  if (!gone(name)) return false;
-  const auto absent = absent_.find(name);
-  const Runtime* node = runtime(name);
-  return std::max(absent == absent_.end() ? 0 : absent->second, node ? node->left_at : 0) >= time;
-}
-
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
   if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);

@@ -109,8 +109,8 @@ TEST_CASE("fio: read and write per job") {
   const auto read = import_output(golden("fio"));
   REQUIRE(read.ok());
   CHECK(read->title == "/dev/nvme0n1");
-  CHECK(get(*read, "read_mbps", "rand_read_write").value == Catch::Approx(348.743777));
-  CHECK(get(*read, "write_mbps").value == Catch::Approx(348.450387));
+  CHECK(get(*read, "read_mbps", "rand_read_write").value == Approx(348.743777));
+  CHECK(get(*read, "write_mbps").value == Approx(348.450387));
   CHECK(get(*read, "read_mbps").like == "local storage/read_mbps");
   CHECK(import_output(replaced(golden("fio"), "\"error\" : 0", "\"error\" : 5"))->problems ==
         std::vector<std::string>{"job rand_read_write ended with error 5"});

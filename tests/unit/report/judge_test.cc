@@ -245,7 +245,7 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   nic.speed_mbps = 10000;
   nic.link_up = true;
   facts.nics = {nic};
-  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Catch::Approx(1176.9).epsilon(1e-4));
+  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Approx(1176.9).epsilon(1e-4));
   CHECK_FALSE(derive("gpu_bf16_tflops", result, &facts).value);
   GpuFacts gpu;
   gpu.model = "NVIDIA H200";
@@ -290,7 +290,7 @@ TEST_CASE("the bound of an all-reduce is that of the fact sheet") {
     CAPTURE(nodes);
     CollectiveShape shape;
     shape.nodes = nodes;
-    CHECK(*collective_bound(shape).value == Catch::Approx(bound).margin(1.0));
+    CHECK(*collective_bound(shape).value == Approx(bound).margin(1.0));
     shape.algorithm = CollectiveShape::Algorithm::ring;
     CHECK(*collective_bound(shape).value == 368.0);
     shape.algorithm = CollectiveShape::Algorithm::sharp;

@@ -30,9 +30,9 @@ TEST_CASE("exact times give back the model that made them") {
   for (const Scaling kind : {Scaling::strong, Scaling::weak}) {
     const auto fit = fit_scaling(kind, made_by(truth_of(kind, 8, 0.02, 0.3)));
     REQUIRE(fit.ok());
-    CHECK(fit->compute == Catch::Approx(8));
-    CHECK(fit->latency == Catch::Approx(0.02));
-    CHECK(fit->transfer == Catch::Approx(0.3));
+    CHECK(fit->compute == Approx(8));
+    CHECK(fit->latency == Approx(0.02));
+    CHECK(fit->transfer == Approx(0.3));
     CHECK(fit->worst_error < 1e-6);
   }
 }
@@ -53,7 +53,7 @@ TEST_CASE("three percent of noise neither moves the knee by more than a doubling
 TEST_CASE("the knee is where half of each node's work is lost") {
   // E(N) = 10 / (N (10/N + 0.5 (N-1)/N)) = 10 / (10 + 0.5 (N-1)): one half at N = 21.
   CHECK(knee(truth_of(Scaling::strong, 10, 0, 0.5)) == 16);
-  CHECK(truth_of(Scaling::strong, 10, 0, 0.5).efficiency(21) == Catch::Approx(0.5));
+  CHECK(truth_of(Scaling::strong, 10, 0, 0.5).efficiency(21) == Approx(0.5));
   CHECK(knee(truth_of(Scaling::strong, 10, 0, 0)) == 4096);
   CHECK(knee(truth_of(Scaling::weak, 1, 1, 0)) == 2);   // T(2) = 2: E = 0.5; T(4) = 3: less
   CHECK(knee(truth_of(Scaling::strong, 1, 10, 0)) == 1);
