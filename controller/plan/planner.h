@@ -65,7 +65,7 @@ struct PlanRequest {
   bool force = false;                      // up: unchanged nodes too; admit, reimage: a machine that replaced another
   // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run of a bring-up.
   bool skip_unseen = false;
-  std::string profile;                     // accept: another acceptance profile than the spec's
+  std::string profile = {};                // accept: another acceptance profile than the spec's
 };
 
 struct PlannerInput {
