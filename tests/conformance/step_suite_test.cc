@@ -110,9 +110,9 @@ const std::map<std::string, Sample>& changing() {
          with_mfs(m);
          m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
          m.put("/mfs/own", "10.20.0.14");
-       }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}}; }}},
+       }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}, {"deadline_seconds", 0}}; }}},
       {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
-                      [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}}; }}},
+                      [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}}; }}},
       {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
                       [](FakeMachine&) { return Json{{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}}; }}},
       {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},

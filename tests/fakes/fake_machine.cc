@@ -240,6 +240,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
   }
   // As since systemd 254: links that were changed make every unit outdated until all are loaded again.
   if (argv[1] == "enable" || argv[1] == "disable" || argv[1] == "daemon-reload") reload_due_ = has(argv, "--no-reload");
+  if (argv[1] == "reload" && has(argv, "moosefs-chunkserver.service")) put("/mfs/reloaded", "");
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];
     if (name[0] == '-') continue;
@@ -368,7 +369,7 @@ std::string FakeMachine::volume() {
   std::string out;
   for (const auto& server : steps::split(get("/mfs/servers"), ' ')) {
     const bool leaving = server == get("/mfs/own") && get("/etc/mfs/mfshdd.cfg").find("*/") != std::string::npos;
-    const std::string state = !leaving ? "ok" : called("systemctl reload moosefs-chunkserver") ? "marked for removal (ready)" : "marked for removal (not ready)";
+    const std::string state = !leaving ? "ok" : files().exists("/mfs/reloaded") ? "marked for removal (ready)" : "marked for removal (not ready)";
     out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|maintenance_off|8|1000|{}|-|0|0|0\n", server, files().exists("/mfs/full") ? 1100 : 100000);
     out += fmt::format("disks:|{}:9422:/srv/mfs/C/|8|no errors|{}|-|-|-|-|-|-|-|-|1000|100000\n", server, state);
   }

@@ -113,10 +113,12 @@ TEST_CASE("power tells the outcome of every node, also when one fails", "[cli]")
   CHECK(ran.exit == kFailed);
 }
 
-TEST_CASE("what is not implemented says so and exits 2", "[cli]") {
-  const auto drain = muster_command({"drain", "gpu01"});
-  CHECK(drain.exit == kUsage);
-  CHECK(drain.err.find("not implemented") != std::string::npos);
+TEST_CASE("a drain needs a controller, and an import a file", "[cli]") {
+  const auto drain = muster_command({"drain", "gpu01", "--yes", "--socket", "/tmp/no-such-muster.sock"});
+  CHECK(drain.exit == kFailed);
+  CHECK(drain.err.find("/tmp/no-such-muster.sock") != std::string::npos);
+  CHECK(muster_command({"drain"}).exit == kUsage);
+  CHECK(muster_command({"image", "import"}).exit == kUsage);
 }
 
 TEST_CASE("spec check works without a controller and reports every error", "[cli]") {

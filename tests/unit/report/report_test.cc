@@ -189,7 +189,7 @@ TEST_CASE("a report survives its JSON") {
   REQUIRE_FALSE(bad.ok());
   CHECK(bad.error().message.find("report.nodes[0].checks[0].verdict") != std::string::npos);
   Json newer = to_json(r);
-  newer["version"] = 2;
+  newer["version"] = 99;
   CHECK_FALSE(report_from_json(newer).ok());
 }
 
