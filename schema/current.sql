@@ -46,6 +46,12 @@ CREATE TABLE plan (
   time          INTEGER NOT NULL,
   json          TEXT NOT NULL
 ) STRICT;
+CREATE TABLE report (
+  run      INTEGER PRIMARY KEY REFERENCES run (id),
+  time     INTEGER NOT NULL,
+  json     TEXT NOT NULL,  -- the signed text, byte for byte
+  measured TEXT NOT NULL   -- {node: {"check|subject": {value, verdict}}}
+) STRICT;
 CREATE TABLE run (
   id          INTEGER PRIMARY KEY,
   plan_digest TEXT NOT NULL,
