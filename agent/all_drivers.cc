@@ -2,6 +2,7 @@
 #include "agent/checks/checks.h"
 #include "agent/step.h"
 #include "agent/steps/modules.h"
+#include "agent/steps/stack_modules.h"
 
 namespace muster {
 
@@ -29,19 +30,25 @@ const std::vector<StepModule>& step_modules() {
       line_module(),
       moosefs_chunkserver_module(),
       moosefs_disks_module(),
+      moosefs_drain_module(),
       moosefs_master_module(),
       moosefs_members_module(),
       moosefs_metalogger_module(),
       moosefs_mount_module(),
       moosefs_policy_module(),
       mount_module(),
+      nfs_server_module(),
       package_module(),
       probe_module(),
+      prometheus_targets_module(),
       raid_module(),
       reboot_module(),
       service_module(),
       shared_read_module(),
       shared_write_module(),
+      slurm_mpi_module(),
+      slurm_node_module(),
+      slurm_nodes_module(),
       sshd_module(),
       ssh_probe_module(),
       sysctl_module(),

@@ -1,4 +1,4 @@
-// muster version, backup, sim, drain.
+// muster version, backup, sim.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -60,15 +60,6 @@ void add_sim(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("sim", "rehearse planner, executor and agents in one process, seeded");
   verb->prefix_command();
   verb->callback([verb, &context] { sim(context, verb->remaining()); });
-}
-
-void add_drain(CLI::App& app, Context& context) {
-  auto nodes = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("drain", "take nodes out of the scheduler (not implemented yet)");
-  verb->add_option("NODES", *nodes);
-  verb->callback([&context] {
-    complain(context, fail(Code::invalid, "drain is not implemented yet: no scheduler driver exists"));
-  });
 }
 
 }  // namespace muster::cli

@@ -97,17 +97,19 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
   if (missing && context.exit == kAccepted) context.exit = kPartial;
-  const auto folder = write_report(context, run.value("id", int64_t{0}), goal.report_dir);
+  const auto folder = goal.report_dir.empty() ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                                              : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
   show(context, out, [&] {
     fmt::print("\n{}", render_summary(run));
-    int64_t accepted = 0;
-    for (const Json& node : run.value("nodes", Json::array())) accepted += node.value("result", "") == "accepted";
-    fmt::print("\n{} of {} nodes accepted\n", accepted, run.value("nodes", Json::array()).size());
+    const std::string good = goal.kind == "drain" ? "drained" : "accepted";
+    int64_t count = 0;
+    for (const Json& node : run.value("nodes", Json::array())) count += node.value("result", "") == good;
+    fmt::print("\n{} of {} nodes {}\n", count, run.value("nodes", Json::array()).size(), good);
     if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
-    else fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+    else if (!goal.report_dir.empty()) fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
 }
 

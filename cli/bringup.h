@@ -19,7 +19,7 @@ struct Goal {
   std::vector<std::string> nodes = {};  // empty: all
   std::vector<std::string> force = {};  // nodes to do again although nothing changed
   Approval approval = {};
-  std::string report_dir = "muster-report";
+  std::string report_dir = "muster-report";   // "": no report
 };
 
 // Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the

@@ -1,4 +1,4 @@
-// muster plan, approve, reimage, accept: one plan, shown or carried out.
+// muster plan, approve, reimage, accept, drain, undrain: one plan, shown or carried out.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ void approval_flags(CLI::App* verb, Flags& flags) {
 void add_plan(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
-  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept")->capture_default_str();
+  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")->capture_default_str();
   verb->add_option("--limit", flags->nodes, "only these nodes");
   verb->add_option("--force", flags->force, "plan these nodes although nothing changed");
   verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
@@ -98,6 +98,28 @@ void add_accept(CLI::App& app, Context& context) {
   approval_flags(verb, *flags);
   verb->footer("Example:\n  muster accept gpu[01-08] --report ./night");
   verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
+}
+
+namespace {
+
+void add_one_drain(CLI::App& app, Context& context, const std::string& kind, const char* help, const char* footer) {
+  auto flags = std::make_shared<Flags>();
+  flags->report = "";
+  CLI::App* verb = app.add_subcommand(kind, help);
+  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  verb->add_flag("--yes,-y", flags->yes, "approve the plan without asking");
+  verb->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  verb->footer(footer);
+  verb->callback([flags, &context, kind] { carry_out(context, *flags, kind); });
+}
+
+}  // namespace
+
+void add_drain(CLI::App& app, Context& context) {
+  add_one_drain(app, context, "drain", "take nodes out: no new jobs, the running ones end, shared data moves to the others",
+                "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
+  add_one_drain(app, context, "undrain", "give drained nodes back to the scheduler and to the shared storage",
+                "Example:\n  muster undrain gpu03 --yes");
 }
 
 }  // namespace muster::cli

@@ -17,9 +17,11 @@ Result<RequestKind> request_kind(const std::string& word) {
   if (word == "reimage") return RequestKind::reimage;
   if (word == "accept") return RequestKind::accept;
   if (word == "admit") return RequestKind::admit;
+  if (word == "drain") return RequestKind::drain;
+  if (word == "undrain") return RequestKind::undrain;
   for (const char* up : {"auto", "up", "install", "apply", "discover"})
     if (word == up) return RequestKind::up;
-  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit", word));
+  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, drain, undrain", word));
 }
 
 Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
@@ -72,11 +74,14 @@ NodeObservation Bringup::observe(const std::string& name) {
   seen.product_uuid = row.product_uuid;
   seen.online = row.last_seen > 0 && parts_.reactor.now() - row.last_seen < kOnline;
   if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
-  if (row.facts.empty() || disks_changed_since(name, row.facts_time)) return seen;
+  if (row.facts.empty()) return seen;
   const auto json = parse_json(row.facts);
   if (!json.ok()) return seen;
   auto facts = hardware_facts_from_json(*json);
-  if (facts.ok()) seen.facts = std::move(facts).value();
+  if (facts.ok()) {
+    seen.machine = *facts;
+    if (!disks_changed_since(name, row.facts_time)) seen.facts = std::move(facts).value();
+  }
   else log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
   return seen;
 }

@@ -2,6 +2,7 @@
 
 #include <libssh/libssh.h>
 
+#include "base/digest.h"
 #include "base/os.h"
 #include "controller/store/seal.h"
 
@@ -9,6 +10,7 @@ namespace muster {
 namespace {
 
 constexpr char kMpiKey[] = "mpi-ssh-key";
+constexpr char kMungeKey[] = "munge-key";
 constexpr char kReference[] = "secret:";
 
 struct SshKey {
@@ -85,11 +87,20 @@ Result<Json> Vault::resolve(const Json& params) {
 }
 
 void Vault::make_own_secrets(Store::Done done) {
-  const auto present = get(kMpiKey);
+  make_once(kMpiKey, make_ssh_key, [this, done](Status made) {
+    if (!made.ok()) return done(std::move(made));
+    // Text, because orders are; munged takes any bytes.
+    make_once(kMungeKey, [] { return Result<std::string>(random_hex(128)); }, done);
+  });
+}
+
+void Vault::make_once(const std::string& name, const std::function<Result<std::string>()>& make, Store::Done done) {
+  const auto present = get(name);
   if (present.ok()) return reactor_.post([done] { done(Ok{}); });
-  const auto made = make_ssh_key();
+  if (present.error().code != Code::not_found) return reactor_.post([done, error = present.error()] { done(error); });
+  const auto made = make();
   if (!made.ok()) return reactor_.post([done, error = made.error()] { done(error); });
-  put(kMpiKey, *made, std::move(done));
+  put(name, *made, std::move(done));
 }
 
 Json Vault::public_values() {

@@ -16,6 +16,8 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
+#include "agent/storage/parts.h"
 
 namespace muster::steps {
 namespace {
@@ -38,57 +40,8 @@ std::string label_of(const std::string& serial) {
 }
 std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain(serial); }
 
-// ---- several steps of other modules as one ----
-
-struct Part {
-  StepModule module;
-  Json params;
-};
-
-Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts) {
-  Diff diff;
-  for (const auto& part : parts) {
-    TRY(const CheckResult one, part.module.check(context, part.params));
-    if (one.holds == Holds::no) diff.add(one.diff);
-  }
-  return diff.result();
-}
-
-Status apply_parts(StepContext& context, const std::vector<Part>& parts) {
-  for (const auto& part : parts) {
-    TRY(const CheckResult before, part.module.check(context, part.params));
-    if (before.holds != Holds::no) continue;
-    TRY_(part.module.apply(context, part.params));
-  }
-  return Ok{};
-}
-
-using Parts = std::function<Result<std::vector<Part>>(const StepContext&, const Json&)>;
-
-StepModule made_of(std::string name, std::string help, Json parameters, Parts parts) {
-  StepModule m;
-  m.name = std::move(name);
-  m.help = std::move(help);
-  m.parameters = std::move(parameters);
-  m.check = [parts](StepContext& context, const Json& params) -> Result<CheckResult> {
-    TRY(const auto list, parts(context, params));
-    return check_parts(context, list);
-  };
-  m.apply = [parts](StepContext& context, const Json& params) -> Status {
-    TRY(const auto list, parts(context, params));
-    return apply_parts(context, list);
-  };
-  return m;
-}
-
-Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644") {
-  return {file_module(), {{"path", path}, {"content", content}, {"mode", mode}}};
-}
 Part own_folder(const std::string& path) {
   return {directory_module(), {{"path", path}, {"mode", "0750"}, {"owner", kUser}, {"group", kUser}}};
-}
-Part service_part(const std::string& unit, const std::vector<std::string>& files) {
-  return {service_module(), {{"names", {unit}}, {"enabled", true}, {"restart_for", files}}};
 }
 // Daemons run as `mfs`; Debian's default is root.
 std::string config(const std::string& folder, const std::string& rest) {
@@ -140,7 +93,9 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       file_part(exports,
                 fmt::format("{}{} / rw,alldirs,admin,maproot=0:0\n{} . rw\n", kHead, network, network)),
       file_part(cfg, config(folder, "EXPORTS_FILENAME = " + exports +
-                                        "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n")),
+                                        "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
+                                        // A drained disk is known to be empty after two of these; the default is 300 s.
+                                        "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
       service_part("moosefs-master", {cfg, exports})};
 }
@@ -174,20 +129,28 @@ Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Jso
       service_part("moosefs-metalogger", {cfg})};
 }
 
+constexpr const char* kDiskList = "/etc/mfs/mfshdd.cfg";
+
+// A disk with a star before it is emptied by the master.
+std::string disk_list(const std::vector<WantedDisk>& disks, bool leaving) {
+  std::string out = kHead;
+  for (const auto& disk : disks) out += (leaving ? "*" : "") + mount_point(disk.serial) + "\n";
+  return out;
+}
+
 Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
   const std::string folder = state_folder(context.files) + "/chunkserver",
-                    cfg = "/etc/mfs/mfschunkserver.cfg", list = "/etc/mfs/mfshdd.cfg";
-  std::string paths = kHead, unit = std::string(kHead) + "[Unit]\n";
+                    cfg = "/etc/mfs/mfschunkserver.cfg", list = kDiskList;
+  std::string unit = std::string(kHead) + "[Unit]\n";
   for (const auto& disk : disks) {
     const std::string path = mount_point(disk.serial);
-    paths += path + "\n";
     unit += "RequiresMountsFor=" + path + "\nConditionPathIsMountPoint=" + path + "\n";
   }
   return std::vector<Part>{
       own_folder(state_folder(context.files)),
       own_folder(folder),
-      file_part(list, paths),
+      file_part(list, disk_list(disks, false)),
       file_part(cfg, config(folder, "HDD_CONF_FILENAME = " + list +
                                         "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " +
                                         text_of(params, "master") + "\n")),
@@ -301,14 +264,18 @@ Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out,
       run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
   std::set<std::string> servers;
+  std::map<std::string, std::string> bad_disks;   // by address; those of a node that was drained are none of ours
   Diff diff;
   for (const auto& line : lines_of(out)) {
     const auto fields = split(line, '|');
     if (fields.size() > 4 && fields[0] == "chunk servers:") servers.insert(fields[1]);
-    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok")
-      diff.add("disk " + fields[1] + " is " + fields[4]);
+    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok") bad_disks[fields[1].substr(0, fields[1].find(':'))] += " " + fields[4];
   }
   const auto members = params.find("members");
+  if (members != params.end())
+    for (const auto& member : *members)
+      if (const auto bad = bad_disks.find(text_of(member, "address")); bad != bad_disks.end())
+        diff.add("a disk of " + text_of(member, "name", bad->first) + " is" + bad->second);
   if (members != params.end())
     for (const auto& member : *members)
       if (!servers.count(text_of(member, "address")))
@@ -328,27 +295,70 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
   }
 }
 
-// ---- a file that another node reads ----
+// ---- drain ----
 
-std::string shared_file(const Json& params) {
-  return text_of(params, "target") + "/.muster/" + plain(text_of(params, "file"));
+struct Volume {
+  int64_t others = 0, others_free = 0, own_used = 0;   // connected chunk servers but this one, their free bytes
+  Diff lacking;                                        // of an empty node
+};
+
+int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
+
+// What keeps this node from leaving, in the master's words. A disk is "ready" once the master has seen, chunk by chunk, that enough
+// copies are elsewhere; before that first look it says nothing about chunks at all, so zero of them proves nothing.
+Result<Volume> look_at_volume(StepContext& context, const Json& params) {
+  TRY(const std::string out,
+      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-SIN", "-n", "-s", "|"}));
+  const std::string own = text_of(params, "address");
+  Volume now;
+  size_t disks = 0, classes = 0;
+  for (const auto& line : lines_of(out)) {
+    const auto f = split(line, '|');
+    if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own) ++now.others, now.others_free += number(f[10]) - number(f[9]);
+    if (f.size() > 4 && f[0] == "disks:" && f[1].rfind(own + ":", 0) == 0) {
+      ++disks;
+      if (f.size() > 6) now.own_used += number(f[f.size() - 2]);
+      if (f[4] != "marked for removal (ready)") now.lacking.add("disk " + f[1] + " is " + f[4]);
+    }
+    if (f.size() > 2 && f[0] == "all chunks matrix:")
+      for (const char* bad : {"missing", "endangered", "undergoal"})
+        if (f[1] == std::string("chunkclass ") + bad + ":" && ++classes && f[2] != "0") now.lacking.add(f[2] + " chunks are " + bad);
+  }
+  if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
+  if (disks != params.at("disks").size()) now.lacking.add(fmt::format("the master knows {} of this node's disks", disks));
+  return now;
 }
 
-Result<CheckResult> check_shared_file(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
-    return fail(Code::conflict, problem);
-  const auto have = context.files.read(shared_file(params));
-  if (!have.ok()) return differs(shared_file(params) + " is not there");
-  return *have == text_of(params, "content") ? holds()
-                                             : differs(shared_file(params) + " holds something else");
+Result<CheckResult> check_drained(StepContext& context, const Json& params) {
+  TRY(const auto disks, wanted_disks(params));
+  const auto list = context.files.read(kDiskList);
+  if (!list.ok() || *list != disk_list(disks, true)) return differs("its disks are in use");
+  TRY(const Volume now, look_at_volume(context, params));
+  return now.lacking.result();
 }
 
-Status write_shared_file(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
-    return fail(Code::conflict, problem);
-  return context.files.write(shared_file(params), text_of(params, "content"));
+Status apply_drained(StepContext& context, const Json& params) {
+  TRY(const auto disks, wanted_disks(params));
+  TRY(const Volume before, look_at_volume(context, params));
+  const int64_t copies = int_of(params, "copies", 2);
+  if (before.others < copies)
+    return fail(Code::conflict, fmt::format("{} copies need as many other chunk servers, and {} are connected", copies, before.others));
+  if (before.others_free < before.own_used)
+    return fail(Code::conflict, fmt::format("{} bytes do not fit on the others, where {} are free", before.own_used, before.others_free));
+  TRY_(context.files.write(kDiskList, disk_list(disks, true)));
+  TRY(auto told, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
+  (void)told;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 86400));
+  std::string said;
+  for (;;) {
+    const auto now = check_drained(context, params);
+    if (now.ok() && now->holds == Holds::yes) return Ok{};
+    const std::string text = now.ok() ? now->diff : now.error().message;
+    if (text != said) say(context, said = text);
+    if (is_cancelled(context)) return fail(Code::cancelled, text);
+    if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, "not empty in time: " + text);
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
 }
 
 const Json kMountParameters = Json::array({parameter("name", "string", false, "of the storage", "shared"),
@@ -426,26 +436,19 @@ StepModule moosefs_members_module() {
   return m;
 }
 
-StepModule shared_write_module() {
+StepModule moosefs_drain_module() {
   StepModule m;
-  m.name = "shared_write";
+  m.name = "moosefs_drain";
   m.help =
-      "A small file in the shared file system, written only when that is what is mounted. For another node's "
-      "shared_read.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
-                                         parameter("content", "string", true, "content")});
-  m.check = check_shared_file;
-  m.apply = write_shared_file;
-  return m;
-}
-
-StepModule shared_read_module() {
-  StepModule m;
-  m.name = "shared_read";
-  m.help = "A small file that another node wrote is here with the same content. Pure test.";
-  m.parameters = with(kMountParameters, {parameter("file", "string", true, "name"),
-                                         parameter("content", "string", true, "content")});
-  m.check = check_shared_file;
+      "This node's disks are emptied: holds when the master says that each is ready to be removed and no chunk of the volume lacks a "
+      "copy. Refused before anything moves when the other nodes are too few or too full.";
+  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
+                              parameter("address", "string", true, "own address"),
+                              parameter("disks", "list", true, "as of moosefs_disks"),
+                              parameter("copies", "int", false, "of the volume", 2),
+                              parameter("deadline_seconds", "int", false, "for the data to move", 86400)});
+  m.check = check_drained;
+  m.apply = apply_drained;
   return m;
 }
 

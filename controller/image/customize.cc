@@ -137,9 +137,11 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
   if (!recipe.disable.empty()) {
-    std::vector<std::string> disable = {"systemctl", "--quiet", "disable"};
-    disable.insert(disable.end(), recipe.disable.begin(), recipe.disable.end());
-    s += command_line(disable);
+    // Those that are there and enabled: a recipe also lists units of packages that only some playbooks bring.
+    s += "for unit in";
+    for (const auto& unit : recipe.disable) s += " " + quoted(unit);
+    s += "; do\n  if chroot \"$1\" systemctl --quiet is-enabled \"$unit\" 2>/dev/null; then\n"
+         "    chroot \"$1\" systemctl --quiet disable \"$unit\"\n  fi\ndone\n";
   }
   for (const auto& argv : recipe.run) s += command_line(argv);
   s += "chroot \"$1\" passwd -q -l root\n"

@@ -30,31 +30,57 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   return out;
 }
 
-bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
-  return (storage.role.empty() || storage.role == node.role) && node.disks.count(storage.disks) > 0;
+// What the kernel of a node that has it mounted rightly shows, as globs: file system type and source.
+std::pair<std::string, std::string> right_mount(const StorageSpec& s, const Json& leader, bool served_here) {
+  const std::string address = leader["address"];
+  if (s.engine == "moosefs") return {"fuse*", "*" + address + ":9421"};
+  if (served_here) return {s.fs, "/dev/disk/by-label/" + s.name};
+  return {"nfs4", address + ":" + s.mount};
 }
 
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
-    if (s.engine == "local" && takes_part(s, in.node))
+    if (s.engine == "local" && holds_data(s, in.node))
       out.push_back({{"name", s.name}, {"mount", s.mount}, {"level", s.level}, {"fs", s.fs},
                      {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
   return out;
 }
 
-Json shared_storage(const ContextInput& in) {
+Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
-    if (s.engine == "local") continue;
+    if (s.engine == "local" || (!engine.empty() && s.engine != engine)) continue;
     Json members = Json::array();
     for (const auto& n : in.spec.nodes)
-      if (takes_part(s, n)) members.push_back(name_and_address(n));
+      if (holds_data(s, n)) members.push_back(name_and_address(n));
     if (members.empty()) continue;
-    const bool member = takes_part(s, in.node);
+    const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
+    if (s.engine == "nfs" && !member && !s.role.empty() && s.role != in.node.role) continue;   // does not mount it
+    const auto [fstype, source] = right_mount(s, members[0], leads);
     out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
-                   {"is_leader", members[0]["name"] == in.node.name}, {"is_member", member}, {"members", members},
+                   {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
+                   {"is_leader", leads}, {"is_member", member}, {"members", members},
                    {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+  }
+  return out;
+}
+
+// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is not in it. Memory with a
+// margin of 5 % for the kernel. Device files are empty without GPUs.
+Json machines_of(const ContextInput& in) {
+  Json out = Json::array();
+  for (const auto& n : in.spec.nodes) {
+    const auto found = in.machines.find(n.name);
+    const HardwareFacts* facts = found == in.machines.end() ? nullptr : found->second;
+    if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
+    const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
+    const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
+    const std::string files = gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
+    Json one = name_and_address(n);
+    one.update({{"role", n.role}, {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
+                {"memory_mib", bytes / 100 * 95 >> 20}, {"gpus", gpus}, {"gpu_files", files}});
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -155,6 +181,13 @@ Json playbook_context(const ContextInput& in) {
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
   for (const auto& [name, u] : spec.users)
     users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
+  const Json machines = machines_of(in);
+  Json own_gpus = Json::array();
+  bool has_gpus = false;
+  for (const auto& m : machines) {
+    has_gpus = has_gpus || m["gpus"] > 0;
+    if (m["name"] == in.node.name && m["gpus"] > 0) own_gpus.push_back(m);
+  }
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   return {{"cluster", spec.cluster},
@@ -166,8 +199,9 @@ Json playbook_context(const ContextInput& in) {
           {"is_leader", leader.name == in.node.name}, {"users", users},
           {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
                        {"storage", spec.network.storage.cidr}}},
-          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in)}, {"hosts", hosts},
-          {"public", in.public_values}, {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
+          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
+          {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")}, {"hosts", hosts},
+          {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values}, {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, const Json& context,

@@ -18,6 +18,7 @@ struct ContextInput {
   const NodeDisks& disks;
   std::string controller_address;
   const std::map<std::string, std::string>& public_values;
+  const std::map<std::string, const HardwareFacts*>& machines;   // nodes that were seen at least once
   bool with_content = true;     // false: what is on the disks at this moment is left out (configuration digests)
 };
 Json playbook_context(const ContextInput& input);

@@ -39,7 +39,7 @@ std::string label_of(const std::string& signature) {
 // What is on a node's disk may belong to any storage section over its group.
 const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
   for (const auto& s : spec.storage)
-    if (s.disks == group && (s.role.empty() || s.role == node.role)) return &s;
+    if (s.disks == group && holds_data(s, node)) return &s;
   return nullptr;
 }
 
@@ -91,7 +91,7 @@ class Chooser {
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage || is_our_data(disk, node_.name, *storage)) return;
-    const std::string why = storage->engine == "local" ? fmt::format("{} for {}", storage->level, storage->mount)
+    const std::string why = storage->engine != "moosefs" ? fmt::format("{} for {}", storage->level, storage->mount)
                                                        : fmt::format("{} for {}", storage->engine, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_our_os_layout(disk))
       return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}", people(disk),

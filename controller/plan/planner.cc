@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kNetboot = 6 * kMinute, kInventory = 5 * kMinute, kImage = 45 * kMinute, kBoot = 8 * kMinute;
-constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute;
+constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute, kDrain = 24 * 60 * kMinute;
 
 struct Stage { std::string playbook; int number = 1; };
 
@@ -65,8 +65,11 @@ class Planner {
     plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
                     spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget};
     address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
+    find_machines();
     choose_nodes();
-    if (!discover()) {
+    if (drains()) {
+      write_drain();
+    } else if (!discover()) {
       for (auto& draft : drafts_) prepare(draft);
       drop_unchanged();
       const bool fine = problems_.empty() && refusals_.empty();
@@ -86,6 +89,7 @@ class Planner {
 
  private:
   RequestKind kind() const { return in_.request.kind; }
+  bool drains() const { return kind() == RequestKind::drain || kind() == RequestKind::undrain; }
   void refuse(const std::string& node, const std::string& rule, const std::string& message) {
     refusals_.push_back({node, rule, message});
   }
@@ -93,7 +97,7 @@ class Planner {
   void choose_nodes() {
     static const NodeObservation kNever;
     const auto& wanted = in_.request.nodes;
-    if (wanted.empty() && (kind() == RequestKind::reimage || kind() == RequestKind::admit))
+    if (wanted.empty() && (kind() == RequestKind::reimage || kind() == RequestKind::admit || drains()))
       problems_.push_back("name the nodes");
     for (const auto& name : wanted)
       if (!spec_.node(name))
@@ -106,6 +110,11 @@ class Planner {
       draft.seen = seen == in_.nodes.end() ? &kNever : &seen->second;
       if (!draft.seen->held.empty()) {
         hold(node.name, draft.seen->held, !wanted.empty());
+        continue;
+      }
+      if (draft.seen->state == "drained" && wanted.empty()) {
+        plan_.left_out.push_back(node.name);
+        plan_.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name + "` gives it back");
         continue;
       }
       drafts_.push_back(std::move(draft));
@@ -195,13 +204,15 @@ class Planner {
     const std::string prefix = "acceptance/" + spec_.acceptance_profile;
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
-      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, real});
+      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, real});
       Draft scratch;
       Draft& into = real ? d : scratch;
       std::vector<std::string> repeated;
       std::vector<std::string>& problems = real ? problems_ : repeated;
       for (const auto& name : playbooks_of(d)) {
         const Playbook* playbook = find_playbook(name, real);
+        if (playbook && !playbook->not_exercised.empty() && untried_.insert(name).second)
+          plan_.notes.push_back("playbook " + name + " was never run on the real thing: " + playbook->not_exercised);
         if (playbook) render_playbook(*playbook, d, context, into, problems);
       }
       if (!spec_.acceptance_profile.empty())
@@ -212,6 +223,65 @@ class Planner {
       if (!real) digest["steps"] = all_steps(scratch);
     }
     d.digest = sha256(digest.dump(-1, ' ', true, Json::error_handler_t::replace));
+  }
+
+  void find_machines() {
+    for (const auto& [name, seen] : in_.nodes)
+      if (seen.machine) machines_[name] = &*seen.machine;
+      else if (seen.facts) machines_[name] = &*seen.facts;
+  }
+
+  // What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other, so that what leaves the
+  // first is not sent to the second.
+  void write_drain() {
+    const bool out = kind() == RequestKind::drain;
+    plan_.kind = out ? "drain" : "undrain";
+    std::string before;
+    for (auto& d : drafts_) {
+      if (!in_installed(d)) {
+        refuse(d.spec->name, "not-running", "its installed system is not online");
+        continue;
+      }
+      // Else a node that never passed its acceptance could become accepted on the way out and back in.
+      const std::string& state = d.seen->state;
+      if (state != "drained" && state != "draining" && !(out && state == "accepted")) {
+        refuse(d.spec->name, out ? "not-accepted" : "not-drained",
+               fmt::format("it is {}; `muster up --limit {}` configures and measures it", state, d.spec->name));
+        continue;
+      }
+      if (out && !may_leave(d)) continue;
+      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, false, "");
+      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, false, "");
+      d.disks.destroys.clear();
+      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, true});
+      std::vector<wire::Step> steps;
+      auto names = playbooks_of(d);
+      if (out) std::reverse(names.begin(), names.end());
+      for (const auto& name : names)
+        if (const Playbook* playbook = find_playbook(name, true))
+          for (auto& step : bare(plan_steps(*playbook, plan_.kind, context, problems_))) steps.push_back(std::move(step));
+      if (steps.empty()) problems_.push_back("no playbook of " + d.spec->name + " has steps of phase " + plan_.kind);
+      plan_.nodes.push_back(d.spec->name);
+      plan_.config_digests[d.spec->name] = d.seen->config_digest;
+      Action& a = add(d, plan_.kind, ActionKind::steps, plan_.kind, fmt::format("{} ({} steps)", plan_.kind, steps.size()),
+                      order_params(spec_, steps, false), kDrain);
+      if (!before.empty()) a.after.push_back({before, true});
+      before = a.id;
+    }
+    group_by_node();
+  }
+
+  // What only this node has cannot be moved off it.
+  bool may_leave(const Draft& d) {
+    for (const auto& s : spec_.storage) {
+      if (s.engine == "local") continue;
+      const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      if (first == spec_.nodes.end() || first->name != d.spec->name) continue;
+      refuse(d.spec->name, "drain-leader",
+             fmt::format("it is the {} of storage '{}' and cannot be emptied", s.engine == "nfs" ? "server" : "master", s.name));
+      return false;
+    }
+    return true;
   }
 
   void render_playbook(const Playbook& playbook, const Draft& d, const Json& context, Draft& into,
@@ -468,7 +538,8 @@ class Planner {
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;
-  std::set<std::string> missing_;
+  std::set<std::string> missing_, untried_;
+  std::map<std::string, const HardwareFacts*> machines_;
   std::string led_;      // the leader's last action with `on: leader` steps
 };
 

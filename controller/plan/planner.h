@@ -8,10 +8,13 @@
 //   reimage   as install for the named nodes; data disks are kept
 //   admit     as install for the named nodes, nobody else is touched
 //   accept    acceptance only
+//   drain     the playbooks' steps of phase drain, playbooks in reverse order, one named node after the other
+//   undrain   their steps of phase undrain, in order
 //   none      nothing to do (Plan::empty())
 // A node that a discovery failed to find (quarantined, no facts) does not hold the others: it is left out with a note as long as they
 // have something to do, and looked for again when they have not.
-// A node that an operator quarantined is left out too; naming it is refused (node-held). Plan::left_out lists all of these.
+// A node that an operator quarantined is left out too; naming it is refused (node-held). A drained one is left out unless it is named:
+// undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of these.
 // A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`
@@ -40,7 +43,8 @@ struct PlannerImage {
 
 // What is known of one node now: its row in the store and its agent.
 struct NodeObservation {
-  std::optional<HardwareFacts> facts;      // none: never seen
+  std::optional<HardwareFacts> facts;      // none: never seen, or its disks were written since
+  std::optional<HardwareFacts> machine;    // the last facts however old: processors, memory and GPUs do not change with a re-image
   std::optional<wire::Mode> mode;          // of its agent, last seen
   bool online = false;                     // its agent was heard in the last minute
   std::string state = "unknown";           // NodeRow::state
@@ -53,7 +57,7 @@ struct NodeObservation {
 // is not (a power supply on order, somebody's hands inside).
 inline constexpr char kByOperator[] = "by an operator";
 
-enum class RequestKind { up, reimage, accept, admit };
+enum class RequestKind { up, reimage, accept, admit, drain, undrain };
 
 struct PlanRequest {
   RequestKind kind = RequestKind::up;

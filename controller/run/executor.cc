@@ -464,8 +464,8 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   set_wait(node, {});
   Rows extra;
   const bool installs = plan_.kind != "discover" && plan_.kind != "accept";
-  if (first && installs) extra.push_back(changed(node.name, [](NodeRow& row) {
-    row.state = "installing";
+  if (first && installs) extra.push_back(changed(node.name, [this](NodeRow& row) {
+    row.state = plan_.kind == "drain" ? "draining" : "installing";
     row.reason.clear();
   }));
   Json data = {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}};
@@ -888,15 +888,16 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
 
 // The node's own row when all its actions succeeded.
 Executor::Rows Executor::settled(Runtime& node) {
-  const bool discovered = plan_.kind == "discover";
+  const bool discovered = plan_.kind == "discover", drained = plan_.kind == "drain";
+  const std::string state = discovered ? "discovered" : drained ? "drained" : "accepted";
   Rows rows{changed(node.name, [&](NodeRow& row) {
-    row.state = discovered ? "discovered" : "accepted";
+    row.state = state;
     row.reason.clear();
-    if (discovered) return;
+    if (discovered || drained || plan_.kind == "undrain") return;   // measured nothing
     row.accepted_run = run_.id;
     if (const auto it = plan_.config_digests.find(node.name); it != plan_.config_digests.end()) row.config_digest = it->second;
   })};
-  observe(node.name, "node", {{"state", discovered ? "discovered" : "accepted"}, {"reason", ""}});
+  observe(node.name, "node", {{"state", state}, {"reason", ""}});
   return rows;
 }
 

@@ -66,6 +66,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
   if (yaml.root.is_map()) {
     out.playbook.name = text_or(yaml.root, "playbook", "");
     out.playbook.help = text_or(yaml.root, "help", "");
+    out.playbook.not_exercised = text_or(yaml.root, "not_exercised", "");
     const YamlNode* steps = yaml.root.find("steps");
     std::set<std::string> names;
     for (size_t i = 0; steps && i < steps->items.size(); ++i) {

@@ -2,6 +2,7 @@
 //
 //   playbook: storage-local
 //   help: RAID0 + XFS over the local data drives
+//   not_exercised: why               # written from recipes, never run on the real thing: every plan that uses it says so
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster
@@ -39,6 +40,7 @@ struct PlaybookStep {
 struct Playbook {
   std::string name, help;
   std::vector<PlaybookStep> steps;
+  std::string not_exercised = "";
 };
 struct ParsedPlaybook { Playbook playbook; std::vector<SpecError> errors; };
 ParsedPlaybook parse_playbook(const std::string& text);

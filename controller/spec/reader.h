@@ -67,6 +67,7 @@ class SpecReader {
   void assign_addresses();
   void read_storage();
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
+  bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   void check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);

@@ -120,6 +120,7 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   out.mount = text(map, "mount");
   if (const std::string level = text(map, "level"); !level.empty()) out.level = level;
   if (const std::string fs = text(map, "fs"); !fs.empty()) out.fs = fs;
+  out.server = text(map, "server");
   out.role = text(child(map, "nodes"), "role");
   out.copies = static_cast<int>(integer(map, "copies", 2));
   const auto not_for = [&](const char* key, const char* engine) {
@@ -129,6 +130,9 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   };
   not_for("level", "moosefs");
   not_for("copies", "local");
+  not_for("copies", "nfs");
+  not_for("server", "local");
+  not_for("server", "moosefs");
   return out;
 }
 
@@ -152,7 +156,8 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
   std::vector<std::string> lacking;
   for (const NodeSpec& node : spec_.nodes) {
     const bool has_group = node.disks.count(storage.disks) > 0;
-    if (storage.role.empty() ? !has_group : node.role != storage.role) continue;
+    if (storage.engine == "nfs" ? node.name != storage.server
+                                : storage.role.empty() ? !has_group : node.role != storage.role) continue;
     out.push_back(&node);
     if (!has_group) lacking.push_back(node.name);
   }
@@ -160,10 +165,25 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
     const size_t more = lacking.size() > 4 ? lacking.size() - 4 : 0;
     lacking.resize(lacking.size() - more);
     error(*child(&entry.value, "disks"), path + ".disks",
-          fmt::format("{} of role '{}' {} no disk group '{}'", fmt::join(lacking, ", ") , storage.role,
+          fmt::format("{}{} {} no disk group '{}'", fmt::join(lacking, ", "),
+                      storage.engine == "nfs" ? "" : " of role '" + storage.role + "'",
                       more ? fmt::format("and {} more have", more) : lacking.size() > 1 ? "have" : "has", storage.disks));
   }
   return out;
+}
+
+// Engine nfs has one server, and it is named: which node's failure takes the file system away is for the operator to choose.
+bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  const YamlNode* at = child(&entry.value, "server");
+  if (!at) {
+    error(entry.value, path, "missing key 'server': the node that serves it");
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const NodeSpec& node : spec_.nodes) names.push_back(node.name);
+  if (spec_.node(storage.server)) return true;
+  must_be_known(*at, path + ".server", "node", storage.server, names);
+  return false;
 }
 
 void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
@@ -181,6 +201,7 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   if (!storage.role.empty() && !roles.count(storage.role))
     return must_be_known(*child(child(&entry.value, "nodes"), "role"), path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
 
+  if (storage.engine == "nfs" && !check_server(entry, path, storage)) return;
   const auto nodes = members(entry, path, storage);
   for (const NodeSpec* node : nodes) {
     const auto group = node->disks.find(storage.disks);

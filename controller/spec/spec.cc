@@ -18,6 +18,11 @@ std::string to_string(const SpecError& e, const std::string& file) {
   return out + ": " + e.message;
 }
 
+bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
+  const bool chosen = storage.engine == "nfs" ? node.name == storage.server : storage.role.empty() || storage.role == node.role;
+  return chosen && node.disks.count(storage.disks) > 0;
+}
+
 const NodeSpec* Spec::node(const std::string& name) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeSpec& n) { return n.name == name; });
   return found == nodes.end() ? nullptr : &*found;

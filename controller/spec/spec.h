@@ -68,12 +68,15 @@ struct NodeSpec {
   std::map<std::string, std::string> vars;
 };
 struct StorageSpec {
-  std::string name, engine;        // local | moosefs
+  std::string name, engine;        // local | moosefs | nfs
   std::string disks;               // group
+  std::string server;              // engine nfs: the node whose disks these are
   std::string level = "raid0", fs = "xfs", mount;
   std::string role;                // nodes selector; empty: every node that has the group
   int copies = 2;
 };
+// Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who mounts.
+bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 struct LimitsSpec { int parallel_imaging = 16, parallel_netboot = 16; DurationMs power_stagger = 0; int failure_budget = -1; };
 
 struct Spec {

@@ -23,6 +23,10 @@ struct Sample {
 
 Json mfs_mount() { return {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}}; }
 
+Json shared_file(const std::string& name, const std::string& content) {
+  return {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", name}, {"content", content}};
+}
+
 void with_mfs(FakeMachine& m) {
   m.put("/etc/passwd", m.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" + std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
   m.put("/etc/group", m.get("/etc/group") + "mfs:x:" + std::to_string(getgid()) + ":\n");
@@ -102,13 +106,22 @@ const std::map<std::string, Sample>& changing() {
       {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},
-      {"shared_write", {with_shared, [](FakeMachine&) { Json p = mfs_mount(); p["file"] = "node01", p["content"] = "x\n"; return p; }}},
+      {"moosefs_drain", {[](FakeMachine& m) {
+         with_mfs(m);
+         m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
+         m.put("/mfs/own", "10.20.0.14");
+       }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}, {"deadline_seconds", 0}}; }}},
+      {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
+                      [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}}; }}},
+      {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
+                      [](FakeMachine&) { return Json{{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}}; }}},
+      {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},
   };
   return samples;
 }
 
 // Pure tests and measurements, which have tests of their own.
-const std::set<std::string> kNoChange = {"probe", "wait_for", "ssh_probe", "moosefs_members", "shared_read", "accept", "accept_links", "accept_mpi"};
+const std::set<std::string> kNoChange = {"probe", "wait_for", "ssh_probe", "moosefs_members", "slurm_nodes", "slurm_mpi", "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {
@@ -174,7 +187,9 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
       {"apt_repository", "apt-get -q update"}, {"download", "/usr/lib/apt/apt-helper"}, {"archive", "tar"},
       {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
       {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
-      {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"}};
+      {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
+      {"nfs_server", "exportfs -ra"},
+      {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
     FakeMachine machine;

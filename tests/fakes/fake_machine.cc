@@ -155,6 +155,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
       program == "/lib/ufw/ufw-init") return network(argv, command);
   if (program == "systemd-run" || program == "true") return good();
   if (program == "false") return bad("");
+  if (program == "sinfo" || program == "scontrol") return slurm(argv);
+  if (program == "exportfs") return exportfs(argv);
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper") return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
@@ -236,6 +238,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     }
     return good(out);
   }
+  if (argv[1] == "reload" && has(argv, "moosefs-chunkserver.service")) put("/mfs/reloaded", "");
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];
     if (name[0] == '-') continue;
@@ -337,10 +340,53 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
   if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime") return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
   if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
     return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
+  if (argv[0] == "mfscli" && files().exists("/mfs/servers")) return good(volume());
   if (argv[0] == "mfscli")
     return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
                 "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
   return bad("unknown tool");
+}
+
+// What is exported changes only with -ra.
+Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
+  if (argv[1] == "-s") return good(exports_);
+  exports_.clear();
+  std::string all = get("/etc/exports");
+  for (const auto& name : files().list("/etc/exports.d")) all += get("/etc/exports.d/" + name);
+  for (const auto& line : steps::lines_of(all)) {
+    const auto words = steps::split(line, ' ');
+    if (words.size() > 1 && words[0][0] == '/')
+      exports_ += words[0] + "  " + words[1].substr(0, words[1].size() - 1) + ",sec=sys,rw,no_root_squash,no_all_squash)\n";
+  }
+  return good();
+}
+
+// A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is told to empty itself by the star in its list, and
+// is empty once the chunk server was reloaded. /mfs/undergoal: chunks that lack a copy.
+std::string FakeMachine::volume() {
+  std::string out;
+  for (const auto& server : steps::split(get("/mfs/servers"), ' ')) {
+    const bool leaving = server == get("/mfs/own") && get("/etc/mfs/mfshdd.cfg").find("*/") != std::string::npos;
+    const std::string state = !leaving ? "ok" : files().exists("/mfs/reloaded") ? "marked for removal (ready)" : "marked for removal (not ready)";
+    out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|maintenance_off|8|1000|{}|-|0|0|0\n", server, files().exists("/mfs/full") ? 1100 : 100000);
+    out += fmt::format("disks:|{}:9422:/srv/mfs/C/|8|no errors|{}|-|-|-|-|-|-|-|-|1000|100000\n", server, state);
+  }
+  for (const char* what : {"missing", "endangered", "undergoal", "stable"})
+    out += fmt::format("all chunks matrix:|chunkclass {}:|{}\n", what, what == std::string("undergoal") && files().exists("/mfs/undergoal") ? get("/mfs/undergoal") : "0");
+  return out;
+}
+
+// /slurm/NODE: "state|reason". A drained node has no jobs.
+Output FakeMachine::slurm(const std::vector<std::string>& argv) {
+  if (argv[0] == "sinfo") {
+    std::string out;
+    for (const auto& node : files().list("/slurm")) out += node + "|" + get("/slurm/" + node) + "\n";
+    return good(out);
+  }
+  const std::string node = value_of(argv, "nodename="), state = value_of(argv, "state=");
+  if (!files().exists("/slurm/" + node)) return bad("Invalid node name specified");
+  put("/slurm/" + node, state == "drain" ? "drained|" + value_of(argv, "reason=") : "idle|none");
+  return good();
 }
 
 Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {

@@ -2,7 +2,7 @@
 // small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, mkfs.xfs, mount, apt-get,
-// apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, true, false, touch. Any other program is not found.
+// apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch. Any other program is not found.
 // Thread: one.
 #pragma once
 
@@ -65,12 +65,15 @@ class FakeMachine : public Process {
   Output mdadm(const std::vector<std::string>& argv);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
+  std::string volume();
+  Output slurm(const std::vector<std::string>& argv);
+  Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
   void append(const std::string& path, const std::string& text) const;
 
   std::string root_;
   int next_device_ = 1;
-  std::string firewall_;
+  std::string firewall_, exports_;
   std::map<std::string, std::string> attributes_;
   std::map<std::string, std::string> manager_;   // systemd's own settings
 };

@@ -237,7 +237,7 @@ TEST_CASE("mount: something else at the mount point is not taken away, and a loo
 TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's metadata is kept") {
   FakeMachine machine;
   StepContext context = machine.context();
-  const Json file = {{"master", "10.20.0.11"}, {"target", "/shared"}, {"file", "x"}, {"content", "y"}};
+  const Json file = {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", "x"}, {"content", "y"}};
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - ext4 /dev/nvme0n1p2 rw\n");
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
@@ -250,6 +250,102 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
   CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "0.0.0.0/0"}}).error().code == Code::invalid);
+}
+
+TEST_CASE("nfs: exported to the cluster and to nobody else, whoever says otherwise") {
+  FakeMachine machine;
+  machine.units["nfs-server.service"] = {};
+  StepContext context = machine.context();
+  const StepModule* server = find_step_module("nfs_server");
+  const Json params = {{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}};
+  REQUIRE(server->apply(context, params).ok());
+  CHECK(machine.get("/etc/exports.d/muster-home.exports").find("mountpoint") != std::string::npos);
+  CHECK(server->check(context, params)->holds == Holds::yes);
+
+  // The files are right, the running server is not.
+  machine.put("/etc/exports", "/export *(rw)\n");
+  (void)machine.run({.argv = {"exportfs", "-ra"}}).ok();
+  CHECK(server->check(context, params)->holds == Holds::no);
+  CHECK(server->apply(context, params).error().message.find("exported to * too") != std::string::npos);
+  machine.put("/etc/exports", "");
+  CHECK(server->apply(context, params).ok());
+
+  for (const char* network : {"*", "0.0.0.0/0", ""}) {
+    Json open = params;
+    open["network"] = network;
+    CHECK(server->apply(context, open).error().code == Code::invalid);
+  }
+}
+
+TEST_CASE("shared files: a mount of the right type from another source does not count") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const Json params = {{"target", "/export"}, {"fstype", "nfs4"}, {"source", "10.20.0.11:/export"}, {"file", "x"}, {"content", "y"}};
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.12:/export rw\n");
+  CHECK(find_step_module("shared_write")->apply(context, params).error().code == Code::conflict);
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.11:/export rw\n");
+  CHECK(find_step_module("shared_write")->apply(context, params).ok());
+  CHECK(machine.get("/export/.muster/x") == "y");
+  Json outside = params;
+  outside["file"] = "../../etc/passwd";
+  CHECK(find_step_module("shared_write")->apply(context, outside).error().code == Code::invalid);
+}
+
+TEST_CASE("moosefs: a node is drained when the master says so, and not begun when the others cannot take its data") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* drain = find_step_module("moosefs_drain");
+  machine.add_disk("nvme3n1", "C");
+  machine.put("/mfs/servers", "10.20.0.11 10.20.0.12");
+  machine.put("/mfs/own", "10.20.0.12");
+  const Json params = {{"master", "10.20.0.11"}, {"address", "10.20.0.12"}, {"disks", Json::array({machine.approved("C")})}, {"deadline_seconds", 0}};
+  // Two copies on one other server: no.
+  CHECK(drain->apply(context, params).error().code == Code::conflict);
+  CHECK(!machine.files().exists("/etc/mfs/mfshdd.cfg"));
+  machine.put("/mfs/servers", "10.20.0.11 10.20.0.12 10.20.0.13");
+  machine.put("/mfs/full", "");
+  CHECK(drain->apply(context, params).error().message.find("do not fit") != std::string::npos);
+  CHECK(!machine.files().exists("/etc/mfs/mfshdd.cfg"));
+  (void)machine.files().remove("/mfs/full").ok();
+
+  machine.put("/mfs/undergoal", "3");
+  CHECK(drain->apply(context, params).error().message.find("3 chunks are undergoal") != std::string::npos);
+  CHECK(drain->check(context, params)->holds == Holds::no);
+  (void)machine.files().remove("/mfs/undergoal").ok();
+  CHECK(drain->apply(context, params).ok());
+  CHECK(machine.get("/etc/mfs/mfshdd.cfg").find("*/srv/mfs/C\n") != std::string::npos);
+  CHECK(drain->check(context, params)->holds == Holds::yes);
+
+  // Its disks are none of the members' business now.
+  const StepModule* members = find_step_module("moosefs_members");
+  const Json both = {{"master", "10.20.0.11"}, {"members", {{{"name", "a"}, {"address", "10.20.0.11"}}, {{"name", "c"}, {"address", "10.20.0.13"}}}}, {"deadline_seconds", 0}};
+  CHECK(members->check(context, both)->holds == Holds::yes);
+  Json all = both;
+  all["members"].push_back({{"name", "b"}, {"address", "10.20.0.12"}});
+  CHECK(members->check(context, all)->diff.find("a disk of b is") != std::string::npos);
+}
+
+TEST_CASE("slurm: nodes that do not answer are named; a node taken out by somebody else stays out") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.put("/slurm/node01", "idle|none");
+  machine.put("/slurm/node02", "down*|Not responding");
+  const StepModule* nodes = find_step_module("slurm_nodes");
+  Json params = {{"nodes", {{{"name", "node01"}}, {{"name", "node02"}}, {{"name", "node03"}}}}, {"deadline_seconds", 0}};
+  CHECK(nodes->check(context, params)->diff == "node02 is down*; node03 is unknown to slurmctld");
+  params["nodes"] = {{{"name", "node01"}}};
+  CHECK(nodes->check(context, params)->holds == Holds::yes);
+
+  const StepModule* one = find_step_module("slurm_node");
+  const Json back = {{"node", "node01"}, {"state", "resume"}, {"only_reason", "muster"}};
+  machine.put("/slurm/node01", "drained|bad DIMM, ask Ann");
+  CHECK(one->apply(context, back).ok());
+  CHECK(machine.get("/slurm/node01") == "drained|bad DIMM, ask Ann");
+  machine.put("/slurm/node01", "drained|muster drain");
+  CHECK(one->check(context, back)->holds == Holds::no);
+  CHECK(one->apply(context, back).ok());
+  CHECK(machine.get("/slurm/node01") == "idle|none");
+  CHECK(one->apply(context, {{"node", "node09"}, {"state", "drain"}}).error().code == Code::not_found);
 }
 
 }  // namespace

@@ -52,11 +52,21 @@ Json context() {
                  {"leader", first},
                  {"is_leader", true},
                  {"members", {first, second}},
+                 {"fstype", "fuse*"},
+                 {"source", "*10.20.0.11:9421"},
+                 {"is_member", true},
                  {"disks", {disk("C")}}}}},
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
               {"acs", {{"bridges", Json::array()}}},
               {"vars", Json::object()}};
+  out["storage_moosefs"] = out["storage_shared"];
+  out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
+                         {"is_member", true}, {"members", {first}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
+                         {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
+  Json machine = first;
+  machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
+  out.update({{"machines", {machine}}, {"own_gpus", {machine}}, {"has_gpus", true}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
   return out;
 }

@@ -97,9 +97,7 @@ TEST_CASE("power tells the outcome of every node, also when one fails", "[cli]")
 }
 
 TEST_CASE("what is not implemented says so and exits 2", "[cli]") {
-  const auto drain = muster_command({"drain", "gpu01"});
-  CHECK(drain.exit == kUsage);
-  CHECK(drain.err.find("not implemented") != std::string::npos);
+  CHECK(muster_command({"drain"}).exit == kUsage);   // whom?
   CHECK(muster_command({"image", "import"}).exit == kUsage);
 }
 

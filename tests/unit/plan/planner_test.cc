@@ -369,3 +369,71 @@ TEST_CASE("lint finds what must not be in a plan", "[plan]") {
   CHECK_FALSE(complains([](Plan& p) { p.actions[0].params["password"] = "secret:bmc"; }));
   CHECK(complains([](Plan& p) { p.actions[0].params["key"] = "-----BEGIN OPENSSH PRIVATE KEY-----"; }));
 }
+
+TEST_CASE("drain: playbooks in reverse order, one node after the other, the volume's master never", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  const auto out = [](const std::string& name, const std::string& phase) { return step(name, phase, {{"node", "{{node.name}}"}}); };
+  in.playbooks["shared"].steps.push_back(out("empty", "drain"));
+  in.playbooks["base"].steps.push_back(out("last", "drain"));
+  in.playbooks["base"].steps.push_back(out("back", "undrain"));
+  for (const auto& n : in.spec.nodes) in.nodes[n.name].state = "accepted";
+  in.request = {RequestKind::drain, {"node03", "node02"}};
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "drain");
+  CHECK(plan.destroys.empty());
+  REQUIRE(plan.actions.size() == 2);
+  const Json steps = plan.find("node03/drain")->params["steps"];
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0]["id"] == "shared/empty");
+  CHECK(steps[1]["id"] == "base/last");
+  CHECK(depends(plan, "node03/drain", "node02/drain", true));
+  CHECK(lint_plan(plan).empty());
+
+  in.request.nodes = {"node01"};
+  CHECK(refused(in) == "drain-leader");
+  in.request.nodes = {"node02"};
+  in.nodes["node02"].online = false;
+  CHECK(refused(in) == "not-running");
+  in.nodes["node02"].online = true;
+  in.request.nodes = {};
+  CHECK(refused(in).find("name the nodes") != std::string::npos);
+
+  // Drained: nothing brings it back by accident.
+  in.nodes["node02"].state = "drained";
+  in.request = {};
+  CHECK(planned(in).left_out == std::vector<std::string>{"node02"});
+  in.nodes["node03"].state = "quarantined";
+  in.request = {RequestKind::undrain, {"node03"}};
+  CHECK(refused(in) == "not-drained");
+  in.request.kind = RequestKind::drain;
+  CHECK(refused(in) == "not-accepted");
+  in.request = {RequestKind::undrain, {"node02"}};
+  CHECK(planned(in).find("node02/undrain")->params["steps"][0]["id"] == "base/back");
+}
+
+TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-image", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#machines}}{{name}}:{{cpus}}:{{memory_mib}}:{{gpu_files}} {{/machines}}"}})};
+  const auto conf = [&] { return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>(); };
+  for (const auto& n : in.spec.nodes) {
+    HardwareFacts& facts = *in.nodes[n.name].facts;
+    facts.cpus.count = 4;
+    facts.memory_bytes = 2ull << 30;
+  }
+  in.nodes["node02"].facts->gpus.resize(8);
+  in.nodes["node01"].machine = in.nodes["node01"].facts;
+  in.nodes["node01"].facts.reset();
+  in.request.skip_unseen = true;
+  CHECK(conf() == "node01:4:1945: node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
+  in.nodes["node01"].machine.reset();
+  CHECK(conf() == "node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
+}
+
+TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].not_exercised = "no GPU here";
+  const std::string note = "playbook base was never run on the real thing: no GPU here";
+  const Plan plan = planned(in);
+  CHECK(std::count(plan.notes.begin(), plan.notes.end(), note) == 1);
+  CHECK(render_plan(plan, false).find(note) != std::string::npos);
+}

@@ -217,3 +217,19 @@ TEST_CASE("the nearest spelling", "[spec]") {
   CHECK(nearest_spelling("x", {"os", "fast"}) == "");
   CHECK(nearest_spelling("zebra", {"os", "fast", "role"}) == "");
 }
+
+TEST_CASE("engine nfs names its server", "[spec]") {
+  const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
+  const auto nfs = [&](const std::string& rest) { return with(moosefs, "engine: nfs, disks: bulk, " + rest); };
+  const ParsedSpec good = parse_spec(nfs("server: gpu02, nodes: { role: login },"), kNames);
+  REQUIRE(good.errors.empty());
+  const StorageSpec& shared = good.spec.storage.back();
+  CHECK(shared.server == "gpu02");
+  CHECK(holds_data(shared, *good.spec.node("gpu02")));
+  CHECK_FALSE(holds_data(shared, *good.spec.node("gpu01")));
+  CHECK(errors_of(nfs("")).find("missing key 'server'") != std::string::npos);
+  CHECK(errors_of(nfs("server: gpu2,")).find("did you mean 'gpu02'?") != std::string::npos);
+  CHECK(errors_of(nfs("server: login,")).find("login has no disk group 'bulk'") != std::string::npos);
+  CHECK(errors_of(nfs("server: gpu02, copies: 2,")).find("copies: has no meaning for engine 'nfs'") != std::string::npos);
+  CHECK(errors_of(with(moosefs, moosefs + " server: gpu02,")).find("server: has no meaning for engine 'moosefs'") != std::string::npos);
+}

@@ -1,0 +1,78 @@
+// What all shared file systems are tested with: a file that one node writes and another one reads, after the mount itself was
+// looked at. Without that look a test of a file system that is not mounted passes: it writes into the empty folder below.
+#include <fnmatch.h>
+
+#include <fmt/format.h>
+
+#include "agent/steps/modules.h"
+#include "agent/steps/mounts.h"
+
+namespace muster::steps {
+namespace {
+
+bool fits(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
+
+// "" when the target is a mount of the declared type and source.
+std::string mount_problem(const Files& files, const Json& params) {
+  const std::string target = text_of(params, "target"), fstype = text_of(params, "fstype"),
+                    source = text_of(params, "source");
+  const auto entry = find_mount(files, target);
+  if (!entry) return target + " is not mounted";
+  if (!fits(fstype, entry->fs)) return fmt::format("{} is {}, not {}", target, entry->fs, fstype);
+  const bool device = source.rfind("/dev/", 0) == 0;
+  const bool right = device ? kernel_name(files, source) == kernel_name(files, entry->source) : fits(source, entry->source);
+  return right ? "" : fmt::format("{} is {}, not {}", target, entry->source, source);
+}
+
+Result<std::string> file_path(const Json& params) {
+  const std::string name = text_of(params, "file");
+  if (name.find('/') != std::string::npos || name[0] == '.')
+    return fail(Code::invalid, "'" + name + "' is not the name of a file");
+  return text_of(params, "target") + "/.muster/" + name;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const std::string path, file_path(params));
+  if (const auto problem = mount_problem(context.files, params); !problem.empty()) return fail(Code::conflict, problem);
+  const auto have = context.files.read(path);
+  if (!have.ok()) return differs(path + " is not there");
+  return *have == text_of(params, "content") ? holds() : differs(path + " holds something else");
+}
+
+Status write(StepContext& context, const Json& params) {
+  TRY(const std::string path, file_path(params));
+  if (const auto problem = mount_problem(context.files, params); !problem.empty()) return fail(Code::conflict, problem);
+  return context.files.write(path, text_of(params, "content"));
+}
+
+Json parameters() {
+  return Json::array({parameter("target", "string", true, "mount point"),
+                      parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
+                      parameter("source", "string", true, "glob of its source, or a link below /dev/disk"),
+                      parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
+}
+
+}  // namespace
+
+StepModule shared_write_module() {
+  StepModule m;
+  m.name = "shared_write";
+  m.help =
+      "A small file in the shared file system, written only when that is what is mounted. For another node's "
+      "shared_read.";
+  m.parameters = parameters();
+  m.check = check;
+  m.apply = write;
+  return m;
+}
+
+StepModule shared_read_module() {
+  StepModule m;
+  m.name = "shared_read";
+  m.help = "A small file that another node wrote is here with the same content. Pure test.";
+  m.parameters = parameters();
+  m.check = check;
+  return m;
+}
+
+}  // namespace muster::steps
