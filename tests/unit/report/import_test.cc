@@ -70,7 +70,7 @@ TEST_CASE("nccl-tests: the largest size, beside what eight such GPUs reach") {
   const auto wrong = import_output(replaced(golden("nccl-tests"), row, row.substr(0, row.size() - 3) + "7"));
   REQUIRE(wrong.ok());
   CHECK(wrong->problems == std::vector<std::string>{"7 elements were wrong"});
-  CHECK(problem(replaced(golden("nccl-tests"), row, row.substr(0, 60)), "").find("line 47: ") != std::string::npos);
+  CHECK(problem(replaced(golden("nccl-tests"), row, row.substr(0, 60)), "").find("line 50: ") != std::string::npos);
   CHECK(problem(replaced(golden("nccl-tests"), "63896", "fast"), "").find("not numbers") != std::string::npos);
   CHECK(problem("out-of-place busbw\n", "").find("without a row") != std::string::npos);
 }
