@@ -24,7 +24,7 @@ check "the file system is the one that was made ($before)" test "$(uuid node01)"
 check "node01 was not restarted afterwards" test "$(node_ssh node01 cat /proc/sys/kernel/random/boot_id)" = "$boot"
 for n in node01 node02; do
   check "$n was powered on once" test "$(grep "$n" "$MUSTER_LAB_DIR/bmc.log" | grep -c '"ResetType":"\(On\|ForceOn\|ForceRestart\)"')" = 1
-  check "$n booted twice: RAM system, installed system" test "$(grep -c "Linux version" "$MUSTER_LAB_DIR/nodes/$n/console.log")" = 2
+  check "$n booted twice: RAM system, installed system" test "$(boots "$n")" = 2
   check "$n's actions took one attempt each" test "$(journal "select max(attempt) from journal where node = '$n'")" = 1
   check "$n: array, file system and mount were made" \
     test "$(journal "select count(distinct json_extract(data, '\$.step')) from journal where node = '$n' and event = 'step'

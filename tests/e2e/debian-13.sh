@@ -11,7 +11,8 @@ check "two of two accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accep
 on() { node_ssh "$@" | tr -d '\r'; }  # on NODE COMMAND...
 check "they run Debian 13" test "$(on node01 sh -c "'. /etc/os-release; echo \$VERSION_CODENAME'")" = trixie
 check "with Debian 13's kernel" sh -c "$muster lab ssh node02 -- uname -r | grep -q deb13"
-check "the RAM system ran Debian 13's kernel too" grep -q "Linux version .*deb13" "$MUSTER_LAB_DIR/nodes/node01/console.log"
+kernel=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .kernel')
+check "and the RAM system boots the image's only kernel ($kernel)" test "$kernel" = "$(on node02 uname -r)"
 check "no unit failed" test -z "$(on node01 systemctl --failed --no-legend --plain)"
 check "local scratch is XFS" test "$(on node01 findmnt -n -o FSTYPE /scratch)" = xfs
 check "on the RAID" sh -c "$muster lab ssh node01 -- cat /proc/mdstat | grep -q 'active raid0'"

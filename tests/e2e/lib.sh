@@ -67,6 +67,11 @@ keep_images() {
 }
 # One value out of the controller's journal.
 journal() { sqlite3 -readonly "$MUSTER_LAB_DIR/state/muster.db" "$1"; }
+# How many systems of a node carried out actions of the runs: the RAM system and the installed one are two.
+boots() {
+  journal "select count(distinct json_extract(data, '\$.boot_before')) from journal where node = '$1' and event = 'intent'
+           and json_extract(data, '\$.boot_before') <> ''"
+}
 # `muster up` in the background, its output in $work/up.log; `wait $up` or up_ends STATUS for its end.
 up_begins() {  # up_begins [SPEC]
   $muster up "${1:-$work/cluster.yaml}" --yes --report "$work/report" >"$work/up.log" 2>&1 &
