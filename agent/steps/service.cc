@@ -143,6 +143,18 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 }
 
 // One systemctl per verb that is needed, for all units that need it.
+// Newer systemd counts units as changed once links were changed, until all units are loaded again (seen on Debian 13).
+Status load_where_needed(StepContext& context, const std::vector<std::string>& units) {
+  TRY(const auto found, show(context, units));
+  for (const auto& [unit, p] : found) {
+    if (property(p, "NeedDaemonReload") != "yes") continue;
+    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
+    (void)out;
+    return Ok{};
+  }
+  return Ok{};
+}
+
 Status apply(StepContext& context, const Json& params) {
   const auto units = units_of(params);
   TRY(const auto found, show(context, units));
@@ -169,16 +181,19 @@ Status apply(StepContext& context, const Json& params) {
         failed_units.push_back(unit);
     if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
   }
-  // Enabling ends in a reload of its own, and must: since systemd 254 every unit counts as changed until then.
-  if (load && !verbs.count("2 enable") && !verbs.count("2 disable")) {
+  if (load) {
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
   }
   for (const auto& [verb, names] : verbs) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
+    const bool links = verb == "2 enable" || verb == "2 disable";
+    // What has to be loaded was loaded above; a second reload of all units costs many seconds on a slow machine.
+    if (links) argv.push_back("--no-reload");
     TRY(auto out, run_tool(context, argv, 3 * kMinute));
     (void)out;
+    if (links) TRY_(load_where_needed(context, names));
   }
   return Ok{};
 }
