@@ -223,6 +223,9 @@ Status apply_mounted(StepContext& context, const Json& params) {
 
 // ---- copies ----
 
+// MooseFS 4 (Debian 13) has storage classes instead of goals: "2CP" and "3CP" are there from the start (mfsscadmin(1)).
+constexpr const char* kCopiesClass = "CP";
+
 // The number after "PATH: " of mfsgetgoal and mfsgettrashtime.
 Result<std::string> attribute(StepContext& context, const char* tool, const std::string& target) {
   TRY(const std::string out, run_tool(context, {tool, target}));
@@ -240,7 +243,8 @@ Result<CheckResult> check_policy(StepContext& context, const Json& params) {
     return fail(Code::conflict, problem);
   Diff diff;
   TRY(const std::string copies, attribute(context, "mfsgetgoal", want.target));
-  if (copies != std::to_string(int_of(params, "copies", 2))) diff.add("copies of new files: " + copies);
+  const std::string wanted = std::to_string(int_of(params, "copies", 2));
+  if (copies != wanted && copies != wanted + kCopiesClass) diff.add("copies of new files: " + copies);
   TRY(const std::string trash, attribute(context, "mfsgettrashtime", want.target));
   if (trash != std::to_string(int_of(params, "trash_seconds", 0))) diff.add("trash time: " + trash);
   return diff.result();
@@ -250,10 +254,14 @@ Status apply_policy(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
   if (const auto problem = mount_problem(context.files, want); !problem.empty())
     return fail(Code::conflict, problem);
-  TRY(auto goal, run_tool(context, {"mfssetgoal", std::to_string(int_of(params, "copies", 2)), want.target}));
+  const std::string copies = std::to_string(int_of(params, "copies", 2));
+  auto goal = run_tool(context, {"mfssetgoal", copies, want.target});
+  if (!goal.ok() && goal.error().message.find("No such class") != std::string::npos)
+    goal = run_tool(context, {"mfssetgoal", copies + kCopiesClass, want.target});
+  if (!goal.ok()) return goal.error();
   TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)),
                                      want.target}));
-  (void)goal, (void)trash;
+  (void)trash;
   return Ok{};
 }
 
