@@ -1,9 +1,13 @@
 #include "lab/network.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
+#include "lab/child.h"
 #include "lab/qemu_args.h"
 
 namespace muster::lab {
@@ -21,14 +25,38 @@ uint64_t inode_of(const std::string& name) {
   return stat(("/run/netns/" + name).c_str(), &st) == 0 ? st.st_ino : 0;
 }
 
+constexpr const char* kBridgeAddress = "52:54:00:20:ff:01";
+
+// What a lab left behind whose machine or processes were ended from outside: it looks like a lab's, and nothing runs in it. A lab
+// that is up always has its BMCs in there, and one that is just coming up holds the claim.
+bool is_dead_lab(Process& process, const std::string& name) {
+  if (!processes_in_namespace(inode_of(name)).empty()) return false;
+  const auto bridge = run_ok(process, Command{.argv = ip(name, {"link", "show", "br0"}), .deadline = 20 * kSecond});
+  return bridge.ok() && bridge->find(kBridgeAddress) != std::string::npos;
+}
+
 }  // namespace
+
+NamespaceClaim::~NamespaceClaim() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<NamespaceClaim> NamespaceClaim::take(const std::string& name) {
+  const auto path = "/run/lock/" + name + ".lab";
+  NamespaceClaim claim;
+  claim.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (claim.fd_ < 0) return fail(Code::failed, "cannot open " + path);
+  if (flock(claim.fd_, LOCK_EX | LOCK_NB) != 0)
+    return fail(Code::conflict, "another lab named " + name + " is coming up at this moment (" + path + " is locked)");
+  return claim;
+}
 
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
 
 std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space) {
   return {
       ip(space, {"link", "set", "lo", "up"}),
-      ip(space, {"link", "add", "br0", "address", "52:54:00:20:ff:01", "type", "bridge", "stp_state", "0",
+      ip(space, {"link", "add", "br0", "address", kBridgeAddress, "type", "bridge", "stp_state", "0",
                  "forward_delay", "0", "mcast_snooping", "0"}),
       ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)), "dev",
                  "br0"}),
@@ -75,6 +103,7 @@ Status run_all(Process& process, const std::vector<Argv>& commands) {
 }
 
 Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name) {
+  if (inode_of(name) != 0 && is_dead_lab(process, name)) TRY_(run_all(process, {{"ip", "netns", "del", name}}));
   if (inode_of(name) != 0)
     return fail(Code::conflict, "a network namespace named " + name +
                                     " is there already and is not this lab's: another lab of the same cluster name? "

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/os.h"
@@ -34,7 +35,22 @@ Argv shape_command(const LabNode& node, const std::string& rate);
 
 Status run_all(Process& process, const std::vector<Argv>& commands);
 
-// Makes the namespace and records it in DIR; Code::conflict when one of that name is there.
+// Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not taken for a dead lab's. Freed with the
+// object or the process.
+class NamespaceClaim {
+ public:
+  static Result<NamespaceClaim> take(const std::string& name);   // Code::conflict while another process holds it
+  NamespaceClaim(NamespaceClaim&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  NamespaceClaim& operator=(NamespaceClaim&&) = delete;
+  ~NamespaceClaim();
+
+ private:
+  NamespaceClaim() = default;
+  int fd_ = -1;
+};
+
+// Makes the namespace and records it in DIR. One of that name that is a dead lab's (a lab's bridge in it and no process) is replaced;
+// Code::conflict when it is anything else. Needs the claim.
 Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name);
 // What DIR says, and whether it still exists with that inode.
 Result<Namespace> recorded_namespace(const LabDir& dir);

@@ -2,13 +2,28 @@
 # three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
 source "$(dirname "$0")/lib.sh"
 cp lab/quickstart.yaml "$work/cluster.yaml"
+
+# A namespace of the lab's name in which somebody else's process runs is left alone; what a killed lab left is replaced.
+if [[ -z $(ip netns pids muster-quickstart 2>/dev/null) ]]; then ip netns del muster-quickstart 2>/dev/null || true; fi
+ip netns add muster-quickstart
+ip -n muster-quickstart link add br0 address 52:54:00:20:ff:01 type bridge
+ip netns exec muster-quickstart sleep 1000 &
+other=$!
+until [[ -n $(ip netns pids muster-quickstart) ]]; do kill -0 "$other"; done
+check "a lab does not touch a namespace in use" sh -c "! $muster lab up '$work/cluster.yaml' 2>'$work/refused'"
+check "and says whose it may be" grep -q "is not this lab's" "$work/refused"
+check "the other's bridge is still there" sh -c "ip -n muster-quickstart link show br0 >/dev/null"
+kill "$other"; wait "$other" || true
 $muster lab up "$work/cluster.yaml"
+echo "  ok: what a killed lab left behind is replaced"
 
 start=$SECONDS
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
 echo "  bring-up took $((SECONDS - start)) s"
 check "three of three accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$work/report/report.json")" = 3
 check "the report says that the hardware is simulated" grep -q "SIMULATED HARDWARE" "$work/report/report.html"
+check "the report names the disks that were written over, among them every OS disk" \
+  test "$(jq '[.destroyed[] | select(.group == "os") | .node] | unique | length' "$work/report/report.json")" = 3
 check "JUnit was written" grep -q "<testsuite" "$work/report/junit.xml"
 
 start=$SECONDS
