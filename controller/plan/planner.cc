@@ -368,7 +368,7 @@ class Planner {
     plan_.kind = plan_kind();
     for (const auto& d : hopeless_) {
       plan_.left_out.push_back(d.spec->name);
-      plan_.notes.push_back(d.spec->name + " was never seen and is left out");
+      plan_.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " + d.spec->name + "` looks for it again");
     }
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);

@@ -235,6 +235,7 @@ PlannerInput SimController::input() const {
     in.nodes[node.name] = std::move(seen);
   }
   in.request.skip_unseen = skip_unseen_;
+  in.request.nodes = limit_;
   return in;
 }
 
@@ -250,6 +251,8 @@ void SimController::say_up(bool skip_unseen) {
   auto made = make_plan(input());
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
+  // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
+  limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
   if (made->plan.empty()) {
     skip_unseen_ = false;
     // Long enough after the last fault that "online" is the truth.

@@ -61,6 +61,7 @@ class SimController : public Uplink {
   std::unique_ptr<Life> life_;
   TimeMs faults_ended_ = 0;
   bool skip_unseen_ = false, finished_ = false;
+  std::vector<std::string> limit_;   // `--limit` of the next `muster up`
   int runs_ = 0, calm_runs_ = 0;
 };
 
