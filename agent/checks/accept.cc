@@ -131,8 +131,11 @@ Result<Json> measure_links(StepContext& context, const Json& params) {
 Result<Json> measure_mpi(StepContext& context, const Json& params) {
   TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
   if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
+  // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot there.
+  std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
+  while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
-  for (const auto& host : hosts) list += (list.empty() ? "" : ",") + host.address;
+  for (const auto& host : hosts) list += (list.empty() ? "" : ",") + (host.name == context.node ? self : host.address);
   Command command;
   command.argv = {"runuser",  "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list,
                   "--map-by", "node"};

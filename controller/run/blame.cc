@@ -9,7 +9,7 @@ Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
   for (const auto& n : p.others)
     if (n.gone) return {What::excuse, n.name, n.name + " was given up meanwhile", 0};
   for (const auto& n : p.others)
-    if (n.returned > p.started && p.excused < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile", 0};
+    if (n.returned > p.started && n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile", 0};
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
     // Contacts of before a restart of the controller are not known: silence is counted from shortly before the failure at the earliest.

@@ -21,12 +21,12 @@ struct Neighbour {
   bool gone = false;        // given up, or not part of the cluster any more
   TimeMs heard = 0;         // last contact
   TimeMs returned = 0;      // when it last came back from silence or from a boot
+  int excuses = 0;          // how often it was the excuse for a failure of this action
 };
 
 struct FailedProbe {
   TimeMs started = 0, failed = 0, now = 0;   // of the attempt
   bool tries_left = true;
-  int excused = 0;                           // attempts of this action that did not count
   std::vector<Neighbour> others;             // whom the failed steps are about
   std::string next;                          // of those the only one, while another live node could take its place; else empty
 };
@@ -44,7 +44,7 @@ struct Blame {
   TimeMs until = 0;
 };
 
-// How often a node that comes and goes may excuse the failures of one action.
+// How often one node that comes and goes may excuse the failures of one action.
 inline constexpr int kMostExcuses = 3;
 
 Blame judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);

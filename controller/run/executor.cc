@@ -48,7 +48,7 @@ struct Executor::Runtime {
   std::string power_error;
   DurationMs retry = 0;
   // Of the action under way, over its attempts.
-  int excused = 0;               // how many of them did not count
+  std::map<std::string, int> excused;   // how many of them did not count, by whose fault they were
   std::map<std::string, std::string> without;   // whom this attempt is tried without, for a second opinion, and why
   TimeMs left_at = 0;            // quarantined or stood down
   // For people.
@@ -277,7 +277,7 @@ Status Executor::resume(int64_t run) {
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
-  std::map<std::string, int> excused;   // by action
+  std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
   for (const auto& entry : journal) {
     if (auto legal = log_.apply(entry); !legal.ok()) {
       ended_ = true;
@@ -289,7 +289,7 @@ Status Executor::resume(int64_t run) {
     if (entry.event == "intent") node->begun = true;
     if (entry.event == "quarantined") node->stage = Runtime::Stage::quarantined;
     if (entry.event == "not_started") node->stage = Runtime::Stage::not_started;
-    if (entry.event == "failed" && !text_of(entry.data, "excused").empty()) ++excused[entry.action];
+    if (entry.event == "failed" && !text_of(entry.data, "excused").empty()) ++excused[entry.action][text_of(entry.data, "excused_by")];
     if (!node->over()) continue;
     node->reason = text_of(entry.data, "reason");
     node->left_at = entry.time;
@@ -921,7 +921,7 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
     proven_.insert(id);
     for (const auto& [other, why] : std::exchange(node.without, {}))
       accuse(other, fmt::format("{} failed on {} with it, and succeeded without it: {}", node.action().title, node.name, why));
-    node.excused = 0;
+    node.excused.clear();
     ++node.index;
     node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
     kick();
@@ -946,7 +946,7 @@ Executor::Rows Executor::settled(Runtime& node) {
 // Steps about other nodes are judged when it is known whether those were there.
 void Executor::fail_attempt(Runtime& node, const Error& error, Json result) {
   FailedProbe probe = failed_probe(node, result);
-  if (!may_pass(error.code) || probe.others.empty()) return end_failed(node, error, std::move(result), "");
+  if (!may_pass(error.code) || probe.others.empty()) return end_failed(node, error, std::move(result), {});
   withdraw(node);
   weigh(node, error, std::make_shared<const Json>(std::move(result)), probe);
 }
@@ -984,12 +984,13 @@ void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Js
   FailedProbe probe = before;
   probe.now = reactor_.now();
   probe.tries_left = tries_left(node);
-  probe.excused = node.excused;
   for (auto& other : probe.others) {
     const Live& agent = live(other.name);
     other.gone = gone(other.name);
     other.heard = agent.contact;   // not `heard`, which may be moved where silence is counted from
     other.returned = agent.returned;
+    const auto excuses = node.excused.find(other.name);
+    other.excuses = excuses == node.excused.end() ? 0 : excuses->second;
   }
   const Blame blame = judge_probe(probe, timing_);
   switch (blame.what) {
@@ -1005,7 +1006,7 @@ void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Js
       return weigh(node, error, result, probe);
     case Blame::What::ask: node.without[blame.node] = error.message; [[fallthrough]];
     case Blame::What::excuse:
-    case Blame::What::stands: return end_failed(node, error, *result, blame.reason);
+    case Blame::What::stands: return end_failed(node, error, *result, blame);
   }
 }
 
@@ -1016,14 +1017,19 @@ void Executor::accuse(const std::string& name, const std::string& reason) {
   log::warning("a node that this run does not work on misbehaves", {{"node", name}, {"reason", reason}});
 }
 
-bool Executor::tries_left(const Runtime& node) const { return node.attempt - node.excused < node.action().max_attempts; }
+bool Executor::tries_left(const Runtime& node) const {
+  int counted = node.attempt;
+  for (const auto& [name, times] : node.excused) counted -= times;
+  return counted < node.action().max_attempts;
+}
 
-void Executor::end_failed(Runtime& node, const Error& error, Json result, const std::string& excuse) {
-  if (!excuse.empty()) ++node.excused;
+void Executor::end_failed(Runtime& node, const Error& error, Json result, const Blame& blame) {
+  const std::string& excuse = blame.reason;
+  if (!excuse.empty()) ++node.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left(node));
   const std::string message = error.message;
   Json data = {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}};
-  if (!excuse.empty()) data["excused"] = excuse;
+  if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = blame.node;
   if (!node.without.empty()) data["without"] = node.without;
   end_attempt(node);
   node.stage = Runtime::Stage::committing;

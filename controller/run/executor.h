@@ -143,7 +143,7 @@ class Executor {
   void succeed(Runtime& node, Json result, Rows extra = {});
   void fail_attempt(Runtime& node, const Error& error, Json result);
   void weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& probe);
-  void end_failed(Runtime& node, const Error& error, Json result, const std::string& excuse);
+  void end_failed(Runtime& node, const Error& error, Json result, const Blame& blame);
   void accuse(const std::string& name, const std::string& reason);
   FailedProbe failed_probe(const Runtime& node, const Json& result) const;
   bool tries_left(const Runtime& node) const;

@@ -39,7 +39,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   SECTION("it was away and is back: the failure does not count, but not for ever") {
     p.others[0].heard = p.others[0].returned = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
-    p.excused = kMostExcuses;
+    p.others[0].excuses = kMostExcuses;
     CHECK(judge_probe(p, kTiming).what == What::stands);
   }
   SECTION("it stays silent: it is accused, not the prober") {
