@@ -1,5 +1,7 @@
 #include "controller/run/blame.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace muster {
@@ -9,7 +11,10 @@ Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
   for (const auto& n : p.others)
     if (n.gone) return {What::excuse, n.name, n.name + " was given up meanwhile", 0};
   for (const auto& n : p.others)
-    if (n.returned > p.started && n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile", 0};
+    if (n.returned > p.started) {
+      if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile", 0};
+      return {What::accuse, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1), 0};
+    }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
     // Contacts of before a restart of the controller are not known: silence is counted from shortly before the failure at the earliest.

@@ -3,7 +3,7 @@
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict waits until each of the
 // others was heard after the failure, or is silent for so long that it counts as lost. Then:
 //   - one of them was given up, or was away while the attempt went on: the failure does not count, the next try is without whoever is gone;
-//   - one of them stays silent: that one is accused;
+//   - one of them stays silent, or was away time after time: that one is accused;
 //   - all are there: the failure counts. When it was the last try of a step about one next node, a second opinion is asked for first:
 //     the same step about the node after that one. If it holds, the one left out is accused.
 // Thread: any; values only. Never reads a clock.
@@ -44,7 +44,7 @@ struct Blame {
   TimeMs until = 0;
 };
 
-// How often one node that comes and goes may excuse the failures of one action.
+// How often one node that comes and goes may excuse the failures of one action; then it is accused itself.
 inline constexpr int kMostExcuses = 3;
 
 Blame judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);

@@ -36,11 +36,12 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     p.others[0].gone = true;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
   }
-  SECTION("it was away and is back: the failure does not count, but not for ever") {
+  SECTION("it was away and is back: the failure does not count; time after time: it is accused itself") {
     p.others[0].heard = p.others[0].returned = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
     p.others[0].excuses = kMostExcuses;
-    CHECK(judge_probe(p, kTiming).what == What::stands);
+    CHECK(judge_probe(p, kTiming).what == What::accuse);
+    CHECK(judge_probe(p, kTiming).node == "n2");
   }
   SECTION("it stays silent: it is accused, not the prober") {
     p.now = first.until - 1;
