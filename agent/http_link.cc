@@ -52,6 +52,11 @@ class Lane {
     wake_.notify_all();
     thread_.join();
   }
+  // From the next job on.
+  void replace(std::unique_ptr<HttpClient> client) {
+    const std::lock_guard lock(mutex_);
+    next_ = std::move(client);
+  }
   void submit(std::function<void(HttpClient&)> job) {
     {
       const std::lock_guard lock(mutex_);
@@ -70,12 +75,13 @@ class Lane {
         if (stop_) return;
         job = std::move(jobs_.front());
         jobs_.pop_front();
+        if (next_) client_ = std::move(next_);
       }
       job(*client_);
     }
   }
 
-  std::unique_ptr<HttpClient> client_;
+  std::unique_ptr<HttpClient> client_, next_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void(HttpClient&)>> jobs_;
@@ -112,11 +118,33 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   return it->get<uint64_t>();
 }
 
-class HttpLink : public ControllerLink {
+Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& verb, const Json& message) {
+  HttpRequest request;
+  request.method = "POST";
+  request.target = "/agent/v1/" + verb;
+  request.headers["Content-Type"] = "application/json";
+  request.body = message.dump();
+  TRY(const HttpResponse response, client.request(request, kPostDeadline));
+  TRY(const Json json, answer_json(response, verb));
+  return wire::join_reply_from_json(json);
+}
+
+// The connection was bound to that CA; what came over it is checked all the same, because it is kept.
+Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem, const std::string& csr_pem,
+                            const std::string& pin) {
+  TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
+  if (ca != pin) return fail(Code::denied, "the controller sent a CA that is not the pinned one");
+  TRY(const std::string ours, pki::public_key_fingerprint(csr_pem));
+  TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
+  if (ours != theirs) return fail(Code::denied, "the controller sent a certificate for another key");
+  return Credentials{key_pem, reply.certificate_pem, reply.ca_pem};
+}
+
+class HttpLink : public RenewableLink {
  public:
-  HttpLink(Reactor& reactor, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
+  HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
            std::string boot_id)
-      : reactor_(reactor), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
+      : reactor_(reactor), url_(std::move(url)), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
     std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
@@ -136,9 +164,17 @@ class HttpLink : public ControllerLink {
     });
   }
 
+  Status use(const Credentials& credentials) override {
+    TRY(auto polls, make_http_client(client_options(url_, credentials)));
+    TRY(auto posts, make_http_client(client_options(url_, credentials)));
+    polls_.replace(std::move(polls));
+    posts_.replace(std::move(posts));
+    return Ok{};
+  }
+
  private:
   Reactor& reactor_;
-  std::string boot_id_;
+  std::string url_, boot_id_;
   Lane polls_, posts_;
 };
 
@@ -171,31 +207,26 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   client_settings.pin_sha256 = pin;
   client_settings.ignore_certificate_times = true;
   TRY(auto client, make_http_client(client_settings));
-  HttpRequest request;
-  request.method = "POST";
-  request.target = "/agent/v1/join";
-  request.headers["Content-Type"] = "application/json";
-  request.body = wire::to_json(message).dump();
-  TRY(const HttpResponse response, client->request(request, kPostDeadline));
-  TRY(const Json json, answer_json(response, "join"));
-  TRY(const wire::JoinReply reply, wire::join_reply_from_json(json));
-  // The connection was pinned to that CA; what came over it is checked all the same, because it is kept.
-  TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
-  if (ca != pin) return fail(Code::denied, "join: the controller sent a CA that is not the pinned one");
-  TRY(const std::string ours, pki::public_key_fingerprint(message.csr_pem));
-  TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
-  if (ours != theirs) return fail(Code::denied, "join: the certificate is for another key");
+  TRY(const wire::JoinReply reply, ask_certificate(*client, "join", wire::to_json(message)));
   if (node) *node = reply.node;
-  return Credentials{options.key_pem, reply.certificate_pem, reply.ca_pem};
+  return checked(reply, options.key_pem, message.csr_pem, pin);
 }
 
-Result<std::unique_ptr<ControllerLink>> make_http_link(Reactor& reactor, const std::string& url,
+Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present) {
+  TRY(const std::string csr, pki::make_csr(present.key_pem, node));
+  TRY(const std::string pin, pki::certificate_fingerprint(present.ca_pem));
+  TRY(auto client, make_http_client(client_options(url, present)));
+  TRY(const wire::JoinReply reply, ask_certificate(*client, "renew", {{"csr_pem", csr}}));
+  return checked(reply, present.key_pem, csr, pin);
+}
+
+Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                        const Credentials& credentials,
                                                        const std::string& boot_id) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
-  return std::unique_ptr<ControllerLink>(
-      std::make_unique<HttpLink>(reactor, std::move(polls), std::move(posts), boot_id));
+  return std::unique_ptr<RenewableLink>(
+      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), boot_id));
 }
 
 }  // namespace muster

@@ -30,7 +30,15 @@ Result<std::string> normal_pin(const std::string& pin);
 // Percent-encoding of one query value: order ids hold '/' and '#'.
 std::string query_value(const std::string& text);
 
-Result<std::unique_ptr<ControllerLink>> make_http_link(Reactor& reactor, const std::string& url,
+// Another certificate for the same key, over the connection that the present one opens. One attempt; blocking. conflict: too early.
+Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present);
+
+// A link whose certificate can change while it is up: calls under way end with the old one.
+class RenewableLink : public ControllerLink {
+ public:
+  virtual Status use(const Credentials& credentials) = 0;
+};
+Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                        const Credentials& credentials,
                                                        const std::string& boot_id);
 

@@ -30,6 +30,7 @@
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
 #include "agent/ram_init.h"
+#include "agent/renewal.h"
 #include "agent/step_runner.h"
 #include "agent/steps/acs.h"
 #include "agent/steps/two_phase.h"
@@ -138,6 +139,8 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   TRY_(agent.start());
   log::info("agent", {{"node", config.node}, {"mode", std::string(wire::to_string(config.mode))}, {"controller", config.url}});
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
+  Renewal renewal(*reactor, files, *link, folder, config);
+  if (config.mode != wire::Mode::ram) renewal.look();
   // Feeds the RAM system's dead-man timer with real contacts only.
   std::function<void()> watch = [&, seen = TimeMs{0}]() mutable {
     if (agent.last_contact() != seen) ram_contact();

@@ -99,7 +99,7 @@ namespace {
 
 using namespace muster::tls;
 
-constexpr int64_t kDay = 24 * 3600;
+constexpr int64_t kDaySeconds = kDay / kSecond;
 
 Result<std::string> key_to_pem(EVP_PKEY* key) {
   return to_pem("a private key", [&](BIO* out) {
@@ -131,8 +131,8 @@ bool set_random_serial(X509* certificate) {
 
 bool set_times(X509* certificate, int days) {
   std::time_t now = std::time(nullptr);
-  std::time_t end = now + days * kDay;
-  return ASN1_TIME_set(X509_getm_notBefore(certificate), std::min(now, end) - kDay) &&
+  std::time_t end = now + days * kDaySeconds;
+  return ASN1_TIME_set(X509_getm_notBefore(certificate), std::min(now, end) - kDaySeconds) &&
          ASN1_TIME_set(X509_getm_notAfter(certificate), end);
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kShortestToken = 32;
 constexpr int kCaDays = 3650;
 constexpr int kServerDays = 825;
-constexpr int kAgentDays = 365;
+constexpr int kServerRenewDays = 275;   // what must be left of the server's certificate when the controller starts
 
 // Reads `path`, or makes its content once and keeps it. The file exists completely or not at all.
 Result<std::string> keep(const Files& files, const std::string& path, unsigned mode,
@@ -45,16 +45,23 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
+bool expires_before(const std::string& certificate_pem, TimeMs limit) {
+  const auto info = pki::read_certificate(certificate_pem);
+  return info.ok() && info->not_after < limit;
+}
+
 }  // namespace
 
-Result<Authority> Authority::open(const std::string& state, const std::vector<std::string>& addresses) {
+Result<Authority> Authority::open(const std::string& state, const std::vector<std::string>& addresses,
+                                  TimeMs now) {
   const Files files(state);
   TRY_(files.make_directories("/pki", 0700));
   Authority a;
   TRY(a.ca_, keep_pair(files, "ca", [] { return pki::make_ca("muster CA", kCaDays); }));
   TRY(a.report_, keep_pair(files, "report", [] { return pki::make_signing_key(); }));
-  // Another address needs another server certificate; agents pin the CA, so they do not notice.
-  if (files.read("/pki/server.names").value_or("") != joined(addresses)) {
+  // Another address needs another server certificate, and so does one that is old; agents pin the CA, so they do not notice.
+  const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
+  if (old || files.read("/pki/server.names").value_or("") != joined(addresses)) {
     TRY_(files.remove("/pki/server.crt"));
     TRY_(files.write("/pki/server.names", joined(addresses), 0644));
   }

@@ -15,8 +15,9 @@ namespace muster {
 
 class Authority {
  public:
-  // `addresses`: subject alternative names of the server certificate; it is issued anew when they change.
-  static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses);
+  // `addresses`: subject alternative names of the server certificate; it is issued anew when they change, and when a third of its
+  // life or less is left at `now`.
+  static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses, TimeMs now);
 
   const std::string& ca_pem() const { return ca_.certificate_pem; }
   const std::string& ca_fingerprint() const { return ca_fingerprint_; }
@@ -25,6 +26,8 @@ class Authority {
   const pki::KeyPair& report_key() const { return report_; }
   const std::string& operator_token() const { return operator_token_; }
 
+  // How long an agent's certificate is good for, and when it may be renewed.
+  static constexpr int kAgentDays = 365, kAgentRenewDays = 182;
   struct AgentCertificate { std::string pem, serial, fingerprint; };
   Result<AgentCertificate> sign_agent(const std::string& node, const std::string& csr_pem) const;
 

@@ -153,17 +153,36 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
+CertificateRow BootService::row_of(const std::string& node, const Authority::AgentCertificate& made) const {
+  CertificateRow row;
+  row.serial = made.serial;
+  row.node = node;
+  row.fingerprint = made.fingerprint;
+  row.issued = reactor_.now();
+  return row;
+}
+
+void BootService::renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
+                        std::function<void(Result<wire::JoinReply>)> answer) {
+  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay)
+    return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+  const auto made = authority_.sign_agent(node, csr_pem);
+  if (!made.ok()) return answer(made.error());
+  const wire::JoinReply reply{node, made->pem, authority_.ca_pem()};
+  store_.write({row_of(node, *made)}, [reply, answer = std::move(answer)](Status written) {
+    if (!written.ok()) return answer(std::move(written).error());
+    log::info("agent's certificate renewed", {{"node", reply.node}});
+    answer(reply);
+  });
+}
+
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);
   if (!made.ok()) return answer(made.error());
   token.public_key = public_key;
   token.certificate = made->pem;
-  CertificateRow certificate;
-  certificate.serial = made->serial;
-  certificate.node = request.node;
-  certificate.fingerprint = made->fingerprint;
-  certificate.issued = reactor_.now();
+  const CertificateRow certificate = row_of(request.node, *made);
   const std::string digest = token.digest;
   in_flight_.insert(digest);
   const wire::JoinReply reply{request.node, made->pem, authority_.ca_pem()};

@@ -44,6 +44,9 @@ class BootService : public BootPort {
   // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens).
   void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer);
   void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer);
+  // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not half over.
+  void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
+             std::function<void(Result<wire::JoinReply>)> answer);
   // A token outside netboot (adopting a running host): returned once, stored as a digest.
   void mint(const std::string& node, const std::string& purpose, std::function<void(Result<std::string>)> answer);
 
@@ -56,6 +59,7 @@ class BootService : public BootPort {
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token,
                                        const std::string& public_key) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
+  CertificateRow row_of(const std::string& node, const Authority::AgentCertificate& made) const;
   void first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                  std::function<void(Result<wire::JoinReply>)> answer);
 

@@ -328,7 +328,7 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   TRY(auto lock, LockFile::take(options.state + "/musterd.lock"));
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
-  TRY(auto authority, Authority::open(options.state, addresses));
+  TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));
   TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
   auto core = std::make_unique<Core>(reactor, std::move(options), std::move(authority), std::move(store));
   TRY_(core->finish());

@@ -37,6 +37,22 @@ void agent_join(const CallPtr& call) {
   });
 }
 
+void agent_renew(const CallPtr& call) {
+  if (!mac_of_unknown(call->agent).empty()) return call->error(fail(Code::denied, "this machine is not declared"));
+  const auto json = parse_json(call->request.body);
+  if (!json.ok()) return call->error(json.error());
+  std::string csr;
+  JsonReader reader(*json, "renew");
+  reader.get("csr_pem", csr);
+  if (const auto read = reader.finish(); !read.ok()) return call->error(read.error());
+  const auto row = call->services.store.certificate(call->request.peer_serial);
+  if (!row.ok()) return call->error(row.error());
+  call->services.boot.renew(call->agent, csr, row->issued, [call](Result<wire::JoinReply> reply) {
+    if (!reply.ok()) return call->error(reply.error());
+    call->ok(wire::to_json(*reply));
+  });
+}
+
 void agent_orders(const CallPtr& call) {
   if (refuse_undeclared(call)) return;
   std::set<std::string> have;

@@ -56,6 +56,7 @@ void make_backup(const CallPtr&);
 void revoke_certificate(const CallPtr&);
 // agent.cc
 void agent_join(const CallPtr&);
+void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);
 void agent_events(const CallPtr&);
 void agent_files(const CallPtr&);

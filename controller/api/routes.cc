@@ -49,6 +49,7 @@ const std::vector<Route>& routes() {
       {"POST", "/v1/certificates/{serial}/revoke", Who::operators, revoke_certificate, "refuse an agent from now on"},
       // agents
       {"POST", "/agent/v1/join", Who::joiners, agent_join, "one-time token and CSR -> certificate"},
+      {"POST", "/agent/v1/renew", Who::agents, agent_renew, "{csr_pem} -> certificate, once half of the old one's life is over"},
       {"GET", "/agent/v1/orders", Who::agents, agent_orders, "long poll"},
       {"POST", "/agent/v1/events", Who::agents, agent_events, "numbered, acknowledged"},
       {"GET", "/agent/v1/files/{path*}", Who::agents, agent_files, "manifests and binaries that orders name"},

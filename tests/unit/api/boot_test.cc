@@ -19,7 +19,7 @@ struct Boot {
   std::string admitted;   // a MAC that is declared as node99
   ManualReactor reactor;
   MemStore store{reactor};
-  Authority authority = Authority::open(dir.path("state"), {"127.0.0.1"}).value();
+  Authority authority = Authority::open(dir.path("state"), {"127.0.0.1"}, 1'700'000'000'000).value();
   // The script is the token itself, so that tests can read it.
   BootService boot{reactor, store, authority,
                    {[this](const std::string& mac) { return mac == kMac ? "node01" : mac == admitted ? "node99" : ""; },
@@ -149,4 +149,39 @@ TEST_CASE("names of undeclared machines", "[api]") {
   CHECK(mac_of_unknown("unknown-52:54:00:aa:00").empty());
   CHECK(mac_of_unknown("unknown-52-54-00-aa-00-01").empty());   // a host name, so a spec may declare it
   CHECK(mac_of_unknown("node01").empty());
+}
+
+TEST_CASE("an agent's certificate is renewed once half of its life is over", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string key = pki::make_key().value();
+  const auto first = b.join(b.token(), key);
+  REQUIRE(first.ok());
+  const std::string csr = pki::make_csr(key, "whoever").value();
+  Result<wire::JoinReply> got = fail(Code::failed, "no answer");
+  const auto renew = [&](TimeMs issued) {
+    b.boot.renew("node01", csr, issued, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+    b.reactor.advance(100);
+  };
+  renew(b.reactor.now() - 181 * kDay);
+  CHECK(got.error().code == Code::conflict);
+  renew(b.reactor.now() - 183 * kDay);
+  REQUIRE(got.ok());
+  const auto info = pki::read_certificate(got->certificate_pem).value();
+  CHECK(info.common_name == "node01");   // the name of who asks, not of the request
+  CHECK(info.serial != pki::read_certificate(first->certificate_pem)->serial);
+  CHECK(b.store.certificate(info.serial)->node == "node01");
+  b.boot.renew("node01", "no request", 0, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+  CHECK(got.error().code == Code::invalid);
+}
+
+TEST_CASE("the server's certificate is made anew in its last third, the CA is not", "[api]") {
+  TempDir dir;
+  const auto open = [&](TimeMs now) { return Authority::open(dir.path("state"), {"127.0.0.1"}, now).value(); };
+  const auto first = open(0);
+  const TimeMs end = pki::read_certificate(first.server().certificate_pem)->not_after;
+  CHECK(open(end - 276 * kDay).server().certificate_pem == first.server().certificate_pem);
+  const auto second = open(end - 274 * kDay);
+  CHECK(second.server().certificate_pem != first.server().certificate_pem);
+  CHECK(second.ca_pem() == first.ca_pem());
 }

@@ -1,0 +1,33 @@
+#include "agent/renewal.h"
+
+#include "base/log.h"
+#include "base/pki.h"
+
+namespace muster {
+
+bool renewal_due(const std::string& certificate_pem, TimeMs now) {
+  const auto info = pki::read_certificate(certificate_pem);
+  return info.ok() && now > info->not_before + (info->not_after - info->not_before) / 3 * 2;
+}
+
+Renewal::Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder, AgentConfig config)
+    : reactor_(reactor), files_(files), link_(link), folder_(std::move(folder)), config_(std::move(config)) {}
+
+void Renewal::look() {
+  reactor_.after(kDay, [this] { look(); });
+  auto present = read_credentials(files_, folder_);
+  if (!present.ok() || !renewal_due(present->certificate_pem, reactor_.now())) return;
+  auto fresh = std::make_shared<Result<Credentials>>(fail(Code::failed, "not asked"));
+  reactor_.offload([this, present = *present, fresh] { *fresh = renew(config_.url, config_.node, present); },
+                   [this, fresh] { keep(*fresh); });
+}
+
+void Renewal::keep(const Result<Credentials>& fresh) {
+  Status kept = Ok{};
+  if (!fresh.ok()) kept = fresh.error();
+  else if (kept = write_credentials(files_, folder_, *fresh); kept.ok()) kept = link_.use(*fresh);
+  if (kept.ok()) log::info("certificate renewed", {{"node", config_.node}});
+  else log::warning("the certificate is not renewed; tried again tomorrow", {{"error", kept.error().message}});
+}
+
+}  // namespace muster

@@ -1,0 +1,138 @@
+#include "agent/renewal.h"
+
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "base/http.h"
+#include "base/pki.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+// The real reactor in a world where it is half a day later.
+struct Later : RealReactor {
+  std::unique_ptr<RealReactor> real = make_reactor(2);
+  TimeMs now() const override { return real->now() + kDay / 2; }
+  void post(Task task) override { real->post(std::move(task)); }
+  TimerId after(DurationMs delay, Task task) override { return real->after(delay, std::move(task)); }
+  void cancel(TimerId timer) override { real->cancel(timer); }
+  void run() override { real->run(); }
+  void stop() override { real->stop(); }
+  void offload(Task work, Task done) override { real->offload(std::move(work), std::move(done)); }
+  void on_stop_signal(Task on_signal) override { real->on_stop_signal(std::move(on_signal)); }
+};
+
+// A FAKE controller: signs what an agent with a certificate of its CA asks for, and keeps who asked for orders.
+struct FakeController {
+  pki::KeyPair ca = pki::make_ca("muster CA", 10).value();
+  bool refuse = false;
+  std::mutex mutex;
+  std::vector<std::string> polled_with;   // serials
+  std::string renewed;                    // the serial of the certificate that was made
+  std::unique_ptr<HttpServer> server;
+  FakeController() {
+    auto own = pki::issue(ca, {"musterd", "muster-controller", {"127.0.0.1"}, true, 5}).value();
+    HttpServerOptions options;
+    options.tls = true;
+    options.tls_options = {own.certificate_pem + ca.certificate_pem, own.key_pem, ca.certificate_pem, true};
+    server = start_http_server(options, [this](HttpRequest request, ResponderPtr answer) { handle(request, *answer); }).value();
+  }
+  void handle(const HttpRequest& request, Responder& answer) {
+    const std::lock_guard lock(mutex);
+    if (request.path == "/agent/v1/orders") {
+      polled_with.push_back(request.peer_serial);
+      return answer.respond(HttpResponse::json(200, R"({"orders": []})"));
+    }
+    if (request.path != "/agent/v1/renew" || refuse) return answer.respond(HttpResponse::json(409, "{}"));
+    const std::string csr = parse_json(request.body).value()["csr_pem"];
+    const std::string pem = pki::sign_csr(ca, csr, {request.peer, "muster-agent", {}, false, 365}).value();
+    renewed = pki::read_certificate(pem).value().serial;
+    answer.respond(HttpResponse::json(200, wire::to_json(wire::JoinReply{request.peer, pem, ca.certificate_pem}).dump()));
+  }
+  std::string url() const { return "https://127.0.0.1:" + std::to_string(server->port()); }
+};
+
+struct Node {
+  TempDir dir;
+  Files files{dir.path("")};
+  FakeController controller;
+  Later reactor;
+  Credentials old;
+  std::unique_ptr<RenewableLink> link;
+  std::thread thread;
+  explicit Node(int days) {
+    old.key_pem = pki::make_key().value();
+    old.certificate_pem =
+        pki::sign_csr(controller.ca, pki::make_csr(old.key_pem, "node01").value(), {"node01", "muster-agent", {}, false, days}).value();
+    old.ca_pem = controller.ca.certificate_pem;
+    REQUIRE(write_credentials(files, "/muster", old).ok());
+    link = make_http_link(reactor, controller.url(), old, "boot").value();
+    thread = std::thread([this] { reactor.run(); });
+  }
+  ~Node() {
+    reactor.stop();
+    thread.join();
+  }
+  // Looks, then polls until the work that this began is through.
+  void look_and_settle(Renewal& renewal) {
+    reactor.post([&] { renewal.look(); });
+    for (int i = 0; i < 4; ++i) {
+      std::promise<void> done;
+      reactor.post([&] { reactor.offload([] {}, [&] { done.set_value(); }); });
+      done.get_future().get();
+      std::promise<void> polled;
+      reactor.post([&] { link->poll({}, [&](const Result<std::vector<wire::WorkOrder>>&) { polled.set_value(); }); });
+      polled.get_future().get();
+    }
+  }
+  std::string kept() { return read_credentials(files, "/muster").value().certificate_pem; }
+  std::string last_poll() {
+    const std::lock_guard lock(controller.mutex);
+    return controller.polled_with.back();
+  }
+};
+
+AgentConfig config_of(const Node& node) { return {"node01", node.controller.url(), "", wire::Mode::installed}; }
+
+}  // namespace
+
+TEST_CASE("a certificate is due when two thirds of its life are over", "[agent]") {
+  const auto ca = pki::make_ca("muster CA", 10).value();
+  const auto pem = pki::issue(ca, {"node01", "muster-agent", {}, false, 300}).value().certificate_pem;
+  const auto info = pki::read_certificate(pem).value();
+  const auto due = info.not_before + (info.not_after - info.not_before) / 3 * 2;
+  CHECK_FALSE(renewal_due(pem, due));
+  CHECK(renewal_due(pem, due + 1));
+  CHECK(renewal_due(pem, info.not_after + kDay));
+  CHECK_FALSE(renewal_due("no certificate", due));
+}
+
+TEST_CASE("an old certificate is replaced on the disk and on the link, the key stays", "[agent]") {
+  Node node(1);   // of two days, half is over; half a day later two thirds are
+  Renewal renewal(node.reactor, node.files, *node.link, "/muster", config_of(node));
+  node.look_and_settle(renewal);
+  CHECK(node.kept() != node.old.certificate_pem);
+  CHECK(read_credentials(node.files, "/muster")->key_pem == node.old.key_pem);
+  CHECK(node.last_poll() == node.controller.renewed);
+}
+
+TEST_CASE("a controller that refuses costs nothing: the old certificate stays in use", "[agent]") {
+  Node node(1);
+  node.controller.refuse = true;
+  Renewal renewal(node.reactor, node.files, *node.link, "/muster", config_of(node));
+  node.look_and_settle(renewal);
+  CHECK(node.kept() == node.old.certificate_pem);
+  CHECK(node.last_poll() == pki::read_certificate(node.old.certificate_pem)->serial);
+}
+
+TEST_CASE("a young certificate is left alone", "[agent]") {
+  Node node(300);
+  Renewal renewal(node.reactor, node.files, *node.link, "/muster", config_of(node));
+  node.look_and_settle(renewal);
+  CHECK(node.kept() == node.old.certificate_pem);
+  CHECK(node.controller.renewed.empty());
+}
