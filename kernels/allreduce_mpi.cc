@@ -86,13 +86,19 @@ SizeResult run_size(size_t bytes, double seconds, int rank, int ranks, bool flip
   result.bytes = count * sizeof(double);
   std::vector<double> in(count), out(count);
   for (size_t i = 0; i < count; ++i) in[i] = contribution(i, rank);
-  // The first one sets up connections; rank 0 turns the second one's time into a number of iterations for all.
-  reduce_once(in, out, ranks, flip, result);
-  double probe = reduce_once(in, out, ranks, false, result);
-  int iterations = static_cast<int>(std::clamp(seconds / std::max(probe, 1e-6) - 2, 1.0, 10000.0));
-  MPI_Bcast(&iterations, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  reduce_once(in, out, ranks, flip, result);   // sets up connections
+  // In batches that at most double, each sized by what all before it took on rank 0: one quick or slow operation must not decide
+  // how long the whole run takes.
   double mine = 0, slowest = 0;
-  for (int i = 0; i < iterations; ++i) mine += reduce_once(in, out, ranks, false, result);
+  int iterations = 0, batch = 1;
+  const double begun = MPI_Wtime();
+  while (batch > 0) {
+    for (int i = 0; i < batch; ++i) mine += reduce_once(in, out, ranks, false, result);
+    iterations += batch;
+    const double spent = std::max(MPI_Wtime() - begun, 1e-6), fit = iterations * (seconds - spent) / spent;
+    batch = static_cast<int>(std::clamp(fit, 0.0, std::min(2.0 * batch, 10000.0 - iterations)));
+    MPI_Bcast(&batch, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
   mine /= iterations;
   MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   result.seconds = slowest;
