@@ -85,6 +85,7 @@ export ANSIBLE_CONFIG=$work/ansible.cfg ANSIBLE_LOCAL_TEMP=$work/tmp ANSIBLE_HOM
 ansible_check() { $muster lab exec -- ansible-playbook --check -i "$work/inventory" "$work/bench.yaml"; }
 
 seconds() { local begun; begun=$(date +%s%N); "$@" >"$work/out" 2>&1 || { tail -20 "$work/out"; return 1; }; echo "scale=2; ($(date +%s%N) - $begun) / 1000000000" | bc; }
+load=$(cut -d' ' -f1 /proc/loadavg)   # other work on the machine makes both slower
 muster_runs=()
 for _ in 1 2 3; do
   took=$(seconds agent check) || die "muster: $took"
@@ -102,5 +103,5 @@ best() { printf '%s\n' "$@" | sort -n | head -1; }
 echo "muster: ${muster_runs[*]} s (on the node itself: $on_node ms); ansible: ${ansible_runs[*]} s; best of each counts"
 m=$(best "${muster_runs[@]}") a=$(best "${ansible_runs[@]}")
 $muster lab down >/dev/null 2>&1 || true
-jq -nc --argjson m "$m" --argjson a "$a" --argjson n "$on_node" \
-  '{bench: "steps", steps: 60, muster_s: $m, muster_on_node_ms: $n, ansible_s: $a, ratio: (($a / $m * 10 | floor) / 10)}'
+jq -nc --argjson m "$m" --argjson a "$a" --argjson n "$on_node" --argjson load "$load" \
+  '{bench: "steps", steps: 60, muster_s: $m, muster_on_node_ms: $n, ansible_s: $a, ratio: (($a / $m * 10 | floor) / 10), load: $load}'
