@@ -7,12 +7,16 @@
 //              room for twice the file.
 // Expected:    local RAID0 >= 3.2 x one drive with four drives; a result equal to one drive means a wrong chunk or a
 //              narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fmt/format.h>
+#include <thread>
 
 #include "kernels/kernels.h"
 
@@ -100,14 +104,31 @@ Status check_room(const Files& files, const FioOptions& options) {
   return Ok{};
 }
 
-// A network file system's client may answer the first read after fsync from attributes that are older than the write: fio calls
-// the early end of file an input/output error. Seen on MooseFS under emulation. The bytes are read once more, by a fio of its own;
-// only when every block verifies then does the measurement stand, and it says so. Local drives get no second chance.
+// The file's size as the file system says it now, not as the kernel remembers it; -1 when it does not say.
+int64_t size_now(const std::string& path) {
+  struct statx about = {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_FORCE_SYNC, STATX_SIZE, &about) != 0) return -1;
+  return static_cast<int64_t>(about.stx_size);
+}
+
+// A network file system's client may hold attributes that are older than the last write: a read then ends at once, which fio calls an
+// input/output error. Seen on MooseFS under emulation. The bytes are read once more, by a fio of its own; only when every block
+// verifies then does the measurement stand, and it says so. Local drives get no second chance.
+//
+// Not before the file has its whole size: fio unlinks a file that looks shorter than --size and makes an empty one.
 void read_again(const Files& files, Process& process, const FioOptions& options, const std::string& name, Measurement& out,
                 Result<Output>& ran, Result<Json>& report) {
   if (!report || options.mount.fstype.rfind("fuse", 0) != 0) return;
   Json& jobs = (*report)["jobs"];
   if (!jobs.is_array() || jobs.empty() || jobs[0].value("error", 0) != EIO) return;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.settle_seconds);
+  int64_t size = size_now(files.real(name));
+  out.detail["size_after_error"] = size;
+  while (size < static_cast<int64_t>(options.size_bytes)) {
+    if (std::chrono::steady_clock::now() >= until) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    size = size_now(files.real(name));
+  }
   Command command = fio_command(options, files.real(name), out.detail.value("direct", false));
   command.argv.push_back("--verify_only");
   auto again = process.run(command);

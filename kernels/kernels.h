@@ -131,6 +131,7 @@ struct FioOptions {
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
   double timeout = 60;
+  double settle_seconds = 10;  // FUSE only: a file that looks too short gets so long before its error stands
 };
 // Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
 // Removes its file in every case.

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -35,7 +36,7 @@ class FakeFio : public Process {
  public:
   std::string report = {}, reread = {};   // reread: what --verify_only answers; empty: as the first
   int exit_code = 0;
-  bool refuse_direct = false;
+  bool refuse_direct = false, shorter = false;   // shorter: the file never has its whole size
   std::vector<std::vector<std::string>> runs = {};
   std::string file = {};
 
@@ -43,6 +44,7 @@ class FakeFio : public Process {
     runs.push_back(command.argv);
     for (const auto& argument : command.argv) {
       if (argument.rfind("--filename=", 0) == 0) std::ofstream(file = argument.substr(11)) << "x";
+      if (argument.rfind("--size=", 0) == 0 && !shorter) std::filesystem::resize_file(file, std::stoull(argument.substr(7)));
       if (refuse_direct && argument == "--direct=1")
         return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
     }
@@ -255,6 +257,20 @@ TEST_CASE("a shared file system's early end of file is read again, and only whol
   CHECK(run_fio(root.files(), fio, options).outcome == Outcome::corrupt);
   fio.reread = fio_report(0, 1 << 19);
   CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
+}
+
+TEST_CASE("a file that stays too short is not read again: fio would make an empty one in its place") {
+  TestRoot root;
+  root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
+  FakeFio fio;
+  fio.report = fio_report(5, 0);
+  fio.reread = fio_report(0, 1 << 20);
+  fio.exit_code = 1;
+  fio.shorter = true;
+  const auto m = run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20, .settle_seconds = 0});
+  CHECK(m.outcome == Outcome::failed);
+  CHECK(m.detail["size_after_error"] == 1);
+  CHECK(fio.runs.size() == 1);
 }
 
 TEST_CASE("fio's bad news is never a pass") {
