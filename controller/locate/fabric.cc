@@ -105,9 +105,9 @@ class Coverer {
   std::vector<Part> open_;
 };
 
-// Flows that take each suspect through parts that nothing is held against.
+// Flows that take each suspect, and each of `unseen`, through parts that nothing is held against.
 std::vector<size_t> retest(const Fabric& fabric, const Cover& cover, const std::vector<FabricTested>& tested,
-                           const FabricProgress& so_far, Numbers& numbers) {
+                           const FabricProgress& so_far, const std::vector<Part>& unseen, Numbers& numbers) {
   // How bad each part looks: the share of its tests that failed.
   std::vector<double> failed(fabric.parts.size()), seen(fabric.parts.size());
   for (const FabricTested& t : tested)
@@ -115,9 +115,12 @@ std::vector<size_t> retest(const Fabric& fabric, const Cover& cover, const std::
   const auto doubt = [&](Part p) { return seen[z(p)] > 0 ? failed[z(p)] / seen[z(p)] : 1; };
   std::vector<bool> suspect(fabric.parts.size());
   std::vector<Part> suspects;
+  const auto add = [&](Part p) {
+    if (!suspect[z(p)]) suspect[z(p)] = true, suspects.push_back(p);
+  };
   for (const size_t i : so_far.unexplained)
-    for (const Part p : cover.path[tested[i].flow])
-      if (!suspect[z(p)]) suspect[z(p)] = true, suspects.push_back(p);
+    for (const Part p : cover.path[tested[i].flow]) add(p);
+  for (const Part p : unseen) add(p);
   numbers.shuffle(suspects);
   // Cables before switches: a cable that passes speaks for its switch too.
   std::stable_sort(suspects.begin(), suspects.end(),
@@ -139,6 +142,26 @@ std::vector<size_t> retest(const Fabric& fabric, const Cover& cover, const std::
     if (best) round.take(*best);
   }
   return round.release();
+}
+
+// Parts that were tested and never passed, and are not guilty: whatever they did was explained by others.
+std::vector<Part> never_passed(const Cover& cover, const std::vector<FabricTested>& tested,
+                               const std::vector<bool>& guilty) {
+  std::vector<bool> seen(guilty.size()), passed(guilty.size());
+  for (const FabricTested& t : tested)
+    for (const Part p : cover.path[t.flow]) seen[z(p)] = true, passed[z(p)] = passed[z(p)] || !t.failed;
+  std::vector<Part> out;
+  for (size_t p = 0; p < guilty.size(); ++p)
+    if (seen[p] && !passed[p] && !guilty[p]) out.push_back(static_cast<Part>(p));
+  return out;
+}
+
+// Whether a flow takes this part past everybody that is guilty.
+bool can_be_reached(const Cover& cover, Part part, const std::vector<bool>& guilty) {
+  const auto& flows = cover.through[z(part)];
+  return std::any_of(flows.begin(), flows.end(), [&](size_t flow) {
+    return std::none_of(cover.path[flow].begin(), cover.path[flow].end(), [&](Part p) { return guilty[z(p)]; });
+  });
 }
 
 }  // namespace
@@ -224,17 +247,26 @@ FabricProgress proceed(const Fabric& fabric, const Cover& cover, const std::vect
     round = std::max(round, t.round + 1);
   }
   const Decoded decoded = decode(fabric.parts.size(), probes, cover.within);
+  std::vector<bool> guilty(fabric.parts.size());
   for (const auto& conviction : decoded.guilty) {
+    guilty[z(conviction.part)] = true;
     out.guilty.emplace_back();
     for (size_t p = 0; p < fabric.parts.size(); ++p)
       if (cover.class_of[p] == conviction.part) out.guilty.back().push_back(static_cast<Part>(p));
   }
   out.unexplained = decoded.unexplained;
-  Numbers numbers(seed + static_cast<uint64_t>(round));
-  if (z(round) < cover.rounds.size())
+  if (z(round) < cover.rounds.size()) {
     out.next = cover.rounds[z(round)];
-  else if (!out.unexplained.empty() && z(round) < cover.rounds.size() + z(extra))
-    out.next = retest(fabric, cover, tested, out, numbers);
+    return out;
+  }
+  std::vector<Part> unseen;
+  for (const Part p : never_passed(cover, tested, guilty)) {
+    out.hidden.push_back(p);
+    if (can_be_reached(cover, p, guilty)) unseen.push_back(p);
+  }
+  Numbers numbers(seed + static_cast<uint64_t>(round));
+  if ((!out.unexplained.empty() || !unseen.empty()) && z(round) < cover.rounds.size() + z(extra))
+    out.next = retest(fabric, cover, tested, out, unseen, numbers);
   return out;
 }
 

@@ -56,9 +56,12 @@ struct FabricProgress {
   std::vector<std::vector<Part>> guilty =
       {};                                // each the smallest set of parts that the hosts can distinguish
   std::vector<size_t> unexplained = {};  // indexes into the tests
+  // Parts that were on tests and never passed one, since each of those had a guilty part on it: not accused,
+  // and not cleared either. Behind a dead switch nothing can be told before it is repaired.
+  std::vector<Part> hidden = {};
 };
-// First the cover's rounds, then, for at most `extra` rounds, flows that take each suspect through otherwise
-// clean parts.
+// First the cover's rounds, then, for at most `extra` rounds, flows that take each suspect, and each hidden
+// part that can be reached another way, through otherwise clean parts.
 FabricProgress proceed(const Fabric& fabric, const Cover& cover, const std::vector<FabricTested>& tested,
                        int extra, uint64_t seed);
 

@@ -78,3 +78,56 @@ TEST_CASE("fabric: a bad port is named with its cable, which nobody can tell apa
   CHECK(names == std::vector<std::string>{"leaf2 port 7", "cable leaf2 - spine3", "spine3 port 2"});
   CHECK(progress.unexplained.empty());
 }
+
+namespace {
+// Searches with parts that always fail; one of each class.
+FabricProgress search_with(const Fabric& fabric, const Cover& cover, const std::set<Part>& dead, int extra) {
+  std::vector<FabricTested> tested;
+  FabricProgress progress = proceed(fabric, cover, tested, extra, 1);
+  for (int round = 0; !progress.next.empty(); ++round, progress = proceed(fabric, cover, tested, extra, 1))
+    for (const size_t flow : progress.next) {
+      const auto& path = cover.path[flow];
+      tested.push_back(
+          {flow, round, std::any_of(path.begin(), path.end(), [&](Part p) { return dead.count(p) > 0; })});
+    }
+  return progress;
+}
+std::set<Part> named(const FabricProgress& progress) {
+  std::set<Part> out;
+  for (const auto& set : progress.guilty) out.insert(set.front());
+  return out;
+}
+}  // namespace
+
+TEST_CASE("fabric: a bad part that only met other bad ones is tested again past them", "[locate]") {
+  const Fabric fabric = fat_tree({8, 8, 8});
+  const Cover cover = edge_cover(fabric, 3, 1);
+  // A host's link, and the links of all hosts that the cover tests it with: others explain each of its failures.
+  for (const char* name : {"host1 nic", "host10 nic", "host37 nic", "host64 nic"}) {
+    CAPTURE(name);
+    const auto accused =
+        static_cast<Part>(std::find(fabric.parts.begin(), fabric.parts.end(), name) - fabric.parts.begin());
+    std::set<Part> dead = {accused};
+    for (const auto& round : cover.rounds)
+      for (const size_t flow : round) {
+        const auto& path = cover.path[flow];
+        if (path.front() == accused) dead.insert(path.back());
+        if (path.back() == accused) dead.insert(path.front());
+      }
+    REQUIRE(dead.size() >= 3);
+    const FabricProgress progress = search_with(fabric, cover, dead, 6);
+    CHECK(named(progress) == dead);
+    CHECK(progress.hidden.empty());
+  }
+}
+
+TEST_CASE("fabric: what lies behind a dead switch is neither accused nor cleared", "[locate]") {
+  const Fabric fabric = fat_tree({4, 4, 4});
+  const Cover cover = edge_cover(fabric, 3, 1);
+  const FabricProgress progress = search_with(fabric, cover, {1}, 6);  // leaf2
+  CHECK(named(progress) == std::set<Part>{1});
+  std::set<std::string> hidden;
+  for (const Part p : progress.hidden) hidden.insert(fabric.parts[z(p)]);
+  CHECK(hidden == std::set<std::string>{"host5 nic", "host6 nic", "host7 nic", "host8 nic", "leaf2 port 5", "leaf2 port 6",
+                                        "leaf2 port 7", "leaf2 port 8"});
+}
