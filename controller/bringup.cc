@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "base/os.h"
@@ -146,6 +147,12 @@ Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, co
   TRY(PlannerInput in, input(request, spec, revision));
   in.nodes[node] = seen;
   return made_of(in);
+}
+
+int64_t Bringup::coming_revision(bool take) {
+  const auto newest = parts_.store.spec(0);
+  if (coming_revision_ == 0 || (newest.ok() && newest->revision >= coming_revision_)) coming_revision_ = parts_.store.next_spec_revision();
+  return take ? std::exchange(coming_revision_, 0) : coming_revision_;
 }
 
 void Bringup::plan_and_store(const Request& request, std::function<void(Result<Made>)> done) {

@@ -61,6 +61,10 @@ class Bringup {
   Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
                           const NodeObservation& seen);
 
+  // The revision that a spec which is only planned with will get, the same until a newer one is stored. take: it is stored now, and
+  // nobody else gets it.
+  int64_t coming_revision(bool take = false);
+
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);
 
@@ -78,6 +82,7 @@ class Bringup {
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
+  int64_t coming_revision_ = 0;               // reserved in the store, not written; 0: none
   std::map<std::string, Request> requests_;   // by digest: what to plan again on approval
 };
 

@@ -88,7 +88,7 @@ Result<Declared> declaration(Services& services, const NewNode& node) {
   d.text = std::move(added.text);
   d.before = row.text;
   d.before_revision = row.revision;
-  d.revision = services.store.next_spec_revision();
+  d.revision = services.bringup.coming_revision();
   return d;
 }
 
@@ -149,7 +149,7 @@ void carry_out(const CallPtr& call, const Adoption& a, const Declared& d) {
   remember(services, a);
   if (d.text.empty()) return answer_with_token(call, a.node.name, url);
   SpecRow row;
-  row.revision = d.revision;
+  row.revision = services.bringup.coming_revision(true);
   row.time = services.reactor.now();
   row.text = d.text;
   row.digest = sha256(row.text);

@@ -203,7 +203,7 @@ Result<std::string> run_agent_unseen(SshSession& session, const std::string& age
                                      std::string_view input, DurationMs deadline) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen by this command only.
   const std::string program = "/dev/shm/muster-agent";
-  const std::string inside = "set -e; mount -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
+  const std::string inside = "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
                              std::to_string(agent_binary.size()) + " > " + program + "; echo " +
                              shell_quote(sha256(agent_binary).substr(7) + "  " + program) + " | sha256sum -c --quiet 1>&2; chmod 0700 " +
                              program + "; exec " + program + " " + arguments;
