@@ -48,6 +48,8 @@ Result<BootParameters> join_parameters(const std::string& json) {
   return boot;
 }
 
+std::string identity_folder(const Files& files) { return files.is_directory(kInstalledIdentity) ? kInstalledIdentity : kAdoptedIdentity; }
+
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);

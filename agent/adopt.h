@@ -17,6 +17,9 @@ namespace muster {
 // invalid: not JSON, an unknown or missing key.
 Result<BootParameters> join_parameters(const std::string& json);
 
+// Where this host keeps, or would keep, its identity.
+std::string identity_folder(const Files& files);
+
 // conflict: `folder` holds the identity of another controller (by its CA pin) or of another node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 

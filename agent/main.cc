@@ -3,6 +3,7 @@
 //   muster-agent run --config FILE                as a service of an installed system
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a certificate
 //   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept running (agent/adopt.h)
+//   muster-agent preview --stdin                  what adopting this host would change; writes nothing (agent/preview.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
 //   muster-agent check | apply                    the steps of an order (JSON on standard input), carried out here and now
@@ -29,6 +30,7 @@
 #include "agent/http_link.h"
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
+#include "agent/preview.h"
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
 #include "agent/step_runner.h"
@@ -220,8 +222,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
   TRY(const BootParameters boot, parameters_of(options));
   Files files;
   const auto folder = options.find("folder");
-  const std::string place = folder != options.end() ? folder->second
-                            : files.is_directory(kInstalledIdentity) ? kInstalledIdentity : kAdoptedIdentity;
+  const std::string place = folder != options.end() ? folder->second : identity_folder(files);
   const bool start = options.count("start") > 0;
   if (start) TRY_(may_serve(files));
   TRY_(may_join(files, place, boot));
@@ -238,6 +239,16 @@ Status print_facts() {
   Files files;
   TRY(const HardwareFacts facts, collect_facts(files));
   fmt::print("{}\n", to_json(facts).dump(2, ' ', false, Json::error_handler_t::replace));
+  return Ok{};
+}
+
+Status run_preview() {
+  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  TRY(const PreviewRequest request, preview_request(text));
+  Files files;
+  const auto process = make_process();
+  TRY(const Json answer, preview(files, *process, request));
+  fmt::print("{}\n", answer.dump(-1, ' ', true, Json::error_handler_t::replace));
   return Ok{};
 }
 
@@ -280,7 +291,7 @@ Status run_steps_here(bool write) {
 
 int usage() {
   fmt::print(stderr, "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node NAME | --stdin) [--start] "
-                     "[--folder DIR] | facts | check | apply | acs | rollback NAME | version\n");
+                     "[--folder DIR] | preview --stdin | facts | check | apply | acs | rollback NAME | version\n");
   return 2;
 }
 
@@ -306,6 +317,7 @@ int main_with(int argc, char** argv) {
   Status ended = Ok{};
   if (verb == "run") ended = run_installed(options);
   else if (verb == "join") ended = run_join(options);
+  else if (verb == "preview" && options.count("stdin")) ended = run_preview();
   else if (verb == "facts") ended = print_facts();
   else if (verb == "check" || verb == "apply") ended = run_steps_here(verb == "apply");
   else if (verb == "acs") ended = run_acs();

@@ -12,6 +12,12 @@
 #include "base/result.h"
 #include "base/time.h"
 
+namespace muster {
+
+constexpr DurationMs kDay = 24 * 60 * kMinute;   // what lives of certificates are counted in
+
+}  // namespace muster
+
 namespace muster::pki {
 
 struct KeyPair {

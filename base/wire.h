@@ -1,6 +1,5 @@
 // What controller and agent say to each other: versioned value types and their JSON forms, nothing else.
 //
-// POST /agent/v1/renew     {csr_pem} -> JoinReply. Mutual TLS; refused (409) before half of the certificate's life is over.
 // POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time token.
 //                          The same token with the same public key gets the same answer again, so a lost reply is harmless;
 //                          with another key it is refused.

@@ -29,27 +29,6 @@ bool names(const std::string& approval, const std::string& digest) {
   return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
 }
 
-// Asks on the terminal; without one the answer is no.
-bool ask(const std::string& question) {
-  if (::isatty(STDIN_FILENO) != 1) return false;
-  fmt::print("{} [y/N] ", question);
-  std::fflush(stdout);
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
-}
-
-Status approve(const Context& context, const Goal& goal, const Json& planned) {
-  const std::string digest = planned.value("digest", "");
-  if (goal.approval.yes || (!goal.approval.digest.empty() && names(goal.approval.digest, digest))) return Ok{};
-  if (!goal.approval.digest.empty())
-    return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
-                                          goal.approval.digest));
-  if (!context.json && ask("Carry out this plan?")) return Ok{};
-  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
-                                        hex_part(digest).substr(0, 12)));
-}
-
 // One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is said about an image that
 // stays as it is unless it was asked for by name.
 Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line, std::string& last) {
@@ -81,16 +60,6 @@ Status build_one(Context& context, const std::string& name, bool asked, bool reb
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
 
-void nothing_to_do(Context& context, const Json& planned, bool missing) {
-  context.exit = missing ? kPartial : kAccepted;
-  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
-    const auto count = planned.value("unchanged", Json::array()).size();
-    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    const Json plan = planned.value("plan", Json::object());
-    for (const Json& note : plan.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
-  });
-}
-
 // `missing`: a node in question was not found, or is left out.
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
@@ -113,6 +82,36 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
 }
 
 }  // namespace
+
+bool ask(const std::string& question) {
+  if (::isatty(STDIN_FILENO) != 1) return false;
+  fmt::print("{} [y/N] ", question);
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Status approve(const Context& context, const Approval& approval, const Json& planned) {
+  const std::string digest = planned.value("digest", "");
+  if (approval.yes || (!approval.digest.empty() && names(approval.digest, digest))) return Ok{};
+  if (!approval.digest.empty())
+    return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
+                                          approval.digest));
+  if (!context.json && ask("Carry out this plan?")) return Ok{};
+  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
+                                        hex_part(digest).substr(0, 12)));
+}
+
+void nothing_to_do(Context& context, const Json& planned, bool missing) {
+  context.exit = missing ? kPartial : kAccepted;
+  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
+    const auto count = planned.value("unchanged", Json::array()).size();
+    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+    const Json plan = planned.value("plan", Json::object());
+    for (const Json& note : plan.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
+  });
+}
 
 void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
 
@@ -165,7 +164,7 @@ void reach(Context& context, const Goal& goal) {
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     if (!context.json) print_plan(*planned);
-    if (const auto approved = approve(context, goal, *planned); !approved.ok())
+    if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
       return complain(context, approved.error(), *planned);
     const std::string digest = planned->value("digest", "");
     const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});

@@ -32,6 +32,12 @@ Status build_images(Context& context, const std::string& only = "", bool rebuild
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked = true);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
+// Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
+Status approve(const Context& context, const Approval& approval, const Json& planned);
+// Asks on the terminal; without one the answer is no.
+bool ask(const std::string& question);
+// Says that nothing has to be done, and sets the exit code.
+void nothing_to_do(Context& context, const Json& planned, bool missing);
 // Shows a plan (the controller's own text).
 void print_plan(const Json& planned);
 

@@ -113,6 +113,9 @@ std::string render_machine(const Json& node) {
                                                                     {"MAC:", "mac"}, {"BMC:", "bmc"}, {"image:", "image_digest"}};
   for (const auto& [words, key] : kLines)
     if (const auto value = text_at(node, key); !value.empty()) head.push_back({words, value});
+  if (const Json adopted = node.value("adopted", Json()); adopted.is_object())
+    head.push_back({"adopted:", fmt::format("{}@{}:{}, host key {}", text_at(adopted, "user"), text_at(adopted, "host"),
+                                            adopted.value("port", 22), text_at(adopted, "host_key"))});
   head.push_back({"last seen:", when(time_at(node, "last_seen"))});
   head.push_back({"inventory of:", when(time_at(node, "facts_time"))});
   const auto facts = node.contains("facts") && node["facts"].is_object() ? hardware_facts_from_json(node["facts"])

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time.h"
+#include "cli/adopt.h"
 #include "cli/bringup.h"
 #include "cli/machine.h"
 #include "cli/render.h"
@@ -16,6 +17,7 @@ struct Flags {
   std::string node, reason, report = "muster-report", approve;
   std::string like, mac, machine, power_address, address;
   std::string state, duration = "1 h";
+  std::string host, user, key, host_key;
   bool release = false, yes = false;
 };
 
@@ -102,11 +104,15 @@ void admit(Context& context, const Flags& flags) {
     fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n", flags.node);
 }
 
-void explain_add(Context& context, const Flags& flags) {
+void add_or_explain(Context& context, const Flags& flags) {
+  if (!flags.host.empty())
+    return adopt(context, {flags.node, flags.host, flags.like, flags.address, flags.user, flags.key, flags.host_key,
+                           {flags.yes, flags.approve}, flags.report});
   complain(context, fail(Code::invalid, fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml "
                                                     "(name, role, power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
-                                                    "network can be taken in without: muster node admit {} --like NODE",
-                                                    flags.node, flags.node)));
+                                                    "network can be taken in without: muster node admit {} --like NODE; a running host that shall "
+                                                    "keep its system: muster node add {} --adopt HOST --like NODE",
+                                                    flags.node, flags.node, flags.node)));
 }
 
 void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
@@ -123,6 +129,26 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
   admit_verb->callback([flags, &context] { admit(context, *flags); });
 }
 
+void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
+  CLI::App* add = verb.add_subcommand("add", "adopt a running Linux host, without re-imaging it");
+  add->add_option("NODE", flags->node, "its name")->required();
+  add->add_option("--adopt", flags->host, "HOST or HOST:PORT: shows over SSH what would change there, and does it once approved");
+  add->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  add->add_option("--address", flags->address, "its address on the provisioning network; default: HOST");
+  add->add_option("--user", flags->user, "whom to log in as; not root: needs sudo without a password; default: root");
+  add->add_option("--key", flags->key, "file of the private key, unencrypted; default: the keys of the SSH agent");
+  add->add_option("--host-key", flags->host_key, "SHA256:... that the host must show, or a file that holds it; default: it is shown and asked about");
+  add->add_flag("--yes,-y", flags->yes, "approve what would change");
+  add->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
+  add->footer("Needs systemd, util-linux and Debian or Ubuntu on the host. Nothing is written there before approval. Its OS disk is never\n"
+              "partitioned or formatted, its data disks only where the plan lists them.\n"
+              "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
+              "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... --yes\n"
+              "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not approved");
+  add->callback([flags, &context] { add_or_explain(context, *flags); });
+}
+
 }  // namespace
 
 void add_node(CLI::App& app, Context& context) {
@@ -133,9 +159,7 @@ void add_node(CLI::App& app, Context& context) {
   CLI::App* show_verb = verb->add_subcommand("show", "one node or machine with everything that was found in it");
   show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
   show_verb->callback([flags, &context] { show_node(context, *flags); });
-  CLI::App* add = verb->add_subcommand("add", "how to declare a new node");
-  add->add_option("NODE", flags->node)->required();
-  add->callback([flags, &context] { explain_add(context, *flags); });
+  add_add(*verb, flags, context);
   CLI::App* discover_verb = verb->add_subcommand(
       "discover", "let machines nobody declared boot the RAM system and show their inventory; nothing of them is written");
   discover_verb->add_option("STATE", flags->state, "on or off")->required();
@@ -153,7 +177,8 @@ void add_node(CLI::App& app, Context& context) {
   rm->callback([flags, &context] { forget(context, *flags); });
   verb->footer("Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
                "  muster node discover on --for '2 h'\n"
-               "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19");
+               "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19\n"
+               "  muster node add login01 --adopt 10.20.0.31 --like login02");
 }
 
 }  // namespace muster::cli

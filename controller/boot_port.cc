@@ -55,6 +55,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   row.node = node;
   row.purpose = purpose;
   row.expires = reactor_.now() + kTokenLife;
+  if (purpose == "adopt") adopting_[node] = row.digest;
   store_.write({row}, [answer = std::move(answer), token](Status written) {
     if (!written.ok()) return answer(std::move(written).error());
     answer(token);
@@ -116,6 +117,12 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
     const auto armed = armed_.find(token.node);
     if (armed != armed_.end() && !armed->second.empty() && armed->second != token.digest)
       return fail(Code::denied, "a newer token was handed out for this node");
+  }
+  if (token.purpose == "adopt") {
+    if (request.mode != wire::Mode::adopted) return fail(Code::denied, "this token is for a running host that is adopted");
+    const auto newest = adopting_.find(token.node);
+    if (token.public_key.empty() && newest != adopting_.end() && newest->second != token.digest)
+      return fail(Code::denied, "a newer token was made for this node");
   }
   if (token.purpose == "discover") {
     if (!discover_unknown_) return fail(Code::denied, "discovery is off");

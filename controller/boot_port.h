@@ -47,7 +47,8 @@ class BootService : public BootPort {
   // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not half over.
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
              std::function<void(Result<wire::JoinReply>)> answer);
-  // A token outside netboot (adopting a running host): returned once, stored as a digest.
+  // A token outside netboot (adopting a running host, purpose "adopt"): returned once, stored as a digest. A newer one for the same
+  // node makes it worthless unless it was used.
   void mint(const std::string& node, const std::string& purpose, std::function<void(Result<std::string>)> answer);
 
  private:
@@ -68,6 +69,7 @@ class BootService : public BootPort {
   const Authority& authority_;
   Hooks hooks_;
   std::map<std::string, std::string> armed_;    // node -> digest of the token handed out last ("" none yet)
+  std::map<std::string, std::string> adopting_; // node -> digest of the token minted last
   std::set<std::string> in_flight_;             // tokens whose first use is being written
   std::map<std::string, TimeMs> unknown_macs_;  // seen at the boot port
   bool discover_unknown_ = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "base/os.h"
@@ -17,11 +18,12 @@ Result<RequestKind> request_kind(const std::string& word) {
   if (word == "reimage") return RequestKind::reimage;
   if (word == "accept") return RequestKind::accept;
   if (word == "admit") return RequestKind::admit;
+  if (word == "adopt") return RequestKind::adopt;
   if (word == "drain") return RequestKind::drain;
   if (word == "undrain") return RequestKind::undrain;
   for (const char* up : {"auto", "up", "install", "apply", "discover"})
     if (word == up) return RequestKind::up;
-  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, drain, undrain", word));
+  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
 }
 
 Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
@@ -100,8 +102,12 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
 
 Result<PlannerInput> Bringup::input(const Request& request) {
   TRY(const auto current, parts_.spec.get());
-  TRY(PlannerInput in, surroundings(current->spec));
-  in.revision = current->revision;
+  return input(request, current->spec, current->revision);
+}
+
+Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, int64_t revision) {
+  TRY(PlannerInput in, surroundings(spec));
+  in.revision = revision;
   for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
   TRY(in.request.kind, request_kind(request.kind));
   in.request.nodes = request.nodes;
@@ -136,6 +142,19 @@ Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node, 
   return made_of(in);
 }
 
+Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
+                                          const NodeObservation& seen) {
+  TRY(PlannerInput in, input(request, spec, revision));
+  in.nodes[node] = seen;
+  return made_of(in);
+}
+
+int64_t Bringup::coming_revision(bool take) {
+  const auto newest = parts_.store.spec(0);
+  if (coming_revision_ == 0 || (newest.ok() && newest->revision >= coming_revision_)) coming_revision_ = parts_.store.next_spec_revision();
+  return take ? std::exchange(coming_revision_, 0) : coming_revision_;
+}
+
 void Bringup::plan_and_store(const Request& request, std::function<void(Result<Made>)> done) {
   auto made = plan(request);
   if (!made.ok() || !made->refusals.empty() || made->plan.empty()) return done(std::move(made));
@@ -168,7 +187,9 @@ void Bringup::approve(const std::string& digest, const std::string& by, std::fun
   // Discovery plans name no image, but their nodes boot the RAM system of one.
   const auto current = parts_.spec.get();
   if (!current.ok()) return done(current.error());
-  for (const auto& node : (*current)->spec.nodes) images.insert(node.image);
+  if (request->second.kind != "adopt")
+    for (const auto& node : (*current)->spec.nodes)
+      if (!node.image.empty()) images.insert(node.image);
   parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by, done = std::move(done)](Status ready) {
     if (!ready.ok()) return done(std::move(ready).error().with("the RAM system"));
     // That may have taken minutes, in which a spec was stored or a node was quarantined.

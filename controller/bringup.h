@@ -35,7 +35,7 @@ class Bringup {
     Vault& vault;
   };
   struct Request {
-    std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit
+    std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit | adopt
     std::vector<std::string> nodes = {};
     std::vector<std::string> force = {};   // these nodes although nothing changed
     std::string profile = {};              // accept: another acceptance profile than the spec's
@@ -56,6 +56,15 @@ class Bringup {
   // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory. Nothing is kept.
   Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
 
+  // plan() under a spec that is not stored yet, as if `seen` were what is known of `node`. Nothing is kept. The same request gives
+  // the same digest once that spec is stored as `revision` and that observation as the node's row.
+  Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
+                          const NodeObservation& seen);
+
+  // The revision that a spec which is only planned with will get, the same until a newer one is stored. take: it is stored now, and
+  // nobody else gets it.
+  int64_t coming_revision(bool take = false);
+
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);
 
@@ -65,6 +74,7 @@ class Bringup {
 
  private:
   Result<PlannerInput> input(const Request& request);
+  Result<PlannerInput> input(const Request& request, const Spec& spec, int64_t revision);
   Result<PlannerInput> surroundings(const Spec& spec) const;
   static Result<Made> made_of(const PlannerInput& in);
   bool disks_changed_since(const std::string& node, TimeMs facts_time);
@@ -72,6 +82,7 @@ class Bringup {
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
+  int64_t coming_revision_ = 0;               // reserved in the store, not written; 0: none
   std::map<std::string, Request> requests_;   // by digest: what to plan again on approval
 };
 

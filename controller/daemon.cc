@@ -147,6 +147,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
+  if (node->power.driver.empty()) return fail(Code::invalid, name + " is declared without power: nothing here can switch it on or off");
   PowerService::Where where;
   where.driver = node->power.driver;
   where.target.node = name;
@@ -166,7 +167,7 @@ std::string Core::node_of_mac(const std::string& mac) {
   const auto current = spec.get();
   if (!current.ok()) return "";
   for (const auto& node : (*current)->spec.nodes)
-    if (normal_mac(node.mac) == mac) return node.name;
+    if (!node.mac.empty() && normal_mac(node.mac) == mac) return node.name;
   return "";
 }
 

@@ -109,6 +109,10 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   if (hooks_.seen) hooks_.seen(name, *read);
 }
 
-std::string discovery_image(const Spec& spec) { return spec.nodes.empty() ? "" : spec.nodes.front().image; }
+std::string discovery_image(const Spec& spec) {
+  for (const auto& node : spec.nodes)
+    if (!node.image.empty()) return node.image;
+  return "";
+}
 
 }  // namespace muster

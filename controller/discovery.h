@@ -62,7 +62,7 @@ class Discovery {
   std::map<std::string, Asked> asked_;   // since it was switched on
 };
 
-// Whose RAM system undeclared machines boot: that of the first node.
+// Whose RAM system undeclared machines boot: that of the first node with an image; "" when none has one.
 std::string discovery_image(const Spec& spec);
 
 }  // namespace muster

@@ -41,7 +41,8 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
 
 std::set<std::string> needed_by(const Spec& spec) {
   std::set<std::string> names;
-  for (const auto& node : spec.nodes) names.insert(node.image);
+  for (const auto& node : spec.nodes)
+    if (!node.image.empty()) names.insert(node.image);
   return names;
 }
 

@@ -18,11 +18,16 @@ void approve_plan(const CallPtr&);
 void list_runs(const CallPtr&);
 void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
+Json planned_json(const Plan& plan, const std::string& digest);
 Json refusals_json(const std::vector<Refusal>& refusals);   // the body of a 403
 // admit.cc
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);
 Json undeclared_machines(Services& services);
+// adopt.cc
+void adoption_of(const CallPtr&);
+void adopt_host(const CallPtr&);
+void get_agent(const CallPtr&);
 // nodes.cc
 void get_status(const CallPtr&);
 void list_nodes(const CallPtr&);

@@ -50,6 +50,8 @@ Json node_json(Services& services, const std::string& name) {
   j["address"] = node->address;
   j["mac"] = node->mac;
   j["bmc"] = node->power.address;
+  if (node->adopt.declared()) j["adopted"] = {{"host", node->adopt.host}, {"port", node->adopt.port}, {"user", node->adopt.user},
+                                              {"host_key", node->adopt.host_key}};
   return j;
 }
 

@@ -24,14 +24,14 @@ Result<Bringup::Request> request_from(const std::string& body) {
   return request;
 }
 
+int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
+
+}  // namespace
+
 Json planned_json(const Plan& plan, const std::string& digest) {
   return {{"digest", digest}, {"kind", plan.kind}, {"empty", plan.empty()}, {"nodes", plan.nodes},
           {"unchanged", plan.unchanged}, {"left_out", plan.left_out}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
 }
-
-int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
-
-}  // namespace
 
 Json refusals_json(const std::vector<Refusal>& refusals) {
   Json list = Json::array();

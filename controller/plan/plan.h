@@ -72,7 +72,7 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::string kind;                   // discover | install | reimage | admit | accept | apply | none
+  std::string kind;                   // discover | install | reimage | admit | adopt | accept | apply | none
   std::string cluster;
   int64_t spec_revision = 0;
   std::string profile;                // of acceptance; empty: nothing is measured

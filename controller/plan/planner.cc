@@ -95,6 +95,7 @@ class Planner {
     }
     if (refusals_.empty())
       for (const auto& problem : lint_plan(plan_)) problems_.push_back(problem);
+    if (refusals_.empty()) check_adopted_are_kept();
     if (!problems_.empty()) return fail(Code::failed, "the planner made a plan that lint refuses: " + problems_.front());
     return PlanOutcome{std::move(plan_), std::move(refusals_)};
   }
@@ -112,7 +113,7 @@ class Planner {
   void choose_nodes() {
     static const NodeObservation kNever;
     const auto& wanted = in_.request.nodes;
-    if (wanted.empty() && (kind() == RequestKind::reimage || kind() == RequestKind::admit || drains()))
+    if (wanted.empty() && (asks_for_image() || kind() == RequestKind::adopt || drains()))
       problems_.push_back("name the nodes");
     for (const auto& name : wanted)
       if (!spec_.node(name))
@@ -132,7 +133,44 @@ class Planner {
         plan_.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name + "` gives it back");
         continue;
       }
+      if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty()) : !may_plan_installed(node.name)) continue;
       drafts_.push_back(std::move(draft));
+    }
+  }
+  bool asks_for_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
+  bool may_plan_installed(const std::string& node) {
+    if (kind() != RequestKind::adopt) return true;
+    problems_.push_back(fmt::format("{} is declared as a node that muster installs, not with 'adopt'", node));
+    return false;
+  }
+  // Nothing but its own agent can reach an adopted node, and nothing but `adopt` brings that agent back.
+  bool may_plan_adopted(const Draft& d, bool named) {
+    const std::string& name = d.spec->name;
+    if (kind() == RequestKind::adopt) return true;
+    if (asks_for_image()) {
+      refuse(name, "adopted-node", "it was adopted with the operating system it had, and is never re-imaged; to have muster install it, "
+                                   "declare image, mac, power and the disk group 'os' instead of 'adopt'");
+      return false;
+    }
+    if (in_installed(d)) return true;
+    const bool ever = d.seen->mode.has_value();
+    const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}", ever ? "its agent does not answer" : "it was never adopted",
+                                        name, d.spec->adopt.host, ever ? "starts it again" : "does it");
+    if (named) {
+      refuse(name, "not-running", why);
+      return false;
+    }
+    plan_.left_out.push_back(name);
+    plan_.notes.push_back(name + " is left out: " + why);
+    return false;
+  }
+  // Behind everything that decides: whatever else goes wrong in here, no plan does this to a host that muster did not install.
+  void check_adopted_are_kept() {
+    for (const auto& action : plan_.actions) {
+      const NodeSpec* node = spec_.node(action.node);
+      const bool replaces = action.kind == ActionKind::netboot || action.kind == ActionKind::image ||
+                            action.kind == ActionKind::boot_disk || action.kind == ActionKind::power_off;
+      if (node && node->adopt.declared() && replaces) problems_.push_back(action.id + ": not on an adopted node");
     }
   }
   void hold(const std::string& node, const std::string& reason, bool named) {
@@ -172,7 +210,7 @@ class Planner {
     plan_.kind = "discover";
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
-      if (!in_ram(d)) add_netboot(d);
+      if (!in_ram(d) && !d.spec->adopt.declared()) add_netboot(d);
       add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
     }
     plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
@@ -191,12 +229,12 @@ class Planner {
     const PlannerImage* image = image_of(d);
     const HardwareFacts& facts = *d.seen->facts;
     check_identity(d, facts);
-    if (!image && kind() != RequestKind::accept)
+    const bool adopted = d.spec->adopt.declared();
+    if (!image && !adopted && kind() != RequestKind::accept)
       return refuse(d.spec->name, "image-missing",
                     d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
-    const bool asked = kind() == RequestKind::reimage || kind() == RequestKind::admit;
-    d.imaging = kind() != RequestKind::accept && (asked || !current);
+    d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
     d.disks = choose_disks(spec_, *d.spec, facts, d.imaging, d.imaging ? d.spec->image : "");
     refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
     if (!d.disks.refusals.empty()) return;
@@ -337,7 +375,7 @@ class Planner {
   }
 
   void drop_unchanged() {
-    if (kind() != RequestKind::up || in_.request.force) return;
+    if ((kind() != RequestKind::up && kind() != RequestKind::adopt) || in_.request.force) return;
     std::vector<Draft> rest;
     for (auto& d : drafts_) {
       const bool same = !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
@@ -398,6 +436,7 @@ class Planner {
     if (kind() == RequestKind::accept) return "accept";
     if (kind() == RequestKind::reimage) return "reimage";
     if (kind() == RequestKind::admit) return "admit";
+    if (kind() == RequestKind::adopt) return "adopt";
     const bool imaging = std::any_of(drafts_.begin(), drafts_.end(), [](const Draft& d) { return d.imaging; });
     return imaging ? "install" : "apply";
   }

@@ -7,6 +7,7 @@
 //   apply     all nodes in question run the wanted image already: configure -> cluster stages -> acceptance
 //   reimage   as install for the named nodes; data disks are kept
 //   admit     as install for the named nodes, nobody else is touched
+//   adopt     as apply for the named adopted nodes, whose agents need not be there yet
 //   accept    acceptance only
 //   drain     the playbooks' steps of phase drain, playbooks in reverse order, one named node after the other
 //   undrain   their steps of phase undrain, in order
@@ -15,6 +16,8 @@
 // have something to do, and looked for again when they have not.
 // A node that an operator quarantined is left out too; naming it is refused (node-held). A drained one is left out unless it is named:
 // undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of these.
+// An adopted node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image to it or switches it off. One
+// whose agent does not answer is left out, and naming it is refused (not-running); reimage and admit refuse it (adopted-node).
 // A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`
@@ -57,7 +60,7 @@ struct NodeObservation {
 // is not (a power supply on order, somebody's hands inside).
 inline constexpr char kByOperator[] = "by an operator";
 
-enum class RequestKind { up, reimage, accept, admit, drain, undrain };
+enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
 
 struct PlanRequest {
   RequestKind kind = RequestKind::up;

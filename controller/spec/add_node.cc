@@ -69,20 +69,33 @@ YamlNode power_of(const YamlNode* model, const NewNode& node) {
   return power;
 }
 
+std::string adopt_line(const AdoptSpec& adopt) {
+  std::string out = "{ host: " + quoted(adopt.host);
+  if (adopt.port != AdoptSpec{}.port) out += fmt::format(", port: {}", adopt.port);
+  if (adopt.user != AdoptSpec{}.user) out += ", user: " + quoted(adopt.user);
+  return out + ", host_key: " + quoted(adopt.host_key) + " }";
+}
+
 std::vector<std::string> entry_lines(const YamlNode& model, const NewNode& node, const std::string& address) {
   std::vector<std::string> lines = {"- name: " + node.name};
+  const bool adopted = node.adopt.declared();
   for (const YamlEntry& entry : model.entries) {
-    if (entry.key == "name" || entry.key == "mac" || entry.key == "address") continue;
+    if (entry.key == "name" || entry.key == "mac" || entry.key == "address" || entry.key == "adopt") continue;
+    if (adopted && (entry.key == "power" || entry.key == "image")) continue;
     if (entry.key == "power") {
       lines.push_back("  power: " + flow(power_of(&entry.value, node)));
     } else if (entry.key == "disks" && entry.value.is_map() && !entry.value.entries.empty()) {
-      lines.push_back("  disks:");
-      for (const YamlEntry& group : entry.value.entries) lines.push_back("    " + group.key + ": " + flow(group.value));
+      std::vector<std::string> groups;
+      for (const YamlEntry& group : entry.value.entries)
+        if (!adopted || group.key != "os") groups.push_back("    " + group.key + ": " + flow(group.value));
+      if (!groups.empty()) lines.push_back("  disks:");
+      lines.insert(lines.end(), groups.begin(), groups.end());
     } else {
       lines.push_back("  " + entry.key + ": " + flow(entry.value));
     }
   }
-  lines.push_back("  mac: " + quoted(node.mac));
+  if (adopted) lines.push_back("  adopt: " + adopt_line(node.adopt));
+  else lines.push_back("  mac: " + quoted(node.mac));
   if (!address.empty()) lines.push_back("  address: " + quoted(address));
   return lines;
 }
@@ -212,12 +225,15 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   if (!before.errors.empty()) return fail(Code::invalid, to_string(before.errors.front(), "the stored spec"));
   TRY_(check_request(before.spec, node));
   const NodeSpec& like = *before.spec.node(node.like);
-  if (node.power_address.empty() && !like.power.driver.empty())
+  const bool adopted = node.adopt.declared();
+  if (!adopted && like.adopt.declared())
+    return fail(Code::invalid, fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
+  if (!adopted && node.power_address.empty() && !like.power.driver.empty())
     return fail(Code::invalid, fmt::format("{} is switched on by {}: give the address of the new machine's BMC with --power-address",
                                            node.like, like.power.driver));
   const ParsedYaml tree = parse_yaml(text);
   TRY(const YamlNode* model, entry_of(tree.root, node.like));
-  if (node.address.empty() && model->find("address"))
+  if (!adopted && node.address.empty() && model->find("address"))
     return fail(Code::invalid, fmt::format("{} has an address of its own choice: give one with --address", node.like));
   const std::vector<std::string> lines = split_lines(text);
   TRY(const Place place, place_for_entry(tree.root, lines));
@@ -233,7 +249,7 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   auto made = with(node.address);
   // Without an address it gets the next free one by the order of names, which may move others: then the address is written down.
   const bool moves = !made.ok() && made.error().code == Code::conflict;
-  if (moves && node.address.empty()) return with(free_address(before.spec));
+  if (moves && !adopted && node.address.empty()) return with(free_address(before.spec));
   return made;
 }
 

@@ -1,4 +1,5 @@
-// Adds one node to the text of a spec: everything like a declared one, but for its name, its MAC and its addresses. Pure.
+// Adds one node to the text of a spec: everything like a declared one, but for its name, its MAC and its addresses. An adopted host
+// gets an entry without image, MAC, power and OS disk, but with how it is reached. Pure.
 //
 // The text is only added to, after the last entry of `nodes:`; comments, order and layout of what is there stay as they are. The
 // result is parsed again, and refused when anything but the new node changed: also an address that muster gave by itself, or
@@ -14,7 +15,8 @@ namespace muster {
 struct NewNode {
   std::string name, like;          // `like`: a declared node
   std::string mac, power_address;
-  std::string address;             // on the provisioning network; empty: the next free one
+  std::string address;             // on the provisioning network; empty: the next free one, or that of the adopted host
+  AdoptSpec adopt;                 // declared: a running host that keeps its system; mac and power_address are empty
 };
 
 struct AddedNode {

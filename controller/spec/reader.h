@@ -53,6 +53,8 @@ class SpecReader {
   void read_node_entry(const YamlNode& entry, const std::string& path);
   void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name, const NodeSpec& common);
   NodeSpec read_common(const YamlNode& entry, const std::string& path);
+  void read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node);
+  void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);
   void read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out);
   DiskGroup read_disk_group(const YamlEntry& group, const std::string& path, bool imaged);
@@ -61,6 +63,7 @@ class SpecReader {
   void read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count, std::string& out);
   // reader_rules.cc
   void check_nodes();
+  static const YamlNode& place_of_address(const NodePlace& place);
   void check_address(const NodeSpec& node, const NodePlace& place);
   void check_power_address(const NodeSpec& node, const NodePlace& place);
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node, const NodePlace& place, const char* key);

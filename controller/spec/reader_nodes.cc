@@ -57,6 +57,7 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
     NodeSpec node = common;
     node.name = (*range)[i].name;
     number_node(entry, path, (*range)[i], i, range->size(), node);
+    if (node.adopt.declared()) check_adopted(entry, path, range->size(), node);
     spec_.nodes.push_back(std::move(node));
     places_.push_back({&entry, path});
   }
@@ -72,10 +73,13 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   if (!node.role.empty()) must_be_known(*child(&entry, "role"), path + ".role", "role", node.role, roles);
   node.image = text(&entry, "image");
   if (!node.image.empty()) must_be_known(*child(&entry, "image"), path + ".image", "image", node.image, images);
+  else if (child(&entry, "adopt")) node.image.clear();   // it keeps the system it has
   else if (images.size() == 1) node.image = images.front();
   else if (images.size() > 1) error(entry, path, fmt::format("missing key 'image': {} images are declared", images.size()));
 
+  read_adopt(entry, path, node);
   const YamlNode* power = child(&entry, "power");
+  if (!entry.find("power") && !entry.find("adopt")) error(entry, path, "missing key 'power'");
   node.power.driver = text(power, "driver");
   node.power.secret = text(power, "secret");
   node.power.pin = text(power, "pin");
@@ -88,6 +92,31 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
     error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
   if (!node.image.empty() && !child(&entry, "mac")) error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
   return node;
+}
+
+// An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said about them.
+void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node) {
+  const YamlNode* adopt = child(&entry, "adopt");
+  if (!adopt || !adopt->is_map()) return;
+  node.adopt.host = text(adopt, "host");
+  node.adopt.port = static_cast<int>(integer(adopt, "port", 22));
+  if (const std::string user = text(adopt, "user"); !user.empty()) node.adopt.user = user;
+  node.adopt.host_key = text(adopt, "host_key");
+  if (const YamlNode* image = child(&entry, "image"))
+    error(*image, path + ".image", "an adopted node keeps its operating system: leave out 'image', or 'adopt' to have it re-imaged");
+  node.image.clear();
+  if (const YamlNode* os = child(child(&entry, "disks"), "os"))
+    error(*os, path + ".disks.os", "the OS disk of an adopted node is never touched: leave the group 'os' out");
+}
+
+// A range has one entry for several nodes, and each host has a key of its own.
+void SpecReader::check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node) {
+  const YamlNode& adopt = *child(&entry, "adopt");
+  if (count > 1) return error_once(adopt, path + ".adopt", "one host at a time, not a range: each has its own key");
+  if (!node.address.empty()) return;
+  if (parse_ipv4(node.adopt.host)) node.address = node.adopt.host;
+  else error_once(entry, path, "missing key 'address': muster gives an adopted node no address, the spec says which it has in the "
+                               "provisioning network");
 }
 
 void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out) {

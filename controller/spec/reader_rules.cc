@@ -20,10 +20,17 @@ void SpecReader::check_unique(const std::string& what, const std::string& value,
   error_once(at ? *at : *place.entry, place.path + "." + key + (std::string_view(key) == "power" ? ".address" : ""), message);
 }
 
+// That of an adopted node may be known from the host that is adopted.
+const YamlNode& SpecReader::place_of_address(const NodePlace& place) {
+  if (const YamlNode* own = child(place.entry, "address")) return *own;
+  const YamlNode* host = child(child(place.entry, "adopt"), "host");
+  return host ? *host : *place.entry;
+}
+
 void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
   if (node.address.empty()) return;
-  const YamlNode& at = *child(place.entry, "address");
-  const std::string path = place.path + ".address";
+  const YamlNode& at = place_of_address(place);
+  const std::string path = place.path + (child(place.entry, "address") ? ".address" : ".adopt.host");
   const auto address = parse_ipv4(node.address);
   if (!address) return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
   if (provisioning_ && !provisioning_->hosts(*address))
@@ -82,7 +89,7 @@ void SpecReader::assign_addresses() {
     if (const auto address = parse_ipv4(node.address)) taken.insert(*address);
     // A BMC on the provisioning network has an address of it, too.
     if (const auto address = parse_ipv4(node.power.address.substr(0, node.power.address.find(':')))) taken.insert(*address);
-    if (!child(places_[i].entry, "address")) order.push_back(i);
+    if (!child(places_[i].entry, "address") && !node.adopt.declared()) order.push_back(i);
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return spec_.nodes[a].name < spec_.nodes[b].name; });
   uint32_t next = provisioning_->base + 11;

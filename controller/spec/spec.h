@@ -58,11 +58,20 @@ struct HardwareSpec {
   std::string pcie;                            // "5.0 x16"
 };
 struct PowerSpec { std::string driver, address, secret, pin; };
+// A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is never muster's to replace.
+struct AdoptSpec {
+  std::string host;                // numeric address or name
+  int port = 22;
+  std::string user = "root";       // another one needs sudo without a password
+  std::string host_key;            // pin, "SHA256:<base64>"
+  bool declared() const { return !host.empty(); }
+};
 struct NodeSpec {
   std::string name, role, image;
   std::string mac;                 // lower case
   std::string address;             // on the provisioning network, without prefix
-  PowerSpec power;
+  PowerSpec power;                 // an adopted node may have none
+  AdoptSpec adopt;
   HardwareSpec hardware;
   std::map<std::string, DiskGroup> disks;
   std::map<std::string, std::string> vars;

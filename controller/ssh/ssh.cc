@@ -3,7 +3,6 @@
 #include <libssh/libssh.h>
 
 #include <chrono>
-#include <fstream>
 #include <sstream>
 
 #include "base/digest.h"
@@ -22,18 +21,22 @@ using ChannelPtr = std::unique_ptr<std::remove_pointer_t<ssh_channel>, ChannelFr
 
 std::string words(ssh_session s) { return ssh_get_error(s); }
 
-Result<std::string> host_key_of(ssh_session s) {
-  ssh_key key = nullptr;
-  if (ssh_get_server_publickey(s, &key) != SSH_OK) return fail(Code::failed, "the server showed no host key");
+Result<std::string> fingerprint_of(ssh_key key) {
   unsigned char* hash = nullptr;
   size_t size = 0;
-  const int rc = ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size);
-  ssh_key_free(key);
-  if (rc != 0) return fail(Code::failed, "the host key cannot be hashed");
+  if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != 0) return fail(Code::failed, "the host key cannot be hashed");
   char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
   ssh_clean_pubkey_hash(&hash);
   const std::string fingerprint = text ? text : "";
   ssh_string_free_char(text);
+  return fingerprint;
+}
+
+Result<std::string> host_key_of(ssh_session s) {
+  ssh_key key = nullptr;
+  if (ssh_get_server_publickey(s, &key) != SSH_OK) return fail(Code::failed, "the server showed no host key");
+  auto fingerprint = fingerprint_of(key);
+  ssh_key_free(key);
   return fingerprint;
 }
 
@@ -106,6 +109,39 @@ class LibsshSession : public SshSession {
   SessionPtr session_;
 };
 
+// With its own way to root: what `sudo` says when it is not allowed comes back as the command's error output.
+class RootSession : public SshSession {
+ public:
+  explicit RootSession(std::unique_ptr<SshSession> inner) : inner_(std::move(inner)) {}
+  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
+    return inner_->run("sudo -n -- sh -c " + shell_quote(command), input, deadline);
+  }
+
+ private:
+  std::unique_ptr<SshSession> inner_;
+};
+
+Status authenticate(ssh_session session, const SshTarget& target) {
+  const std::string who = "ssh " + target.user + "@" + target.address;
+  if (target.private_key.empty()) {
+    if (ssh_userauth_agent(session, nullptr) == SSH_AUTH_SUCCESS) return Ok{};
+    return fail(Code::denied, who + ": none of the SSH agent's keys was taken (is SSH_AUTH_SOCK set, and what does `ssh-add -l` say?)");
+  }
+  ssh_key key = nullptr;
+  if (ssh_pki_import_privkey_base64(target.private_key.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
+    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
+  const int rc = ssh_userauth_publickey(session, nullptr, key);
+  ssh_key_free(key);
+  if (rc != SSH_AUTH_SUCCESS) return fail(Code::denied, who + ": the key was refused");
+  return Ok{};
+}
+
+std::string last_words(const Output& output) {
+  std::string text = output.err.empty() ? output.out : output.err;
+  while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text.empty() ? "exit " + std::to_string(output.exit_code) : text;
+}
+
 }  // namespace
 
 std::string shell_quote(const std::string& word) {
@@ -122,6 +158,31 @@ Result<std::string> learn_host_key(const std::string& address, uint16_t port, Du
   return host_key_of(session.get());
 }
 
+Result<std::vector<std::string>> host_keys_in(const std::string& text) {
+  constexpr size_t kDigits = 7 + 43;   // "SHA256:" and base64 of 32 bytes without padding
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, second;
+    words >> first >> second;
+    if (first.empty() || first[0] == '#') continue;
+    if (const auto at = line.find("SHA256:"); at != std::string::npos) {
+      found.push_back(line.substr(at, kDigits));
+      continue;
+    }
+    ssh_key key = nullptr;
+    if (ssh_pki_import_pubkey_base64(second.c_str(), ssh_key_type_from_name(first.c_str()), &key) != SSH_OK)
+      return fail(Code::invalid, "'" + first + " ...' is neither a fingerprint (SHA256:...) nor a public key");
+    auto fingerprint = fingerprint_of(key);
+    ssh_key_free(key);
+    if (!fingerprint.ok()) return fingerprint.error();
+    found.push_back(*fingerprint);
+  }
+  if (found.empty()) return fail(Code::invalid, "no host key is named there");
+  return found;
+}
+
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
   if (target.host_key.empty())
     return fail(Code::denied, "ssh " + target.address + ": no host key pinned; show it first and confirm it");
@@ -130,23 +191,31 @@ Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, Duratio
   if (found != target.host_key)
     return fail(Code::denied, "ssh " + target.address + ": the host key is " + found + ", pinned is " + target.host_key +
                                   "; another machine answers, or it was re-installed");
-  ssh_key key = nullptr;
-  if (ssh_pki_import_privkey_base64(target.private_key.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
-    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key?)");
-  const int rc = ssh_userauth_publickey(session.get(), nullptr, key);
-  ssh_key_free(key);
-  if (rc != SSH_AUTH_SUCCESS)
-    return fail(Code::denied, "ssh " + target.user + "@" + target.address + ": the key was refused");
+  TRY_(authenticate(session.get(), target));
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session)));
 }
 
+std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
+  return std::make_unique<RootSession>(std::move(session));
+}
+
+Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary, const std::string& arguments,
+                                     std::string_view input, DurationMs deadline) {
+  // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen by this command only.
+  const std::string program = "/dev/shm/muster-agent";
+  const std::string inside = "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
+                             std::to_string(agent_binary.size()) + " > " + program + "; echo " +
+                             shell_quote(sha256(agent_binary).substr(7) + "  " + program) + " | sha256sum -c --quiet 1>&2; chmod 0700 " +
+                             program + "; exec " + program + " " + arguments;
+  std::string all = agent_binary;
+  all += input;
+  TRY(const auto done, session.run("exec unshare --mount -- sh -c " + shell_quote(inside), all, deadline));
+  if (!done.ok()) return fail(Code::failed, last_words(done));
+  return done.out;
+}
+
 Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline) {
-  std::ifstream file(what.agent_binary, std::ios::binary);
-  if (!file) return fail(Code::not_found, "agent binary " + what.agent_binary + " cannot be read");
-  std::stringstream content;
-  content << file.rdbuf();
-  const std::string binary = content.str();
-  const std::string digest = sha256(binary).substr(7);
+  const std::string digest = sha256(what.agent_binary).substr(7);
   const std::string path = "/usr/sbin/muster-agent";
 
   TRY(const auto have, session.run("sha256sum " + path + " 2>/dev/null | cut -c1-64", "", deadline));
@@ -154,12 +223,12 @@ Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs de
     // Written beside, checked, then renamed: a torn upload is never started.
     const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " + shell_quote(digest + "  " + path + ".new") +
                              " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
-    TRY(const auto sent, session.run(take, binary, deadline));
-    if (!sent.ok()) return fail(Code::failed, "agent not installed: " + sent.err);
+    TRY(const auto sent, session.run(take, what.agent_binary, deadline));
+    if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
   }
   const Json input = {{"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
   TRY(const auto joined, session.run(path + " join --stdin --start", input.dump() + "\n", deadline));
-  if (!joined.ok()) return fail(Code::failed, "agent did not join: " + (joined.err.empty() ? joined.out : joined.err));
+  if (!joined.ok()) return fail(Code::failed, "agent did not join: " + last_words(joined));
   return Ok{};
 }
 

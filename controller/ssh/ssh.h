@@ -1,5 +1,6 @@
 // SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no agent
-// forwarding, no configuration files, no known_hosts. Used to adopt a host (bootstrap the muster agent on it).
+// forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt.cc) to look at a host and to
+// start the muster agent on it.
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an empty pin the
 // connection is refused unless learn_host_key() was used to show the key to the operator first.
@@ -10,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/os.h"
 #include "base/result.h"
@@ -21,7 +23,7 @@ struct SshTarget {
   std::string address;       // numeric or a name the system resolves
   uint16_t port = 22;
   std::string user = "root";
-  std::string private_key;   // OpenSSH or PEM text; secret
+  std::string private_key;   // OpenSSH or PEM text; secret. Empty: the keys of the SSH agent at SSH_AUTH_SOCK
   std::string host_key;      // pin, "SHA256:..."
 };
 
@@ -33,13 +35,25 @@ class SshSession {
 };
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
+// The same session, its commands run as root through `sudo -n` (no password is ever asked for or sent).
+std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
 // Fingerprint of the host's key, without authenticating.
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline);
+
+// Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per line (as *.pub files hold
+// them). invalid when there is none, or a line is neither (such as one of known_hosts, which speaks of other hosts as well).
+Result<std::vector<std::string>> host_keys_in(const std::string& text);
+
+// Runs `arguments` of the agent binary on the host without leaving anything there: the binary lies on a tmpfs of a mount namespace of
+// its own, which ends with the command. `input` is its standard input. Needs root, and `unshare` and `mount` on the host.
+// `failed` with what the host said when it could not be run or exited with an error.
+Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary, const std::string& arguments,
+                                     std::string_view input, DurationMs deadline);
 
 // Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent binary with the
 // right digest is not sent again. The token travels on stdin, never in the arguments of a process.
 struct Bootstrap {
-  std::string agent_binary;      // local path
+  std::string agent_binary;      // its content
   std::string node;
   std::string controller_url;
   std::string ca_pin;            // "sha256:<hex>" of the CA certificate
