@@ -220,6 +220,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     fs::remove_all(root_ + "/run/muster");
     return put("/proc/sys/kernel/random/boot_id", "boot-after\n"), good();
   }
+  if (argv[1] == "is-active") return units[argv.back()].active ? good() : Output{3, "", ""};
   if (argv[1] == "daemon-reexec") return reexec(), good();
   if (argv[1] == "show" && value_of(argv, "--property=Default") != "") {
     std::string out;

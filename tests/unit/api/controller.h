@@ -29,9 +29,10 @@ class Caught : public Responder {
 
 class Controller {
  public:
-  explicit Controller(const std::string& playbooks = "") {
+  explicit Controller(const std::string& playbooks = "", const std::string& agent = "") {
     DaemonOptions options;
     options.playbooks = playbooks;
+    options.agent_binary = agent;
     options.state = dir_.path("state");
     options.socket = dir_.path("sock");
     options.dhcp = false;
@@ -45,6 +46,11 @@ class Controller {
     thread_.join();
   }
   Services& services() { return daemon_->services(); }
+  std::string socket() const { return dir_.path("sock"); }
+  // For the command line: from now on it answers there.
+  void open() {
+    on_reactor([&] { REQUIRE(daemon_->start().ok()); });
+  }
   std::string state() const { return dir_.path("state"); }
 
   HttpResponse call(api::Door door, HttpRequest request) {

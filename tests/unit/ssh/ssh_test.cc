@@ -1,76 +1,37 @@
-// Against a real sshd on a loopback port, started as this user with a key pair of its own.
+// Against a real sshd on a loopback port (tests/fakes/sshd.h).
 #include "controller/ssh/ssh.h"
 
-#include <arpa/inet.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <thread>
-
-#include "base/digest.h"
-#include "tests/catch.h"
+#include "tests/fakes/sshd.h"
+#include "tests/fakes/temp_dir.h"
 
 using namespace muster;
-namespace fs = std::filesystem;
+using namespace muster::testing;
 
 namespace {
 
-std::string slurp(const fs::path& p) {
-  std::ifstream f(p);
-  return {std::istreambuf_iterator<char>(f), {}};
-}
-
-uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a);
-  socklen_t size = sizeof a;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
-  close(fd);
-  return ntohs(a.sin_port);
-}
-
-struct Sshd {
-  fs::path dir = fs::temp_directory_path() / ("muster-sshd-" + random_hex(6));
-  uint16_t port = free_port();
-  pid_t pid = 0;
-
-  Sshd() {
-    fs::create_directories(dir);
-    fs::create_directories("/run/sshd");   // sshd's compiled-in privilege separation folder
-    auto process = make_process();
-    for (const char* name : {"host", "user", "other"})
-      REQUIRE(process->run({{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", dir / name}})->ok());
-    fs::copy_file(dir / "user.pub", dir / "authorized");
-    fs::permissions(dir, fs::perms::owner_all);
-    std::ofstream(dir / "config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey " << (dir / "host").string()
-                                  << "\nAuthorizedKeysFile " << (dir / "authorized").string()
-                                  << "\nStrictModes no\nUsePAM no\nPidFile none\n";
-    pid = fork();
-    if (pid == 0) {
-      execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", (dir / "config").c_str(), "-E", (dir / "log").c_str(), nullptr);
-      _exit(127);
-    }
-    for (int i = 0; i < 200 && !learn_host_key("127.0.0.1", port, 1000).ok(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+// Runs commands in a shell of this machine, the agent's place moved to a folder; the command `loses` names is done, its answer lost.
+class LocalSession : public SshSession {
+ public:
+  explicit LocalSession(const fs::path& dir) : dir_(dir) {}
+  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
+    std::string moved = command;
+    const std::string from = "/usr/sbin/muster-agent", to = (dir_ / "muster-agent").string();
+    for (size_t at = moved.find(from); at != std::string::npos; at = moved.find(from, at + to.size())) moved.replace(at, from.size(), to);
+    commands.push_back(command);
+    // A script that is being run cannot be lost in between: the input goes through a file.
+    const std::string file = (dir_ / "input").string();
+    std::ofstream(file, std::ios::binary) << input;
+    auto done = make_process()->run({{"sh", "-c", "(" + moved + ") < " + shell_quote(file)}, "", {}, deadline});
+    if (!loses.empty() && command.find(loses) != std::string::npos) return fail(Code::timeout, "ssh: connection lost");
+    return done;
   }
-  ~Sshd() {
-    kill(pid, SIGTERM);
-    waitpid(pid, nullptr, 0);
-    fs::remove_all(dir);
-  }
-  SshTarget target() const {
-    SshTarget t{"127.0.0.1", port, "root", slurp(dir / "user"), {}};
-    if (const char* user = getenv("USER"); user && geteuid() != 0) t.user = user;
-    t.host_key = learn_host_key("127.0.0.1", port, 5000).value();
-    return t;
-  }
+  std::vector<std::string> commands;
+  std::string loses;
+
+ private:
+  fs::path dir_;
 };
 
 }  // namespace
@@ -124,4 +85,111 @@ TEST_CASE("a command over its deadline is a timeout, not a failure", "[ssh]") {
 
 TEST_CASE("shell quoting keeps every character", "[ssh]") {
   CHECK(shell_quote("a b'c$d") == "'a b'\\''c$d'");
+}
+
+TEST_CASE("keys of an SSH agent open a session, and nothing does without one", "[ssh]") {
+  Sshd sshd;
+  SshTarget target = sshd.target();
+  target.private_key.clear();
+  ::unsetenv("SSH_AUTH_SOCK");
+  const auto without = ssh_connect(target, 10 * kSecond);
+  REQUIRE_FALSE(without.ok());
+  CHECK(without.error().code == Code::denied);
+  CHECK(without.error().message.find("SSH_AUTH_SOCK") != std::string::npos);
+
+  const std::string socket = (sshd.dir / "agent").string();
+  auto process = make_process();
+  const auto agent = process->run({{"ssh-agent", "-a", socket, "-s"}});
+  REQUIRE((agent.ok() && agent->ok()));
+  ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
+  const auto empty = ssh_connect(target, 10 * kSecond);
+  CHECK_FALSE(empty.ok());
+  REQUIRE(process->run({{"ssh-add", "-q", (sshd.dir / "user").string()}})->ok());
+  const auto with = ssh_connect(target, 10 * kSecond);
+  CHECK(with.ok());
+  const auto at = agent->out.find("SSH_AGENT_PID=");
+  REQUIRE(at != std::string::npos);
+  kill(std::stoi(agent->out.substr(at + 14)), SIGTERM);
+  ::unsetenv("SSH_AUTH_SOCK");
+}
+
+TEST_CASE("host keys are read from fingerprints and public keys, and from nothing else", "[ssh]") {
+  Sshd sshd;
+  const std::string shown = sshd.target().host_key;
+  const auto from_key = host_keys_in(slurp(sshd.dir / "host.pub"));
+  REQUIRE(from_key.ok());
+  CHECK(*from_key == std::vector<std::string>{shown});
+  const auto from_listing = host_keys_in("# of the rack\n256 " + shown + " root@host (ED25519)\n\n");
+  REQUIRE(from_listing.ok());
+  CHECK(*from_listing == std::vector<std::string>{shown});
+  CHECK(host_keys_in("").error().code == Code::invalid);
+  // A line of known_hosts speaks of a host; its key must not stand for another one.
+  CHECK(host_keys_in("10.20.0.31 " + slurp(sshd.dir / "host.pub")).error().code == Code::invalid);
+}
+
+TEST_CASE("the agent is run on a host without being left there", "[ssh]") {
+  Sshd sshd;
+  auto session = ssh_connect(sshd.target(), 10 * kSecond);
+  REQUIRE(session.ok());
+  const std::string agent = "#!/bin/sh\necho \"$0 $*\"; cat; echo end\n";
+  const auto said = run_agent_unseen(**session, agent, "preview --stdin", "asked", 30 * kSecond);
+  if (!said.ok()) FAIL(said.error().message);
+  CHECK(*said == "/dev/shm/muster-agent preview --stdin\naskedend\n");
+  CHECK_FALSE(fs::exists("/dev/shm/muster-agent"));
+  const auto left = (*session)->run("grep -c muster-preview /proc/self/mounts", "", 10 * kSecond);
+  REQUIRE(left.ok());
+  CHECK(left->out == "0\n");
+  const auto bad = run_agent_unseen(**session, "#!/bin/sh\necho no such hardware >&2; exit 3\n", "preview", "", 30 * kSecond);
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().message.find("no such hardware") != std::string::npos);
+}
+
+TEST_CASE("without the right to become root, the host's own words are the answer", "[ssh]") {
+  TempDir dir;
+  // A sudo that wants a password.
+  std::ofstream(dir.path("sudo")) << "#!/bin/sh\n[ \"$1\" = -n ] && { echo 'sudo: a password is required' >&2; exit 1; }\n";
+  fs::permissions(dir.path("sudo"), fs::perms::owner_all);
+  struct Path : SshSession {
+    std::string dir;
+    Result<Output> run(const std::string& command, std::string_view, DurationMs deadline) override {
+      return make_process()->run({{"sh", "-c", "PATH=" + dir + ":$PATH; " + command}, "", {}, deadline});
+    }
+  };
+  auto inner = std::make_unique<Path>();
+  inner->dir = dir.path("");
+  const auto out = as_root(std::move(inner))->run("id -u", "", 10 * kSecond);
+  REQUIRE(out.ok());
+  CHECK(out->exit_code == 1);
+  CHECK(out->err.find("a password is required") != std::string::npos);
+}
+
+TEST_CASE("the agent is uploaded once, gets its token on standard input only, and its words are kept", "[ssh]") {
+  TempDir dir;
+  LocalSession session(dir.path(""));
+  const std::string log = dir.path("log");
+  Bootstrap what;
+  what.agent_binary = "#!/bin/sh\necho \"$*\" >> " + log + "\ncat >> " + log + "\n";
+  what.node = "login01";
+  what.controller_url = "https://10.20.0.1:7443";
+  what.ca_pin = "sha256:aa";
+  what.token = "s3cr3t-token";
+  const auto started = bootstrap_agent(session, what, 30 * kSecond);
+  if (!started.ok()) FAIL(started.error().message);
+  CHECK(slurp(log).find("join --stdin --start\n{") == 0);
+  CHECK(slurp(log).find("s3cr3t-token") != std::string::npos);
+  for (const auto& command : session.commands) CHECK(command.find("s3cr3t") == std::string::npos);
+  const size_t first = session.commands.size();
+  REQUIRE(bootstrap_agent(session, what, 30 * kSecond).ok());
+  CHECK(session.commands.size() == first + first - 1);   // not sent again
+
+  // The answer is lost after the token was used: unknown, not failed.
+  session.loses = "join";
+  const auto lost = bootstrap_agent(session, what, 30 * kSecond);
+  REQUIRE_FALSE(lost.ok());
+  CHECK(lost.error().code == Code::timeout);
+  session.loses.clear();
+  what.agent_binary = "#!/bin/sh\necho 'muster-agent: this host belongs to another controller' >&2; exit 1\n";
+  const auto refused = bootstrap_agent(session, what, 30 * kSecond);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("another controller") != std::string::npos);
 }

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# a running host is adopted: the preview writes nothing, and its system, its boot and its data stay as they are
+source "$(dirname "$0")/lib.sh"
+small_spec 2 >"$work/cluster.yaml"
+small_spec 1 >"$work/one.yaml"
+lab_up
+$muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
+
+# node02 becomes somebody else's machine: no agent, no identity, no record that muster made it, and settings of its own. The controller
+# forgets it.
+on_host() { node_ssh node02 sudo sh -c "'$1'"; }
+on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync'
+on_host 'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
+         rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload
+         echo "127.0.0.1 localhost stranger" > /etc/hosts; hostname stranger; echo stranger > /etc/hostname; rm /etc/sysctl.d/*muster*'
+$muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
+$muster node rm node02
+check "the controller knows one node" test "$($muster node list --json | jq '.nodes | length')" = 1
+
+identity() { on_host 'cat /proc/sys/kernel/random/boot_id; sha256sum /scratch/blob; blkid | sort; sfdisk -d /dev/disk/by-id/nvme-*LABOS0201*'; }
+identity >"$work/identity"
+# Everything on its file systems but what every login writes.
+files_of() {
+  on_host 'find / /state /scratch /boot -xdev -printf "%p %y %m %u %s %T@ %l\n" 2>/dev/null; findmnt -rn; ls -a /dev/shm' |
+    grep -v -e '^/var/log[/ ]' -e '^/var/lib/chrony[/ ]' -e '^/run/user' | sort -u
+}
+key=$MUSTER_LAB_DIR/ssh/id_ed25519
+pin=$(node_ssh node02 ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
+wrong=SHA256:$(printf 'A%.0s' {1..43})
+adopt() { ip netns exec muster-quickstart "$muster" node add spare02 --adopt 10.20.0.12 --user ops --report "$work/report-adopt" "$@"; }
+
+files_of >"$work/files"
+expect_exit 4 adopt --like node01 --key "$key" --host-key "$wrong" --yes
+expect_exit 4 adopt --like node01 --key "$key" </dev/null
+ssh-keygen -q -t ed25519 -N "" -f "$work/stranger"
+expect_exit 4 adopt --like node01 --key "$work/stranger" --host-key "$pin" --yes
+expect_exit 2 adopt --key "$key" --host-key "$pin" --yes
+expect_exit 2 adopt --like node1 --key "$key" --host-key "$pin" --yes
+adopt --like node01 --key "$key" --host-key "$pin" </dev/null >"$work/preview" 2>&1 && die "it went on without approval"
+cat "$work/preview"
+check "the preview names the hosts file and its difference" sh -c "grep -A1 'base/hosts file (file)' '$work/preview' | grep -q '/etc/hosts: '"
+check "and the host's name" grep -q 'base/host name (hostname)' "$work/preview"
+check "and the kernel parameters" grep -q 'base/kernel parameters' "$work/preview"
+check "and does not name what is so already" sh -c "! grep -q 'storage-local/' '$work/preview'"
+check "no disk would be written over" grep -q '^Nothing will be destroyed' "$work/preview"
+files_of >"$work/files-after"
+check "nothing was written on the host" diff "$work/files" "$work/files-after"
+check "nor in the spec" sh -c "! $muster spec show | grep -q spare02"
+
+digest=$(adopt --like node01 --key "$key" --host-key "$pin" --json </dev/null | jq -r .digest) || true
+expect_exit 4 adopt --like node01 --key "$key" --host-key "$pin" --approve 0000000000000000 </dev/null
+start=$SECONDS
+adopt --like node01 --key "$key" --host-key "$pin" --approve "$digest"
+echo "  adopting took $((SECONDS - start)) s"
+check "spare02 is accepted" test "$(node_state spare02)" = accepted
+check "its agent says that it is adopted" node_is spare02 '.mode == "adopted"'
+check "the spec says how it is reached" sh -c "$muster spec show | grep -q 'adopt: .*10.20.0.12.*$pin'"
+identity >"$work/identity-after"
+check "same boot, same data, same partitions and file systems" diff "$work/identity" "$work/identity-after"
+check "the settings are there" on_host 'grep -q spare02 /etc/hosts && test "$(hostname)" = spare02 && ls /etc/sysctl.d/*muster*'
+check "it was not booted or switched" test "$(journal "select count(*) from journal where node = 'spare02' and
+  (action like '%/netboot' or action like '%/image' or action like '%/boot')")" = 0
+
+runs() { journal "select count(*) from runs"; }
+before=$(runs)
+on_host 'find /etc /usr/sbin -newermt 1970-01-01 -printf "%p %s %T@\n" | sort' >"$work/etc"
+adopt --key "$key" --yes | tee "$work/again"
+check "the second time there is nothing to do" grep -q "nothing changed" "$work/again"
+check "no run was made" test "$(runs)" = "$before"
+check "and nothing was written" sh -c "$muster lab ssh node02 -- sudo find /etc /usr/sbin -newermt 1970-01-01 -printf '\"%p %s %T@\\n\"' | sort | diff - '$work/etc'"
+$muster up --yes --report "$work/report" | tail -n 2
+expect_exit 4 $muster reimage spare02 --yes
+check "reimage touched nothing" sh -c "[ \$($muster lab ssh node02 -- cat /proc/sys/kernel/random/boot_id) = \$(head -n 1 '$work/identity') ]"
+
+# A host of another controller; then one whose agent is gone.
+on_host 'cp /var/lib/muster/agent.json /root/; sed -i s/sha256:..../sha256:ffff/ /var/lib/muster/agent.json'
+expect_exit 4 adopt --key "$key" --yes
+on_host 'mv /root/agent.json /var/lib/muster/; systemctl stop muster-agent.service; rm /usr/sbin/muster-agent'
+adopt --key "$key" --yes >"$work/back"
+check "the agent is back, and nothing else had to change" sh -c "grep -q '^0 steps would change' '$work/back'"
+check "spare02 is accepted" test "$(node_state spare02)" = accepted
+identity >"$work/identity-after"
+check "still the same boot and data" diff "$work/identity" "$work/identity-after"

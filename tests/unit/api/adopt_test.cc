@@ -1,0 +1,195 @@
+// The controller's side of adopting a host: a plan from what was found, then, once it is approved, a declared node and one token.
+#include "base/pki.h"
+#include "base/wire.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using api::Door;
+using testing::Controller;
+
+namespace {
+
+const std::string kKey = "SHA256:" + std::string(43, 'A');
+
+HardwareFacts found() {
+  HardwareFacts facts = *testing::seen_in_ram("31").facts;
+  facts.system.uuid = "uuid-31";
+  facts.system.serial = "SN31";
+  return facts;
+}
+
+struct Cluster : Controller {
+  Cluster() : Controller(MUSTER_SOURCE_DIR "/playbooks", "/bin/true") {
+    std::string spec = testing::kSpec;
+    const std::string books = "[ base, storage, shared ]";
+    spec.replace(spec.find(books), books.size(), "[ base ]");
+    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  }
+  HttpResponse adopt(const Json& change = Json::object()) {
+    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"}, {"port", 22}, {"user", "root"}, {"host_key", kKey},
+                    {"address", ""}, {"joined", false}, {"facts", to_json(found())}};
+    request.update(change);
+    return call(Door::local, "POST", "/v1/nodes/adopt", request.dump());
+  }
+  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  Json good(const HttpResponse& answer) {
+    INFO(answer.body);
+    REQUIRE(answer.status == 200);
+    return parse_json(answer.body).value();
+  }
+  HttpResponse join(const std::string& token, const std::string& key, wire::Mode mode = wire::Mode::adopted) {
+    wire::JoinRequest join;
+    join.node = "spare01";
+    join.token = token;
+    join.csr_pem = pki::make_csr(key, join.node).value();
+    join.boot_id = "boot-31";
+    join.mode = mode;
+    join.product_uuid = "uuid-31";
+    return call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
+  }
+};
+
+bool says(const HttpResponse& answer, const std::string& words) { return answer.body.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a host is planned without anything being stored, and declared when that plan is approved", "[api][adopt]") {
+  Cluster c;
+  const Json planned = c.good(c.adopt());
+  CHECK(planned["kind"] == "adopt");
+  CHECK(planned["declared"] == false);
+  CHECK(planned["online"] == false);
+  CHECK(planned["revision"] == 2);
+  CHECK(planned["diff"].get<std::string>().find("+    adopt: { host: \"10.20.0.31\", host_key:") != std::string::npos);
+  CHECK(planned["text"].get<std::string>().find("OS31") == std::string::npos);   // its system's disk is not in question
+  CHECK(c.good(c.adopt())["digest"] == planned["digest"]);   // looking once more changes nothing about what is approved
+  CHECK(c.get("/v1/spec")["revision"] == 1);
+  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
+  CHECK(c.get("/v1/nodes/spare01/adopt")["declared"] == false);
+
+  const std::string digest = planned["digest"];
+  const Json ticket = c.good(c.adopt({{"digest", digest}}));
+  CHECK(ticket["url"] == "https://10.20.0.1:7443");
+  CHECK(ticket["pin"] == c.get("/v1/nodes/spare01/adopt")["pin"]);
+  CHECK(c.get("/v1/spec")["revision"] == 2);
+  const Json declared = c.get("/v1/nodes/spare01/adopt");
+  CHECK(declared["adopt"]["host_key"] == kKey);
+  CHECK(declared["adopt"]["address"] == "10.20.0.31");
+  CHECK(c.get("/v1/nodes/spare01")["adopted"]["host"] == "10.20.0.31");
+  CHECK(c.get("/v1/nodes/spare01")["product_uuid"] == "uuid-31");
+
+  REQUIRE(c.join(ticket["token"], pki::make_key().value()).status == 200);
+  const Json again = c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
+  CHECK(again["digest"] == digest);   // what was approved is what runs
+}
+
+TEST_CASE("an adoption that was cut off goes on with the same command", "[api][adopt]") {
+  Cluster c;
+  const std::string digest = c.good(c.adopt())["digest"];
+  const Json first = c.good(c.adopt({{"digest", digest}}));
+  // The reply was lost. Nobody says --like for a node that is declared by now.
+  const Json planned = c.good(c.adopt({{"like", ""}}));
+  CHECK(planned["declared"] == true);
+  CHECK(planned["diff"] == "");
+  CHECK(planned["digest"] == digest);
+  const Json second = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
+  CHECK(c.get("/v1/spec")["revision"] == 2);
+  CHECK(second["token"] != first["token"]);
+  const std::string key = pki::make_key().value();
+  CHECK(says(c.join(first["token"], key), "newer token"));
+  CHECK(says(c.join(second["token"], key, wire::Mode::ram), "running host"));
+  CHECK(c.join(second["token"], key).status == 200);
+  CHECK(c.join(second["token"], key).status == 200);   // the reply to the host was lost: the same key gets the same answer
+  CHECK(c.join(second["token"], pki::make_key().value()).status == 403);
+  // The host lost its key before it wrote it down: one more token, one more key.
+  const Json third = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
+  CHECK(c.join(third["token"], pki::make_key().value()).status == 200);
+}
+
+TEST_CASE("a spec stored between look and approval makes the approval worthless, and neither overwrites the other", "[api][adopt]") {
+  Cluster c;
+  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string text = c.get("/v1/spec")["text"];
+  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", text + "# later\n").status == 200);
+  CHECK(c.adopt({{"digest", digest}}).status == 409);
+  const Json planned = c.good(c.adopt());
+  c.good(c.adopt({{"digest", planned["digest"]}}));
+  const Json newest = c.get("/v1/spec");
+  CHECK(newest["revision"] == planned["revision"]);
+  CHECK(newest["text"].get<std::string>().find("# later") != std::string::npos);
+  CHECK(c.get("/v1/spec?rev=1")["text"] == text);
+}
+
+TEST_CASE("what the host shows must be what the spec says of it", "[api][adopt]") {
+  Cluster c;
+  const std::string digest = c.good(c.adopt())["digest"];
+  c.good(c.adopt({{"digest", digest}}));
+  const auto expect = [&](const Json& change, int status, const std::string& words) {
+    const auto answer = c.adopt(change);
+    CAPTURE(answer.body);
+    CHECK(answer.status == status);
+    CHECK(says(answer, words));
+  };
+  expect({{"host_key", "SHA256:" + std::string(43, 'B')}}, 403, "pins the host key " + kKey);
+  expect({{"host", "10.20.0.32"}}, 422, "root@10.20.0.31:22");
+  expect({{"user", "admin"}}, 422, "root@10.20.0.31:22");
+  expect({{"address", "10.20.0.40"}}, 422, "10.20.0.31");
+  expect({{"name", "node02"}}, 422, "declares node02 as a node that muster installs");
+  HardwareFacts other = found();
+  other.system.uuid = "uuid-other";
+  expect({{"facts", to_json(other)}}, 403, "node-swapped");
+}
+
+TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][adopt]") {
+  Cluster c;
+  const auto expect = [&](const Json& change, int status, const std::string& words) {
+    const auto answer = c.adopt(change);
+    CAPTURE(answer.body);
+    CHECK(answer.status == status);
+    CHECK(says(answer, words));
+  };
+  expect({{"like", ""}}, 422, "--like");
+  expect({{"like", "node3"}}, 422, "did you mean 'node03'");
+  expect({{"host", "192.168.1.1"}}, 422, "provisioning network");
+  expect({{"host_key", "MD5:aa"}}, 422, "ssh-keygen -lf");
+  expect({{"name", "aardvark"}}, 422, "leads the others");
+  expect({{"digest", "sha256:" + std::string(64, '0')}}, 409, "world changed");
+  expect({{"surprise", 1}}, 422, "surprise");
+  HardwareFacts few = found();
+  few.disks.resize(2);
+  expect({{"facts", to_json(few)}}, 403, "disk-count");
+  HardwareFacts foreign = found();
+  foreign.disks[1].blank = false;
+  foreign.disks[1].content = "ext4 label=FAMILY";
+  expect({{"facts", to_json(foreign)}}, 403, "disk-foreign");
+  HardwareFacts evil = found();
+  evil.disks[1].model = "secret:bmc";
+  CHECK(c.adopt({{"facts", to_json(evil)}}).status >= 400);
+  const std::string digest = c.good(c.adopt())["digest"];
+  c.start_a_run("node01");
+  expect({{"digest", digest}}, 409, "is under way");
+  CHECK(c.get("/v1/spec")["revision"] == 1);
+  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
+}
+
+TEST_CASE("only operators adopt, and only they get the agent program that way", "[api][adopt]") {
+  Cluster c;
+  for (const auto& [method, path] : std::vector<std::pair<std::string, std::string>>{
+           {"POST", "/v1/nodes/adopt"}, {"GET", "/v1/nodes/spare01/adopt"}, {"GET", "/v1/agent"}}) {
+    CHECK(c.call(Door::tls, method, path, "{}").status == 401);
+    CHECK(c.call(Door::boot, method, path, "{}").status >= 400);
+  }
+  CHECK(c.call(Door::local, "GET", "/v1/agent").file != "");
+}
+
+TEST_CASE("an adopted node needs no image, power or RAM system from the controller", "[api][adopt]") {
+  Cluster c;
+  const std::string digest = c.good(c.adopt())["digest"];
+  c.good(c.adopt({{"digest", digest}}));
+  CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status == 403);
+  const auto power = c.call(Door::local, "POST", "/v1/power/spare01/off");
+  CHECK(power.status == 422);
+  CHECK(says(power, "without power"));
+  for (const auto& image : c.get("/v1/images")["images"]) CHECK(image["name"] != "");
+}

@@ -1,0 +1,114 @@
+// The whole command against a real sshd and a real controller. The agent is a script that answers like `muster-agent preview`
+// (agent/preview.h) and notes what it was asked; nothing is approved, so nothing is ever installed on this machine.
+#include "cli/adopt.h"
+
+#include "tests/fakes/muster_command.h"
+#include "tests/fakes/sshd.h"
+#include "tests/fakes/temp_dir.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+struct Site {
+  TempDir dir;
+  Sshd sshd;
+  Controller controller{MUSTER_SOURCE_DIR "/playbooks", agent()};
+
+  Site() {
+    std::string spec = testing::kSpec;
+    const std::string books = "[ base, storage, shared ]";
+    spec.replace(spec.find(books), books.size(), "[ base ]");
+    REQUIRE(controller.call(api::Door::local, "PUT", "/v1/spec", spec).status == 200);
+    controller.open();
+    says("");
+  }
+  std::string agent() const { return dir.path("agent"); }
+  void says(const std::string& refusal, const Json& steps = Json::array()) {
+    const Json answer = {{"facts", to_json(*seen_in_ram("31").facts)}, {"joined", false}, {"refusal", refusal}, {"steps", steps}};
+    dir.write("agent", "#!/bin/sh\n[ \"$1\" = preview ] || exit 9\ncat >> " + dir.path("asked") + "\necho >> " + dir.path("asked") +
+                           "\ncat <<'END'\n" + answer.dump() + "\nEND\n");
+  }
+  Ran adopt(std::vector<std::string> more) {
+    std::vector<std::string> all = {"node", "add", "spare01", "--adopt", "127.0.0.1:" + std::to_string(sshd.port), "--address", "10.20.0.31",
+                                    "--socket", controller.socket()};
+    all.insert(all.end(), more.begin(), more.end());
+    return muster_command(all);
+  }
+  std::vector<std::string> good() const {
+    return {"--like", "node03", "--key", (sshd.dir / "user").string(), "--host-key", (sshd.dir / "host.pub").string()};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the command shows what would change and goes no further without approval", "[cli][adopt]") {
+  Site site;
+  site.says("", {{{"step", "base/hosts file"}, {"module", "file"}, {"outcome", "would_change"}, {"diff", "-old\n+new \x1b[31m"}, {"message", ""}},
+                 {{"step", "base/limits"}, {"module", "file"}, {"outcome", "already"}, {"diff", ""}, {"message", ""}},
+                 {{"step", "base/time"}, {"module", "service"}, {"outcome", "unknown"}, {"diff", ""}, {"message", "no unit chrony"}}});
+  const Ran ran = site.adopt(site.good());
+  CAPTURE(ran.out, ran.err);
+  CHECK(ran.exit == cli::kRefused);
+  CHECK(ran.err.find("not approved, nothing was done") != std::string::npos);
+  CHECK(ran.out.find("base/hosts file (file)\n      -old\n      +new") != std::string::npos);
+  CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
+  CHECK(ran.out.find("base/limits (") == std::string::npos);
+  CHECK(ran.out.find("1 steps would change something, 1 are so already, 0 do not apply, 1 cannot be told") != std::string::npos);
+  CHECK(ran.out.find('\x1b') == std::string::npos);   // a host does not steer the operator's terminal
+  CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
+  // It was asked twice: what is in it, then about the plan's steps.
+  const std::string asked = site.dir.read("asked");
+  CHECK(asked.find("\"steps\":[]") != std::string::npos);
+  CHECK(asked.find("base/hosts file") != std::string::npos);
+  CHECK(asked.find("token") == std::string::npos);
+  const auto spec = site.controller.call(api::Door::local, "GET", "/v1/spec");
+  CHECK(spec.body.find("spare01") == std::string::npos);
+  auto other = site.good();
+  other.insert(other.end(), {"--approve", "0123456789abcdef"});
+  CHECK(site.adopt(other).exit == cli::kRefused);
+}
+
+TEST_CASE("a host that is not the one meant, or does not let us in, is left at the door", "[cli][adopt]") {
+  Site site;
+  const std::string key = (site.sshd.dir / "user").string(), stranger = (site.sshd.dir / "other").string();
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& words) {
+    const Ran ran = site.adopt(std::move(arguments));
+    CAPTURE(ran.out, ran.err);
+    CHECK(ran.exit == cli::kRefused);
+    CHECK(ran.err.find(words) != std::string::npos);
+  };
+  refused({"--like", "node03", "--key", key, "--host-key", "SHA256:" + std::string(43, 'A')}, "another machine answers");
+  refused({"--like", "node03", "--key", key, "--host-key", (site.sshd.dir / "other.pub").string()}, "another machine answers");
+  // Without a word about the key it is shown; nobody is there to confirm it.
+  refused({"--like", "node03", "--key", key}, "--host-key " + site.sshd.target().host_key);
+  CHECK(slurp(site.sshd.dir / "log").find("Accepted") == std::string::npos);
+  refused({"--like", "node03", "--key", stranger, "--host-key", (site.sshd.dir / "host.pub").string()}, "the key was refused");
+  site.says("systemd does not run on this host: the agent cannot be kept running");
+  refused(site.good(), "cannot be adopted: systemd does not run");
+  CHECK(site.dir.read("asked").find("base/hosts") == std::string::npos);   // no plan was made for it
+  CHECK(site.adopt({"--key", site.dir.path("none"), "--host-key", "SHA256:" + std::string(43, 'A')}).exit == cli::kUsage);
+  auto like = site.good();
+  like[1] = "node3";
+  site.says("");
+  const Ran misspelt = site.adopt(like);
+  CHECK(misspelt.exit == cli::kUsage);
+  CHECK(misspelt.err.find("did you mean 'node03'") != std::string::npos);
+}
+
+TEST_CASE("node add says how to declare a node, and --adopt needs a host that can be reached", "[cli][adopt]") {
+  Site site;
+  const Ran explained = muster_command({"node", "add", "spare01", "--socket", site.controller.socket()});
+  CHECK(explained.exit == cli::kUsage);
+  CHECK(explained.err.find("--adopt HOST") != std::string::npos);
+  for (const char* host : {"10.20.0.31:", "10.20.0.31:x", "10.20.0.31:70000", "::1"}) {
+    const Ran ran = muster_command({"node", "add", "spare01", "--adopt", host, "--socket", site.controller.socket()});
+    CAPTURE(host, ran.err);
+    CHECK(ran.exit == cli::kUsage);
+  }
+  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  CHECK(muster_command({"node", "add", "spare01", "--adopt", nobody, "--socket", site.controller.socket()}).exit == cli::kFailed);
+}

@@ -1,0 +1,176 @@
+// Plans for hosts that were adopted: configured like any other node, never installed, booted or switched off.
+#include <algorithm>
+
+#include "controller/plan/planner.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+// node03 is a host that keeps its system.
+PlannerInput with_host() {
+  PlannerInput in = with_nodes(installed);
+  for (auto& node : in.spec.nodes) {
+    if (node.name != "node03") continue;
+    node.adopt = {"10.20.0.13", 22, "root", "SHA256:key"};
+    node.image.clear();
+    node.mac.clear();
+    node.power = {};
+    node.disks.erase("os");
+  }
+  NodeObservation& seen = in.nodes["node03"];
+  seen.mode = wire::Mode::adopted;
+  seen.image_digest.clear();
+  return in;
+}
+
+void want(PlannerInput& in, RequestKind kind, std::vector<std::string> nodes) {
+  in.request.kind = kind;
+  in.request.nodes = std::move(nodes);
+}
+
+std::string refusal(const PlannerInput& in) {
+  auto made = make_plan(in);
+  if (!made.ok()) return "error: " + made.error().message;
+  return made->refusals.empty() ? "nothing" : made->refusals[0].rule;
+}
+
+// Nothing that replaces its system, in any plan.
+void check_kept(const Plan& plan) {
+  for (const auto& action : plan.actions) {
+    CAPTURE(action.id);
+    if (action.node == "node03")
+      CHECK((action.kind == ActionKind::steps || action.kind == ActionKind::check || action.kind == ActionKind::inventory));
+  }
+  for (const auto& d : plan.destroys) CHECK((d.node != "node03" || d.group != "os"));
+}
+
+bool takes_part(const Plan& plan, const std::string& node) {
+  return std::find(plan.nodes.begin(), plan.nodes.end(), node) != plan.nodes.end();
+}
+
+}  // namespace
+
+TEST_CASE("an adopted node is configured live, also with the steps others have baked", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::adopt, {"node03"});
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "adopt");
+  CHECK(plan.nodes == std::vector<std::string>{"node03"});
+  CHECK(plan.images.empty());
+  CHECK(plan.destroys.empty());
+  check_kept(plan);
+  const Action* configure = plan.find("node03/configure");
+  REQUIRE(configure);
+  CHECK(configure->params["steps"][0]["id"] == "base/packages");
+  // Also while an image of the others is not built.
+  in.images.clear();
+  CHECK(planned(in).actions.size() == plan.actions.size());
+}
+
+TEST_CASE("the plan to adopt a host is the same before and after its agent came", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::adopt, {"node03"});
+  const Plan after = planned(in);
+  NodeObservation& seen = in.nodes["node03"];
+  seen.online = false;
+  seen.mode.reset();
+  seen.state = "unknown";
+  seen.product_uuid.clear();
+  CHECK(plan_digest(planned(in)) == plan_digest(after));
+  seen.facts->disks[3].content_hash = "sha256:other";
+  CHECK(plan_digest(planned(in)) == plan_digest(after));   // what is in use is not destroyed, so the plan does not depend on it
+}
+
+TEST_CASE("an adopted node that is accepted has nothing to do", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::adopt, {"node03"});
+  in.nodes["node03"].config_digest = planned(in).config_digests.at("node03");
+  in.nodes["node03"].state = "accepted";
+  CHECK(planned(in).empty());
+  want(in, RequestKind::up, {"node03"});
+  const Plan up = planned(in);
+  CHECK(up.empty());
+  CHECK(up.unchanged == std::vector<std::string>{"node03"});
+}
+
+TEST_CASE("a blank data disk is formatted by name, a foreign one and the disk of the system never", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::adopt, {"node03"});
+  auto& disks = in.nodes["node03"].facts->disks;
+  disks[3] = disk("BULKnode03", 2ull << 30);
+  disks[1] = disk("FASTanode03", 2ull << 30);
+  disks[2] = disk("FASTbnode03", 2ull << 30);
+  const Plan plan = planned(in);
+  REQUIRE(plan.destroys.size() == 3);
+  for (const auto& d : plan.destroys) CHECK(d.serial.rfind("OS", 0) != 0);
+  check_kept(plan);
+  disks[1].blank = false;
+  disks[1].content = "ext4 label=FAMILY";
+  CHECK(refusal(in) == "disk-foreign");
+  // The system lies on a disk that a data group would match.
+  disks[1] = disk("FASTanode03", 2ull << 30);
+  disks[1].is_os_ancestor = true;
+  in.spec.nodes[2].disks.at("fast").policy = DiskPolicy::format;
+  CHECK(refusal(in) == "disk-in-use");
+}
+
+TEST_CASE("reimage and admit refuse an adopted node", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::reimage, {"node03"});
+  CHECK(refusal(in) == "adopted-node");
+  in.request.force = true;
+  CHECK(refusal(in) == "adopted-node");
+  want(in, RequestKind::admit, {"node03"});
+  CHECK(refusal(in) == "adopted-node");
+  want(in, RequestKind::reimage, {"node02", "node03"});
+  CHECK(refusal(in) == "adopted-node");
+  want(in, RequestKind::adopt, {"node02"});
+  CHECK(refusal(in).find("not with 'adopt'") != std::string::npos);
+  want(in, RequestKind::adopt, {});
+  CHECK(refusal(in).find("name the nodes") != std::string::npos);
+}
+
+TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody and is never booted", "[plan][adopt]") {
+  for (const bool ever : {true, false}) {
+    CAPTURE(ever);
+    PlannerInput in = with_host();
+    NodeObservation& seen = in.nodes["node03"];
+    seen.online = false;
+    if (!ever) seen = NodeObservation{};
+    in.request.kind = RequestKind::up;
+    const Plan up = planned(in);
+    check_kept(up);
+    CHECK_FALSE(takes_part(up, "node03"));
+    CHECK(takes_part(up, "node01"));
+    CHECK(up.left_out == std::vector<std::string>{"node03"});
+    std::string notes;
+    for (const auto& note : up.notes) notes += note + "\n";
+    CHECK(notes.find("muster node add node03 --adopt 10.20.0.13") != std::string::npos);
+    want(in, RequestKind::up, {"node03"});
+    CHECK(refusal(in) == "not-running");
+    want(in, RequestKind::accept, {"node03"});
+    CHECK(refusal(in) == "not-running");
+  }
+}
+
+TEST_CASE("an adopted node that answers but was forgotten is asked what is in it, not booted", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  in.nodes["node03"].facts.reset();
+  in.request.kind = RequestKind::up;
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "discover");
+  CHECK(plan.nodes == std::vector<std::string>{"node03"});
+  check_kept(plan);
+}
+
+TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  want(in, RequestKind::adopt, {"node03"});
+  in.nodes["node03"].facts->system.uuid = "uuid-of-another";
+  CHECK(refusal(in) == "node-swapped");
+  in.request.force = true;
+  CHECK(refusal(in) == "node-swapped");
+}
