@@ -29,7 +29,7 @@ TEST_CASE("the preview says what each step would change, and writes nothing", "[
   StepContext context = machine.context();
   context.module = [](const std::string& name) { return find_step_module(name); };
   const auto before = machine.snapshot();
-  const Json steps = preview_steps(context, {file("a", "after\n"), file("b", "before\n"), step("c", "file", {{"path", "/x"}}),
+  const Json steps = preview_steps(context, {file("a", "after\n"), file("b", "before\n"), step("c", "file", Json::object()),
                                              step("d", "no_such_module", Json::object()),
                                              step("e", "file", {{"path", "/etc/munge.key"}, {"content", "secret:munge-key"}}),
                                              step("f", "tcp", Json::object())});

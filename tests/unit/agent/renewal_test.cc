@@ -15,7 +15,7 @@ namespace {
 
 // The real reactor in a world where it is half a day later.
 struct Later : RealReactor {
-  std::unique_ptr<RealReactor> real = make_reactor(2);
+  std::unique_ptr<RealReactor> real = make_reactor(1);   // one worker: what is handed to it later ends later
   TimeMs now() const override { return real->now() + kDay / 2; }
   void post(Task task) override { real->post(std::move(task)); }
   TimerId after(DurationMs delay, Task task) override { return real->after(delay, std::move(task)); }

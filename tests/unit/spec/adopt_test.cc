@@ -64,7 +64,7 @@ TEST_CASE("what has no meaning for an adopted node is an error", "[spec][adopt]"
   says(with_host("    image: cpu\n"), "keeps its operating system");
   says(with_host("", "login.example"), "missing key 'address'");
   says(with_host("", "192.168.7.5"), "not a host address of the provisioning network");
-  says(with_host("", "10.20.0.1"), "spare01");   // the controller's own
+  says(with_host("", "10.20.0.1"), "is the controller's address");
   says(with_host("    address: 10.20.0.31\n    colour: red\n"), "colour");
   says(spec_with("  - name: spare[01-02]\n    role: cpu\n    adopt: { host: 10.20.0.31, host_key: \"" + kKey + "\" }\n"), "not a range");
   says(spec_with("  - { name: spare01, role: cpu, adopt: { host: 10.20.0.31 } }\n"), "missing key 'host_key'");
