@@ -160,7 +160,9 @@ TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is
   bench.process.answers["10.0.0.1,10.0.0.2"] = prints(pair);
   bench.process.answers["10.0.0.4,10.0.0.3"] = {1, "", "Segmentation fault"};
   const auto module = checks::accept_mpi_module();
-  Json params = {{"hosts", Json::array()}, {"pairs", {{"node01", "node02"}, {"node04", "node03"}, {"node05", "node06"}}}};
+  Json params = {{"hosts", Json::array()}, {"pairs", Json::array()}};
+  for (const auto& [a, b] : {std::pair{"node01", "node02"}, std::pair{"node04", "node03"}, std::pair{"node05", "node06"}})
+    params["pairs"].push_back(Json::array({a, b}));
   for (const char* n : {"1", "2", "3", "4", "5"})
     params["hosts"].push_back({{"name", std::string("node0") + n}, {"address", std::string("10.0.0.") + n}});
   REQUIRE(check_parameters(module, params).ok());
