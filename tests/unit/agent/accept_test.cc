@@ -157,7 +157,7 @@ TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is
   Bench bench;
   Json pair = result("allreduce");
   pair["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
-  bench.process.answers["10.0.0.1,10.0.0.2"] = prints(pair);
+  bench.process.answers["10.0.0.1,node02"] = prints(pair);
   bench.process.answers["10.0.0.4,10.0.0.3"] = {1, "", "Segmentation fault"};
   const auto module = checks::accept_mpi_module();
   Json params = {{"hosts", Json::array()}, {"pairs", Json::array()}};
