@@ -129,6 +129,7 @@ std::string joined(const std::set<std::string>& names) {
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
                  const std::function<std::string(const std::string& node)>& nic_of) {
   const std::vector<MeasuredStep> steps = expand(given);
+  confirm_links(checks, steps);
   const std::vector<Pair> pairs = pairs_of(checks, steps);
   std::set<End> cleared;
   std::map<End, std::set<std::string>> partners;

@@ -25,6 +25,9 @@ bool is_link(const MeasuredStep& step);
 bool is_collective(const MeasuredStep& step);
 // Each group's link measurements, weighed against one another: what a healthy pair reaches, and who is suspected. Of expand()ed steps.
 std::map<std::string, locate::LinkFindings> find_links(const std::vector<MeasuredStep>& steps);
+// Takes back that a link is slow where the node at its other end measured the same direction, and it was as fast as expected: a busy
+// moment of a machine is not a fault of its link, which would show both times.
+void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps);
 double median_of(std::vector<double> values);
 // "9.99 GFLOP/s": four significant digits, without exponents for everyday sizes.
 std::string amount(double value, const std::string& unit);

@@ -228,6 +228,31 @@ TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of
   for (const auto& node : nodes) CHECK(settled(node, fine) == NodeVerdict::accepted);
 }
 
+TEST_CASE("a link that was slow once of twice is not a slow link; one that broke once is") {
+  const std::vector<std::string> nodes = {"a", "b", "c"};
+  auto steps = links(nodes, [](const auto&, const auto&) { return 9.0; });
+  // b measured what it got from a in a bad moment; a measured the same direction, and it was fast.
+  Json& part = steps[1].result["parts"][0];
+  REQUIRE(part["subject"] == "a");
+  part["result"]["metrics"]["receive_mbps"]["value"] = 4.0;
+  const auto judged = judged_links(steps);
+  for (const auto& node : nodes) CHECK(settled(node, judged) == NodeVerdict::accepted);
+  const Check& noted = get(judged, "b", "links/receive_mbps", "a");
+  CHECK(noted.measured == 4.0);
+  CHECK(noted.derivation.find("9 MB/s when a measured it") != std::string::npos);
+  for (const auto& link : link_matrix(steps, nodes, {{"a", "a"}, {"b", "b"}, {"c", "c"}})) {
+    CHECK(link.mbps == 9.0);
+    CHECK(link.verdict == Verdict::pass);
+  }
+  // Slow both times: nothing is taken back.
+  steps[0].result["parts"][0]["result"]["metrics"]["send_mbps"]["value"] = 4.0;
+  CHECK(settled("b", judged_links(steps)) == NodeVerdict::degraded);
+  // Under the profile's own floor once is a failure, whatever the other end saw.
+  steps[0].result["parts"][0]["result"]["metrics"]["send_mbps"]["value"] = 9.0;
+  part["result"]["metrics"]["receive_mbps"]["value"] = 0.5;
+  CHECK(settled("b", judged_links(steps)) != NodeVerdict::accepted);
+}
+
 TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
