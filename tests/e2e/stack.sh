@@ -43,7 +43,7 @@ check "Docker has no rules of its own" sh -c "! $muster lab ssh node03 -- sudo i
 # A firewall that shuts the controller out: node03's own part of the rules drops everything to the controller, and the firewall is
 # down, so that muster starts it. The agent's link is really cut; the node must undo it by itself.
 on node03 sudo sh -c "'cp /etc/ufw/before.rules /var/tmp/before.rules && sed -i \"s/^# End required lines/-A ufw-before-output -d 10.20.0.1 -j DROP/\" /etc/ufw/before.rules && /lib/ufw/ufw-init force-stop'"
-check "the trap is set" on node03 sudo grep -q "10.20.0.1 -j DROP" /etc/ufw/before.rules
+check "the trap is set" on node03 sudo grep -q "'10.20.0.1 -j DROP'" /etc/ufw/before.rules
 start=$SECONDS
 digest=$($muster plan --limit node03 --force node03 --json | jq -r .digest)
 if $muster approve "$digest" >"$work/lockout.log"; then die "a firewall that locks the controller out was kept"; fi
