@@ -142,12 +142,18 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return check_many(context, {params}).front();
 }
 
-// One systemctl per verb that is needed, for all units that need it.
-// Newer systemd counts units as changed once links were changed, until all units are loaded again (seen on Debian 13).
-Status load_where_needed(StepContext& context, const std::vector<std::string>& units) {
+// Whether systemd must load its units again to see links that were just made or removed. Newer systemd says so itself (seen on
+// Debian 13); older keeps the state it once read of a unit that others hold in memory (nfs-server on Debian 12).
+bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
+  if (property(p, "NeedDaemonReload") == "yes") return true;
+  const Difference d = difference(context, params, p);
+  return d.enable || d.disable;
+}
+
+Status load_where_needed(StepContext& context, const Json& params, const std::vector<std::string>& units) {
   TRY(const auto found, show(context, units));
   for (const auto& [unit, p] : found) {
-    if (property(p, "NeedDaemonReload") != "yes") continue;
+    if (!missed_links(context, params, p)) continue;
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
     return Ok{};
@@ -155,6 +161,7 @@ Status load_where_needed(StepContext& context, const std::vector<std::string>& u
   return Ok{};
 }
 
+// One systemctl per verb that is needed, for all units that need it.
 Status apply(StepContext& context, const Json& params) {
   const auto units = units_of(params);
   TRY(const auto found, show(context, units));
@@ -193,7 +200,7 @@ Status apply(StepContext& context, const Json& params) {
     if (links) argv.push_back("--no-reload");
     TRY(auto out, run_tool(context, argv, 3 * kMinute));
     (void)out;
-    if (links) TRY_(load_where_needed(context, names));
+    if (links) TRY_(load_where_needed(context, params, names));
   }
   return Ok{};
 }

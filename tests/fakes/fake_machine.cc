@@ -234,12 +234,15 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       const Unit unit = known ? units[argv[i]] : Unit{};
       out += fmt::format("Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload={}\nActiveEnterTimestampMonotonic={}\n\n",
                          argv[i], argv[i], unit.masked ? "masked" : known ? "loaded" : "not-found", unit.active ? "active" : "inactive",
-                         unit.masked ? "masked" : unit.enabled ? "enabled" : known ? "disabled" : "", reload_due_ ? "yes" : "no", "0");
+                         unit.masked ? "masked" : !unit.remembered.empty() ? unit.remembered.c_str()
+                                                    : unit.enabled ? "enabled" : known ? "disabled" : "", reload_due_ ? "yes" : "no", "0");
     }
     return good(out);
   }
   // As since systemd 254: links that were changed make every unit outdated until all are loaded again.
   if (argv[1] == "enable" || argv[1] == "disable" || argv[1] == "daemon-reload") reload_due_ = has(argv, "--no-reload");
+  if (argv[1] == "daemon-reload")
+    for (auto& [name, unit] : units) unit.remembered.clear();
   if (argv[1] == "reload" && has(argv, "moosefs-chunkserver.service")) put("/mfs/reloaded", "");
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];

@@ -51,6 +51,7 @@ class FakeMachine : public Process {
 
   struct Unit {
     bool enabled = false, active = false, masked = false;
+    std::string remembered = "";   // not empty: what systemd shows for its links until all units are loaded again
   };
   std::map<std::string, Unit> units;
   // URL -> content, for apt-helper; a package that apt would remove for the next ones.

@@ -202,6 +202,14 @@ TEST_CASE("kernel_command_line: the entry of the running slot and nothing that d
   CHECK(r.apply("kernel_command_line", {{"absent", {"muster.slot"}}}).error().code == Code::denied);
 }
 
+TEST_CASE("service: a unit whose old links systemd remembers is loaded again") {
+  Run r;
+  r.machine.units["nfs-server.service"].remembered = "disabled";
+  REQUIRE(r.apply("service", {{"names", {"nfs-server"}}, {"enabled", true}}).ok());
+  CHECK(r.check("service", {{"names", {"nfs-server"}}, {"enabled", true}})->holds == Holds::yes);
+  CHECK(r.machine.called("daemon-reload"));
+}
+
 TEST_CASE("reboot: many ask, one reboot happens; who asks again for the same afterwards gets a failure") {
   Run r;
   r.machine.put("/proc/sys/kernel/random/boot_id", "boot-before\n");
