@@ -11,7 +11,7 @@ lab_up
 check "30 GB are free" test "$(df --output=avail -k "$work" | tail -n 1)" -gt 30000000
 
 start=$SECONDS
-nice -n "${GPU_IMAGE_NICE:-0}" $muster image build cpu | tee "$work/build.log"
+$muster image build cpu | tee "$work/build.log"
 first=$((SECONDS - start))
 start=$SECONDS
 $muster image build cpu | tee "$work/again.log"
