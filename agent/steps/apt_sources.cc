@@ -41,7 +41,8 @@ void read_stanzas(const std::string& text, DistributionSource& into) {
   std::map<std::string, std::string> fields;
   std::string last;
   const auto close = [&] {
-    if (fields["Enabled"] != "no") take(words_of(fields["Types"]), words_of(fields["URIs"]), words_of(fields["Suites"]), words_of(fields["Components"]), into);
+    const auto words = [&](const char* name) { return words_of(fields[name]); };
+    if (fields["Enabled"] != "no") take(words("Types"), words("URIs"), words("Suites"), words("Components"), into);
     fields.clear();
   };
   std::istringstream in(text);
@@ -49,8 +50,13 @@ void read_stanzas(const std::string& text, DistributionSource& into) {
     if (!line.empty() && line[0] == '#') continue;
     const auto colon = line.find(':');
     if (words_of(line).empty()) close();
-    else if (line[0] == ' ' || line[0] == '\t') fields[last] += line;
-    else if (colon != std::string::npos) fields[last = line.substr(0, colon)] = words_of(line.substr(colon + 1)).empty() ? "" : line.substr(line.find_first_not_of(' ', colon + 1));
+    else if (line[0] == ' ' || line[0] == '\t') fields[last] += " " + line;
+    else if (colon != std::string::npos) {
+      const Words values = words_of(line.substr(colon + 1));
+      last = line.substr(0, colon);
+      fields[last] = "";
+      for (const auto& value : values) fields[last] += (fields[last].empty() ? "" : " ") + value;
+    }
   }
   close();
 }

@@ -283,7 +283,8 @@ Status build_tree(const Build& b, ImageManifest& files) {
     TRY_(stack_layers(b, layers, keys));
     return pack(b, files);
   });
-  if (!packed.ok()) return packed.error().code == Code::denied ? std::move(packed).error().with("layers need root") : std::move(packed);
+  if (!packed.ok() && packed.error().code == Code::denied) return std::move(packed).error().with("layers need root");
+  TRY_(std::move(packed));
   remove_tree(b, b.stage + "/upper");
   layers.prune(keys);
   return Ok{};
@@ -299,7 +300,8 @@ Status build(const Build& b) {
   m.os = files.os;
   m.files = files.files;
   std::error_code ec;
-  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work", "/tree", "/ours", "/lists", "/log"}) fs::remove_all(b.stage + leftover, ec);
+  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work", "/tree", "/ours", "/lists", "/log"})
+    fs::remove_all(b.stage + leftover, ec);
   return write_records(b, m);
 }
 
