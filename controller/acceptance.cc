@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
 #include "base/facts.h"
 #include "base/log.h"
 #include "controller/plan/disks.h"
 #include "controller/report/blame.h"
+#include "controller/report/collective.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
 #include "controller/run/executor.h"
@@ -18,6 +23,10 @@ namespace {
 // A discovery that ended this shortly before an installation began belongs to the same bring-up.
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
+// The module whose step is one test of many nodes, and how long each of the tests in pairs that may follow takes at most.
+constexpr const char* kCollective = "accept_mpi";
+constexpr double kPairSeconds = 2;
+constexpr int kPairDeadlineSeconds = 60;
 
 std::string text_of(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
@@ -43,6 +52,18 @@ StepName split_step(const std::string& id) {
   return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
 }
 
+// Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as the plan names it.
+std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
+  if (step.module != kCollective) return {};
+  std::set<std::string> ran;
+  for (const Json& name : list_of(result, "members"))
+    if (name.is_string()) ran.insert(name.get<std::string>());
+  std::vector<std::string> out;
+  for (const Json& host : list_of(step.params, "hosts"))
+    if (const std::string name = text_of(host, "name"); !name.empty() && (ran.empty() || ran.count(name))) out.push_back(name);
+  return out;
+}
+
 // The steps of one check action, with what its result says about each; a step without an answer was not run.
 std::vector<MeasuredStep> measured_steps(const Action& action, const Json& result) {
   std::map<std::string, const Json*> answers;
@@ -53,6 +74,7 @@ std::vector<MeasuredStep> measured_steps(const Action& action, const Json& resul
     if (!step.ok()) continue;
     MeasuredStep m;
     const StepName name = split_step(step->id);
+    m.id = step->id;
     m.node = action.node;
     m.group = name.group;
     m.title = name.group;
@@ -61,10 +83,13 @@ std::vector<MeasuredStep> measured_steps(const Action& action, const Json& resul
     m.expect = step->expect;
     m.status = "incomplete";
     m.message = "not run";
+    m.members = members_of(*step, nullptr);
     if (const auto answer = answers.find(step->id); answer != answers.end()) {
       m.status = text_of(*answer->second, "status");
       m.message = text_of(*answer->second, "message");
       m.result = answer->second->value("result", Json());
+      m.members = members_of(*step, m.result);
+      m.rounds = answer->second->value("rounds", Json());
     }
     steps.push_back(std::move(m));
   }
@@ -253,16 +278,17 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   return report;
 }
 
-bool accepts(const std::string& kind) { return kind != "discover" && kind != "none"; }
-
-}  // namespace
-
-Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+// What the action's node alone is held to: everything but tests of several nodes, which only have to have been started.
+Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
   Comparison own;
   own.own_only = true;
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
-  auto judged = judge_measurements(measured_steps(action, result), own);
+  const auto steps = measured_steps(action, result);
+  for (const auto& step : steps)
+    if (step.mandatory && !step.members.empty() && step.result.is_null())
+      return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
+  auto judged = judge_measurements(steps, own);
   std::vector<Check> checks = std::move(judged[action.node]);
   if (const auto current = spec.get(); current.ok())
     if (const NodeSpec* node = (*current)->spec.node(action.node))
@@ -274,6 +300,65 @@ Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, 
     return fail(Code::failed, fmt::format("{}{}: {}", check.name, subject, check.reason));
   }
   return Ok{};
+}
+
+// What this result has for a step; null: nothing.
+Json answer_of(const Json& result, const std::string& id) {
+  for (const Json& step : list_of(result, "steps"))
+    if (text_of(step, "step") == id) return step.value("result", Json());
+  return nullptr;
+}
+
+// An order of the same action with one step, the same test over each of these pairs.
+Json order_of_pairs(const Action& action, const std::string& id, const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json order = action.params;
+  order["steps"] = Json::array();
+  for (Json step : list_of(action.params, "steps")) {
+    if (text_of(step, "id") != id) continue;
+    Json& params = step["params"];
+    params["pairs"] = Json::array();
+    for (const auto& [a, b] : pairs) params["pairs"].push_back({a, b});
+    const std::string seconds = text_of(params, "seconds");
+    params["seconds"] = fmt::format("{:g}", std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
+    params["deadline_seconds"] = kPairDeadlineSeconds;
+    order["steps"].push_back(std::move(step));
+  }
+  return order;
+}
+
+Json with_rounds(Json result, const std::string& id, const Json& rounds) {
+  for (Json& step : result["steps"])
+    if (text_of(step, "step") == id) step["rounds"] = rounds;
+  return result;
+}
+
+bool accepts(const std::string& kind) { return kind != "discover" && kind != "none"; }
+
+}  // namespace
+
+Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+  TRY_(judge_own(spec, executor, action, result));
+  for (const auto& step : measured_steps(action, result)) {
+    const std::string outcome = text_of(step.result, "outcome");
+    if (step.mandatory && !step.members.empty() && outcome != "measured")
+      return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
+  }
+  return Ok{};
+}
+
+std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, const Action& action,
+                                  const std::vector<Json>& results) {
+  if (results.empty() || !judge_own(spec, executor, action, results.front()).ok()) return std::nullopt;
+  for (auto& step : measured_steps(action, results.front())) {
+    if (step.members.empty() || step.result.is_null() || collective_passed(step)) continue;
+    const std::string& id = step.id;
+    step.rounds = Json::array();
+    for (size_t i = 1; i < results.size(); ++i) step.rounds.push_back(list_of(answer_of(results[i], id), "parts"));
+    const auto pairs = next_pairs(step);
+    if (!pairs.empty()) return FollowUp{order_of_pairs(action, id, pairs), nullptr};
+    return FollowUp{nullptr, with_rounds(results.front(), id, step.rounds)};
+  }
+  return std::nullopt;
 }
 
 Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run) {

@@ -2,6 +2,8 @@
 // pure rules of controller/report/. Thread: the reactor's.
 #pragma once
 
+#include <optional>
+
 #include "base/json.h"
 #include "base/pki.h"
 #include "base/result.h"
@@ -13,9 +15,15 @@
 
 namespace muster {
 
-// Code::failed with the first reason when what was found or measured on the action's node alone is not what is declared. What
-// needs the other nodes (fleet, links, collectives) is left to conclude().
+// Code::failed with the first reason when what was found or measured on the action's node alone is not what is declared, or when a
+// test of several nodes gave no right result. What needs the other nodes (fleet, links, how fast collectives are) is left to
+// conclude().
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result);
+
+// A test of several nodes that did not pass (the last of `results.front()`'s tries) is followed by rounds of the same test in pairs,
+// until the guilty node is known or nothing more can be told. nullopt: there is none, or the node failed by itself.
+std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, const Action& action,
+                                  const std::vector<Json>& results);
 
 // The end of a run: the final verdict on every node, and the report, signed, as rows to be written with it. Nothing for runs that
 // do not accept (discover).

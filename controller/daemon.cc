@@ -122,6 +122,9 @@ void Core::forget_declared() {
 ExecutorHooks Core::hooks() {
   ExecutorHooks made;
   made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
+  made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
+    return follow_up(spec, executor, action, results);
+  };
   made.conclude = [this](const RunRow& run) { return conclude(*store, executor, authority.report_key(), run); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {

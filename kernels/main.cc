@@ -79,6 +79,7 @@ void declare_compute(CLI::App& app, Arguments& a) {
   sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product");
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
+  sdc->add_option("--threads", a.sdc.threads, "0: one per processor");
   add_flip(*sdc, a);
 }
 

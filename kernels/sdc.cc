@@ -13,6 +13,8 @@
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
+#include <thread>
 
 namespace muster::kernels::sdc {
 namespace {
@@ -219,6 +221,31 @@ Outcome examine(size_t n, uint64_t seed, const Fault* fault) {
 
 namespace muster::kernels {
 
+namespace {
+
+// What one core did: it makes products until the time is over, at least one.
+struct Core {
+  int cpu = 0;
+  size_t products = 0;
+  std::string error = {};   // of its first wrong product
+  std::map<std::string, size_t> alarms = {};
+};
+
+void work(Core& core, size_t n, uint64_t seed, const sdc::Fault* fault, double until) {
+  pin_to_cpu(core.cpu);
+  do {
+    const auto outcome = sdc::examine(n, seed + core.products++, fault);
+    for (const auto check : sdc::kChecks) {
+      if (!outcome.alarm[static_cast<size_t>(check)]) continue;
+      ++core.alarms[sdc::to_string(check)];
+      if (core.error.empty())
+        core.error = fmt::format("cpu {}, product {}: {}: {}", core.cpu, core.products, sdc::to_string(check), sdc::explain(check));
+    }
+  } while (seconds_now() < until);
+}
+
+}  // namespace
+
 Measurement run_sdc(const SdcOptions& options) {
   Measurement out;
   out.check = "sdc";
@@ -227,31 +254,37 @@ Measurement run_sdc(const SdcOptions& options) {
   if (options.flip)
     fault = sdc::Fault{sdc::kSites[options.flip->part % sdc::kSites.size()], options.flip->index,
                        options.flip->bit, n / 2, true};
+  const auto cpus = usable_cpus();
+  std::vector<Core> cores(options.threads ? options.threads : std::max<size_t>(cpus.size(), 1));
   const double start = seconds_now();
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < cores.size(); ++i) {
+    cores[i].cpu = cpus.empty() ? 0 : cpus[i % cpus.size()];
+    threads.emplace_back([&, i] {   // no two cores with the same inputs
+      work(cores[i], n, options.seed + (uint64_t{i} << 40), i == 0 && fault ? &*fault : nullptr, start + options.seconds);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const double took = std::max(seconds_now() - start, 1e-9);
   size_t products = 0;
   Json seen = Json::object();
-  do {
-    const auto outcome = sdc::examine(n, options.seed + products, fault ? &*fault : nullptr);
-    products += 1;
-    for (const auto check : sdc::kChecks)
-      if (outcome.alarm[static_cast<size_t>(check)]) {
-        if (out.error.empty())
-          out.error = fmt::format("product {}: {}: {}", products, sdc::to_string(check), sdc::explain(check));
-        seen[sdc::to_string(check)] = seen.value(sdc::to_string(check), 0) + 1;
-      }
-  } while (seconds_now() - start < options.seconds);
+  for (const auto& core : cores) {
+    products += core.products;
+    for (const auto& [check, count] : core.alarms) seen[check] = seen.value(check, size_t{0}) + count;
+    if (core.error.empty()) continue;
+    out.outcome = Outcome::corrupt;
+    out.blame.push_back(fmt::format("cpu {}", core.cpu));
+    if (out.error.empty()) out.error = core.error;
+  }
   const double flops = 2.0 * 2.0 * static_cast<double>(n * n) * static_cast<double>(n * products);
   out.metrics["products"] = {static_cast<double>(products), "products"};
-  out.metrics["gflops"] = {rounded(flops / std::max(seconds_now() - start, 1e-9) / 1e9), "GFLOP/s"};
+  out.metrics["gflops"] = {rounded(flops / took / 1e9), "GFLOP/s"};
   out.detail = {{"n", n},
                 {"seed", options.seed},
+                {"cores", cores.size()},
                 {"alarms", seen},
                 {"verified",
                  "registers and memory by digest against an integer reference, a repetition, and Freivalds"}};
-  if (!out.error.empty()) {
-    out.outcome = Outcome::corrupt;
-    out.blame.push_back("cpu");
-  }
   return out;
 }
 

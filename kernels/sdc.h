@@ -80,9 +80,10 @@ struct SdcOptions {
   double seconds = 1.0;
   size_t n = 0;                   // edge, at most 4096; 0: 128
   uint64_t seed = 1;              // of the first product; the next one has the next seed
-  std::optional<Flip> flip = {};  // part: number of sdc::Site; always repeats
+  size_t threads = 0;             // 0: one per processor this process may use, each kept on its own
+  std::optional<Flip> flip = {};  // part: number of sdc::Site; always repeats, on the first of the threads
 };
-// Metrics: products, gflops (of one core: this is a check, not a benchmark). Blame: "cpu".
+// Metrics: products, gflops (over all cores; this is a check, not a benchmark). Blame: "cpu 3", the core that was wrong.
 Measurement run_sdc(const SdcOptions& options);
 
 }  // namespace muster::kernels

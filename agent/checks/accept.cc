@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "agent/checks/checks.h"
 #include "agent/steps/modules.h"
@@ -128,14 +129,18 @@ Result<Json> measure_links(StepContext& context, const Json& params) {
   return Json{{"check", "links"}, {"parts", parts}};
 }
 
-Result<Json> measure_mpi(StepContext& context, const Json& params) {
-  TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
-  if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
+// One all-reduce over `hosts`, started from here. That it failed or hung is a measurement too: it is a test of all of them, and
+// says nothing about this node. An error is only what keeps it from being started.
+Result<Json> all_reduce(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot there.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
-  for (const auto& host : hosts) list += (list.empty() ? "" : ",") + (host.name == context.node ? self : host.address);
+  Json members = Json::array();
+  for (const auto& host : hosts) {
+    list += (list.empty() ? "" : ",") + (host.name == context.node ? self : host.address);
+    members.push_back(host.name);
+  }
   Command command;
   command.argv = {"runuser",  "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list,
                   "--map-by", "node"};
@@ -148,13 +153,54 @@ Result<Json> measure_mpi(StepContext& context, const Json& params) {
                                            std::to_string(int_of(params, "max_bytes", 262144))});
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   command.cwd = "/";
-  TRY(const Output output, context.process.run(command));
-  TRY(Json result, measurement(output, "mpirun"));
+  const auto failed = [&](const std::string& error) {
+    return Json{{"check", "allreduce"}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
+  };
+  const auto output = context.process.run(command);
+  if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
+  if (!output.ok()) return output.error();
+  auto result = measurement(*output, "mpirun");
+  if (!result.ok()) return failed(result.error().message);
+  (*result)["members"] = members;
   // Fewer ranks than hosts would be a good result of another cluster.
-  const Json ranks = result.value(Json::json_pointer("/metrics/ranks/value"), Json());
+  const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
-    return fail(Code::failed, fmt::format("{} of {} ranks took part", ranks.dump(), hosts.size()));
+    return failed(fmt::format("{} of {} ranks took part", ranks.dump(), hosts.size()));
   return result;
+}
+
+// Pairs of one round have no node in common: so many of them at the same time.
+constexpr size_t kPairsAtOnce = 16;
+
+Result<Json> measure_pairs(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
+  std::vector<std::vector<Peer>> pairs;
+  for (const auto& names : params["pairs"]) {
+    std::vector<Peer> pair;
+    for (const auto& name : names)
+      for (const auto& host : hosts)
+        if (name == host.name) pair.push_back(host);
+    if (pair.size() == 2) pairs.push_back(std::move(pair));   // else one of them is gone
+  }
+  std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
+  for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {
+    steps::say(context, fmt::format("all-reduce in pairs, {} of {}", i, pairs.size()));
+    std::vector<std::thread> threads;
+    for (size_t k = i; k < std::min(i + kPairsAtOnce, pairs.size()); ++k)
+      threads.emplace_back([&, k] { results[k] = all_reduce(context, params, pairs[k]); });
+    for (auto& thread : threads) thread.join();
+  }
+  Json parts = Json::array();
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    TRY(Json result, results[i]);
+    parts.push_back({{"pair", {pairs[i][0].name, pairs[i][1].name}}, {"result", std::move(result)}});
+  }
+  return Json{{"check", "allreduce-pairs"}, {"parts", parts}};
+}
+
+Result<Json> measure_mpi(StepContext& context, const Json& params) {
+  TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
+  if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
+  return params.contains("pairs") ? measure_pairs(context, params, hosts) : all_reduce(context, params, hosts);
 }
 
 }  // namespace
@@ -200,9 +246,10 @@ StepModule accept_mpi_module() {
   m.name = "accept_mpi";
   m.help =
       "Runs an MPI all-reduce over the given nodes from this one, one rank each, every element checked "
-      "exactly.";
+      "exactly. When it fails or is too slow, the controller has it repeated in pairs of nodes to find who is guilty.";
   m.parameters =
       Json::array({parameter("hosts", "list", true, "nodes: {name, address}"),
+                   parameter("pairs", "list", false, "pairs of names: instead of all nodes, each of these pairs by itself"),
                    parameter("user", "string", false, "account that may log in to all of them", "mpi"),
                    parameter("network", "string", false, "CIDR that Open MPI must use"),
                    parameter("seconds", "string", false, "time budget", "1"),

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "controller/locate/links.h"
+#include "controller/report/collective.h"
 #include "controller/report/measured.h"
 
 namespace muster {
@@ -55,24 +56,6 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, co
 std::string name_of(const End& end, const std::function<std::string(const std::string&)>& nic_of) {
   const std::string nic = nic_of ? nic_of(end.node) : "";
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
-}
-
-// Each group's measurements, for the search that weighs all of them against one another.
-std::map<std::string, locate::LinkFindings> search(const std::vector<MeasuredStep>& steps) {
-  std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
-  std::map<std::string, locate::LinkRule> rules;
-  for (const auto& step : steps) {
-    if (!is_link(step) || step.subject.empty()) continue;
-    const bool right = text_of(field(step.result, "outcome")) == "measured";
-    const auto value = [&](const char* metric) { return right ? metric_value(step.result, metric) : std::nullopt; };
-    measured[step.group].push_back({step.node, step.subject, value("send_mbps")});
-    measured[step.group].push_back({step.subject, step.node, value("receive_mbps")});
-    const Json& ratio = field(field(step.expect, "send_mbps"), "fleet_min_ratio");
-    if (ratio.is_number()) rules[step.group].floor_ratio = ratio.get<double>();
-  }
-  std::map<std::string, locate::LinkFindings> out;
-  for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);
-  return out;
 }
 
 // The ends of a bad pair that may be at fault: whom the search convicts, else whoever was never fast.
@@ -154,7 +137,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
       partners[end].insert(pair.other(end));
       if (pair.good() && pair.check->measured) cleared.insert(end);
     }
-  const auto findings = search(steps);
+  const auto findings = find_links(steps);
   std::map<End, Guilt> guilty;
   std::set<std::string> everybody;
   for (const auto& pair : pairs) {
@@ -179,14 +162,9 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
       for (const End& end : suspects(pair, findings, cleared)) names.insert(name_of(end, nic_of));
       explain(*pair.check, joined(names));
     }
-  if (!everybody.empty())
-    for (const auto& step : steps)
-      if (is_collective(step))
-        for (auto& check : checks[step.node])
-          if (starts(check.name, (step.group + "/").c_str()) && check.measured && check.verdict != Verdict::pass)
-            explain(check, joined(everybody));
   for (auto& [node, list] : found)
     for (auto& check : list) checks[node].push_back(std::move(check));
+  blame_collectives(checks, steps, joined(everybody));
 }
 
 }  // namespace muster

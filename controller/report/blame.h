@@ -3,8 +3,8 @@
 // Pure. The search of controller/locate/links.h weighs all pairs against one another. Where it convicts nobody: an end (a node's
 // sending or receiving side) that reached what is expected with any partner is cleared; a slow pair with one end that is not
 // cleared is that end's fault; with two, either may be it and both are named; with none, it is the path between them. The pairs'
-// own checks are then explained and held against nobody; each end found guilty gets one check of its own, "<group>/located". A
-// collective that was slow while a link was found guilty is explained by it as well.
+// own checks are then explained and held against nobody; each end found guilty gets one check of its own, "<group>/located".
+// Collectives, which accuse every node they ran on, are settled with it: controller/report/collective.h.
 // Thread: pure functions.
 #pragma once
 

@@ -49,7 +49,7 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 .why{color:var(--bad)}.scroll{overflow-x:auto}
 .chart{display:grid;grid-template-columns:minmax(60px,max-content) 1fr;gap:5px 10px;align-items:center}
 .chart.three{grid-template-columns:minmax(60px,max-content) 1fr minmax(76px,max-content)}
-.lab{font-size:13px;max-width:150px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.val{font-size:12px;color:var(--muted);text-align:right;white-space:nowrap}
+.lab{font-size:13px;max-width:260px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.val{font-size:12px;color:var(--muted);text-align:right;white-space:nowrap}
 .strip{display:block;width:100%;height:20px;background:var(--offbg);border-radius:4px}
 .axis{position:relative;height:18px;font-size:11px;color:var(--muted);margin-right:34px}
 .axis span{position:absolute;white-space:nowrap}
@@ -57,12 +57,12 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 .legend i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:5px;vertical-align:-1px}
 .ph0{fill:var(--c0);background:var(--c0)}.ph1{fill:var(--c1);background:var(--c1)}.ph2{fill:var(--c2);background:var(--c2)}.ph3{fill:var(--c3);background:var(--c3)}
 .ph4{fill:var(--c4);background:var(--c4)}.ph5{fill:var(--c5);background:var(--c5)}.ph6{fill:var(--c6);background:var(--c6)}.ph7{fill:var(--c7);background:var(--c7)}
-.ph8{fill:var(--c8);background:var(--c8)}rect.bad{stroke:var(--bad);stroke-width:3}
+.ph8{fill:var(--c8);background:var(--c8)}rect.bad{stroke:var(--bad);stroke-width:3}rect.slow{stroke:var(--warn);stroke-width:3}
 .v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable{fill:var(--off)}.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
 figure{margin:0 0 16px}figcaption{font-size:13px;margin-bottom:5px}
 .map text{font-size:11px;fill:var(--muted);text-anchor:middle}.map text.row{text-anchor:end}.map text.turned{text-anchor:start}
 .map .heat{fill:var(--c2);fill-opacity:calc(.12 + .88*var(--l))}.map .none{fill:none;stroke:var(--muted);stroke-dasharray:3 3}.map .self{fill:var(--offbg)}
-.map text.on{fill:#fff}.map text.off{fill:var(--ink)}
+.map text.on{fill:var(--bg)}.map text.off{fill:var(--ink)}
 details{margin:6px 0}summary{cursor:pointer;color:var(--accent);font-size:13px}
 section.node>h2{display:flex;flex-wrap:wrap;gap:6px 10px;align-items:center}
 section.node:target{border-color:var(--accent);box-shadow:0 0 0 2px var(--accent)}

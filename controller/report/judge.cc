@@ -30,7 +30,10 @@ struct FleetValues {
     return out;
   }
 };
-using Fleet = std::map<Key, FleetValues>;
+struct Fleet {
+  std::map<Key, FleetValues> values = {};
+  std::map<std::string, double> healthy_links = {};   // by group: what a pair of two good links reaches, MB/s
+};
 
 std::optional<double> number(const Json& expectation, const char* key) {
   const Json& value = field(expectation, key);
@@ -38,8 +41,11 @@ std::optional<double> number(const Json& expectation, const char* key) {
 }
 
 Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& with) {
-  Fleet out;
-  if (with.own_only) return out;
+  Fleet fleet;
+  if (with.own_only) return fleet;
+  for (const auto& [group, findings] : find_links(steps))
+    if (findings.reference) fleet.healthy_links[group] = *findings.reference;
+  auto& out = fleet.values;
   std::map<Key, std::vector<std::string>> seen;
   for (const auto& step : steps) {
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
@@ -50,7 +56,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
         seen[key].push_back(step.node);
       }
   }
-  if (!with.history) return out;
+  if (!with.history) return fleet;
   for (auto& [key, values] : out)
     for (const auto& [node, checks] : with.history->nodes) {
       if (std::count(seen[key].begin(), seen[key].end(), node)) continue;
@@ -60,7 +66,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
         if (good != past.end()) values.before.push_back(good->value);
       }
     }
-  return out;
+  return fleet;
 }
 
 Check begin_check(const MeasuredStep& step, const std::string& what) {
@@ -200,6 +206,16 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
                                                        amount(floor, bounds.unit())));
 }
 
+// Of links the median says little: with one bad link among three nodes, two pairs of three are slow. What a healthy pair reaches is
+// known better, from every end's best.
+void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, size_t values) {
+  const auto ratio = number(expectation, "fleet_min_ratio");
+  if (!ratio) return;
+  const double floor = *ratio * healthy;
+  bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x {}, what a healthy pair of {} values reaches (each end's best) = {}", *ratio,
+                                                     amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
+}
+
 void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step, const Comparison& with) {
   if (!with.history) return;
   std::vector<double> values;
@@ -227,8 +243,14 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   add_absolute(bounds, expectation);
   add_derived(bounds, expectation, step, with);
   if (!with.own_only) {
-    const auto values = fleet.find({step.group, metric, step.like});
-    add_fleet(bounds, expectation, values == fleet.end() ? FleetValues{} : values->second);
+    const auto found = fleet.values.find({step.group, metric, step.like});
+    const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
+    const auto healthy = fleet.healthy_links.find(step.group);
+    const bool rate = is_link(step) && (metric == "send_mbps" || metric == "receive_mbps");
+    if (rate && healthy != fleet.healthy_links.end() && values.now.size() >= kFleetMinimum)
+      add_link_fleet(bounds, expectation, healthy->second, values.now.size());
+    else
+      add_fleet(bounds, expectation, values);
     add_own_history(bounds, check, expectation, step, with);
   }
   const auto value = metric_value(step.result, metric);

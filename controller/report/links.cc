@@ -1,4 +1,4 @@
-// Measurements between nodes as a matrix of directions.
+// Measurements between nodes: as a matrix of directions, and weighed against one another.
 #include <algorithm>
 
 #include "controller/report/measured.h"
@@ -40,6 +40,23 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
   }
   std::vector<LinkRecord> out;
   for (auto& [pair, record] : found) out.push_back(std::move(record));
+  return out;
+}
+
+std::map<std::string, locate::LinkFindings> find_links(const std::vector<MeasuredStep>& steps) {
+  std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
+  std::map<std::string, locate::LinkRule> rules;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty()) continue;
+    const bool right = text_of(field(step.result, "outcome")) == "measured";
+    const auto value = [&](const char* metric) { return right ? metric_value(step.result, metric) : std::nullopt; };
+    measured[step.group].push_back({step.node, step.subject, value("send_mbps")});
+    measured[step.group].push_back({step.subject, step.node, value("receive_mbps")});
+    const Json& ratio = field(field(step.expect, "send_mbps"), "fleet_min_ratio");
+    if (ratio.is_number()) rules[step.group].floor_ratio = ratio.get<double>();
+  }
+  std::map<std::string, locate::LinkFindings> out;
+  for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);
   return out;
 }
 

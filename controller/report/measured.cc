@@ -48,7 +48,9 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
 
 bool is_link(const MeasuredStep& step) { return text_of(field(step.result, "check")) == "link"; }
 
-bool is_collective(const MeasuredStep& step) { return text_of(field(step.result, "check")) == "allreduce"; }
+bool is_collective(const MeasuredStep& step) {
+  return !step.members.empty() || text_of(field(step.result, "check")) == "allreduce";
+}
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;

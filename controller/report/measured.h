@@ -2,10 +2,12 @@
 // Thread: pure functions.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/locate/links.h"
 #include "controller/report/verdict.h"
 
 namespace muster {
@@ -21,6 +23,8 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 bool is_link(const MeasuredStep& step);
 // Whether all nodes measured it together, so that the node it is written down for is not the one to blame.
 bool is_collective(const MeasuredStep& step);
+// Each group's link measurements, weighed against one another: what a healthy pair reaches, and who is suspected. Of expand()ed steps.
+std::map<std::string, locate::LinkFindings> find_links(const std::vector<MeasuredStep>& steps);
 double median_of(std::vector<double> values);
 // "9.99 GFLOP/s": four significant digits, without exponents for everyday sizes.
 std::string amount(double value, const std::string& unit);

@@ -94,7 +94,8 @@ std::string heat_cell(const Report& report, size_t row, size_t column, const Ran
       "height=\"{:.0f}\"><title>{} to {}: {}{}</title></rect>",
       !measured                        ? "none"
       : link->verdict == Verdict::fail ? "heat bad"
-                                       : "heat",
+      : link->verdict == Verdict::degraded ? "heat slow"
+                                           : "heat",
       level, x, y, cell - 2, cell - 2, escape(from), escape(to),
       measured ? fmt::format("{:.4g} MB/s", *link->mbps) : "not measured",
       link && link->rtt_ms ? fmt::format(", round trip {:.3g} ms", *link->rtt_ms) : "");
@@ -183,8 +184,9 @@ std::string heat_map(const Report& report) {
   const double cell = words ? 46 : 14;
   size_t longest = 0;
   for (const auto& node : report.nodes) longest = std::max(longest, std::min<size_t>(node.name.size(), 16));
+  const bool level = words && longest <= 6;   // names lie level where they fit above their column
   const double left = static_cast<double>(longest) * 7.5 + 14,
-               top = words ? 22 : static_cast<double>(longest) * 7.5 + 8;
+               top = level ? 22 : static_cast<double>(longest) * 7.5 + 8;
   const double width = left + cell * static_cast<double>(n), height = top + cell * static_cast<double>(n);
   const Range range = link_range(report);
   std::string out = fmt::format(
@@ -197,7 +199,7 @@ std::string heat_map(const Report& report) {
     const double middle = cell * (static_cast<double>(i) + 0.5);
     out += fmt::format("<text class=\"row\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>", left - 8, top + middle + 3,
                        name);
-    if (words)
+    if (level)
       out += fmt::format("<text class=\"col\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>", left + middle - 1,
                          top - 8, name);
     else
@@ -211,7 +213,7 @@ std::string heat_map(const Report& report) {
   out += "</g></svg></div>";
   return out + fmt::format(
                    "<p class=\"muted\">From row to column, MB/s of verified data (10<sup>6</sup> bytes){}. A "
-                   "red frame is a failed link, "
+                   "red frame is a failed link, an amber one is slower than expected, "
                    "a dashed one was not measured.</p>",
                    range.high > 0 ? fmt::format(", {:.4g} to {:.4g}", range.low, range.high) : "");
 }

@@ -23,6 +23,7 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
 
 // One acceptance step of one node, as the journal has it.
 struct MeasuredStep {
+  std::string id = {};       // in its order: "acceptance/link[node02]"
   std::string node = {};
   std::string group = {};    // the playbook step's name before for_each: what nodes are compared by ("dgemm")
   std::string title = {};    // for people
@@ -31,6 +32,10 @@ struct MeasuredStep {
   std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
+  // Of a test of several nodes together, which is written down for the one that started it: all of them, and, when it did not
+  // pass, the rounds of tests in pairs that followed (controller/report/collective.h).
+  std::vector<std::string> members = {};
+  Json rounds = nullptr;
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
   // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them from one
   // step: {"parts": [{"subject", "like"?, "result"}]}.

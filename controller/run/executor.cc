@@ -50,6 +50,8 @@ struct Executor::Runtime {
   // Of the action under way, over its attempts.
   std::map<std::string, int> excused;   // how many of them did not count, by whose fault they were
   std::map<std::string, std::string> without;   // whom this attempt is tried without, for a second opinion, and why
+  std::vector<Json> results;     // of a check that is followed up: its own, then one of each order that followed
+  Json follow;                   // params of the order that follows; null: the action's own
   TimeMs left_at = 0;            // quarantined or stood down
   // For people.
   Wait wait;
@@ -278,6 +280,7 @@ Status Executor::resume(int64_t run) {
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
   std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
+  std::map<std::string, std::vector<Json>> results;   // of those that are followed up
   for (const auto& entry : journal) {
     if (auto legal = log_.apply(entry); !legal.ok()) {
       ended_ = true;
@@ -290,13 +293,20 @@ Status Executor::resume(int64_t run) {
     if (entry.event == "quarantined") node->stage = Runtime::Stage::quarantined;
     if (entry.event == "not_started") node->stage = Runtime::Stage::not_started;
     if (entry.event == "failed" && !text_of(entry.data, "excused").empty()) ++excused[entry.action][text_of(entry.data, "excused_by")];
+    if (entry.event == "failed" && entry.data.value("follow_up", false))
+      results[entry.action].push_back(entry.data.value("result", Json()));
     if (!node->over()) continue;
     node->reason = text_of(entry.data, "reason");
     node->left_at = entry.time;
   }
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
-    if (node->index < node->actions.size()) node->excused = excused[node->action().id];
+    if (node->index < node->actions.size()) {
+      node->excused = excused[node->action().id];
+      node->results = results[node->action().id];
+    }
+    if (hooks_.follow_up && !node->results.empty())
+      if (const auto next = hooks_.follow_up(node->action(), node->results)) node->follow = next->order;
     if (!node->over()) resume_node(*node);
   }
   observe("", "run", {{"state", "running"}, {"kind", plan_.kind}, {"resumed", true}});
@@ -703,7 +713,7 @@ wire::WorkOrder Executor::order_for(const Runtime& node) const {
   wire::WorkOrder order;
   order.id = order_id(node);
   order.kind = std::string(to_string(action.kind));
-  order.params = action.params;
+  order.params = node.follow.is_null() ? action.params : node.follow;
   order.deadline = action.timeout;
   return order;
 }
@@ -894,11 +904,13 @@ void Executor::on_finished(Runtime& node, const wire::Event& event) {
   Rows rows;
   if (action.kind == ActionKind::inventory)
     if (auto taken = accept_inventory(node, result, rows); !taken.ok()) return fail_attempt(node, taken.error(), Json());
+  if (!node.follow.is_null()) return void(follow_up(node, result));
   if (action.kind == ActionKind::check) {
     Status verdict = Ok{};
     if (hooks_.judge) verdict = hooks_.judge(action, result);
     else if (!good) verdict = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
     if (!verdict.ok()) return fail_attempt(node, fail(Code::failed, verdict.error().message), std::move(result));
+    if (follow_up(node, result)) return;
   }
   succeed(node, std::move(result), std::move(rows));
 }
@@ -922,6 +934,8 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
     for (const auto& [other, why] : std::exchange(node.without, {}))
       accuse(other, fmt::format("{} failed on {} with it, and succeeded without it: {}", node.action().title, node.name, why));
     node.excused.clear();
+    node.results.clear();
+    node.follow = nullptr;
     ++node.index;
     node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
     kick();
@@ -960,7 +974,9 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
   if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps")) return probe;
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
-    if (const std::string status = text_of(step, "status"); status == "failed" || status == "incomplete") bad.insert(text_of(step, "step"));
+    if (const std::string status = text_of(step, "status"), outcome = text_of(step.value("result", Json()), "outcome");
+        status == "failed" || status == "incomplete" || outcome == "failed" || outcome == "corrupt")
+      bad.insert(text_of(step, "step"));
   const auto about = involved(params, node.name, [&](const std::string& name) {
     return node.without.count(name) > 0 || (gone(name) && !gone_since(name, node.started));
   });
@@ -1023,10 +1039,35 @@ bool Executor::tries_left(const Runtime& node) const {
   return counted < node.action().max_attempts;
 }
 
+// Another order of the same check, or its end with what they all found; false: there is nothing to follow up. Its rounds are attempts
+// that do not count: after a crash they are read from the journal, and the next one is the same.
+bool Executor::follow_up(Runtime& node, const Json& result) {
+  if (!hooks_.follow_up || node.action().kind != ActionKind::check) return false;
+  node.results.push_back(result);
+  auto next = hooks_.follow_up(node.action(), node.results);
+  if (!next && node.results.size() == 1) return node.results.clear(), false;
+  node.without.clear();   // whoever it was tried without is one of those that are looked at
+  if (!next || next->order.is_null()) {
+    succeed(node, next ? std::move(next->result) : node.results.front());
+    return true;
+  }
+  ++node.excused[""];   // nobody's fault
+  const std::string why = fmt::format("who is guilty is looked for, round {}", node.results.size());
+  end_attempt(node);
+  node.follow = std::move(next->order);
+  node.stage = Runtime::Stage::committing;
+  set_wait(node, {});
+  transition(node, ActionState::failed, {{"code", "failed"}, {"message", why}, {"result", result}, {"retry", true}, {"excused", why},
+                                         {"follow_up", true}},
+             [this, &node] { begin(node, false); });
+  return true;
+}
+
 void Executor::end_failed(Runtime& node, const Error& error, Json result, const Blame& blame) {
   const std::string& excuse = blame.reason;
   if (!excuse.empty()) ++node.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left(node));
+  if (!retry && follow_up(node, result)) return;
   const std::string message = error.message;
   Json data = {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}};
   if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = blame.node;

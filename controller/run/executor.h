@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,9 +61,18 @@ struct Conclusion {
   std::vector<Write> rows = {};   // written with the end of the run, all or nothing
 };
 
+// More orders of a `check` action, after one whose result says that something is wrong and not what.
+struct FollowUp {
+  Json order;    // params of the next order; null: enough is known
+  Json result;   // then: what the action succeeds with
+};
+
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
+  // Asked when an attempt of a `check` action is over for good, with its result, then after each order it asked for, with all results
+  // in order; the same answer to the same question. nullopt, which is for the first time only: the attempt's own verdict stands.
+  std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
   // Asked once, when everything that happened in the run is durable; the row has its last state. Not for a cancelled run.
   std::function<Conclusion(const RunRow&)> conclude = {};
   std::function<void(const RunEvent&)> observe = {};
@@ -143,6 +153,7 @@ class Executor {
   void succeed(Runtime& node, Json result, Rows extra = {});
   void fail_attempt(Runtime& node, const Error& error, Json result);
   void weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& probe);
+  bool follow_up(Runtime& node, const Json& result);
   void end_failed(Runtime& node, const Error& error, Json result, const Blame& blame);
   void accuse(const std::string& name, const std::string& reason);
   FailedProbe failed_probe(const Runtime& node, const Json& result) const;

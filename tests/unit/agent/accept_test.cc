@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <mutex>
 
 #include "agent/checks/checks.h"
 #include "tests/catch.h"
@@ -10,9 +11,13 @@ namespace {
 // Answers for muster-accept and mpirun: a measurement per program, and a record of what was asked.
 struct Kernels : Process {
   std::vector<std::vector<std::string>> runs;
-  std::map<std::string, Output> answers;  // by kernel name
+  std::map<std::string, Output> answers;  // by kernel name, or any other word of the command
+  bool hangs = false;
+  std::mutex mutex;                       // pairs of an all-reduce run at the same time
   Result<Output> run(const Command& command) override {
+    const std::lock_guard hold(mutex);
     runs.push_back(command.argv);
+    if (hangs) return fail(Code::timeout, command.argv[0] + " did not end within its time");
     for (const auto& [kernel, output] : answers)
       if (std::count(command.argv.begin(), command.argv.end(), kernel)) return output;
     return fail(Code::not_found, command.argv[0] + ": not found");
@@ -112,21 +117,60 @@ TEST_CASE("links are measured to every peer, beginning with the next one, while 
             .empty());
 }
 
-TEST_CASE("an all-reduce over fewer ranks than nodes is not a measurement of the cluster") {
+TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measurement of all its nodes, not an error of this one") {
   Bench bench;
   Json all = result("allreduce");
   all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
   bench.process.answers["mpirun"] = {1, all.dump() + "\n-----\nPrimary job terminated normally, but\n", ""};
   const auto module = checks::accept_mpi_module();
   const Json host1 = {{"name", "node01"}, {"address", "10.0.0.1"}},
-             host2 = {{"name", "node02"}, {"address", "10.0.0.2"}};
+             host2 = {{"name", "node02"}, {"address", "10.0.0.2"}}, host3 = {{"name", "node03"}, {"address", "10.0.0.3"}};
   const Json two = {{"hosts", {host1, host2}}, {"network", "10.0.0.0/24"}};
   REQUIRE(check_parameters(module, two).ok());
-  CHECK(module.measure(bench.context, two).value() == all);
+  Json expected = all;
+  expected["members"] = {"node01", "node02"};
+  CHECK(module.measure(bench.context, two).value() == expected);
   const auto& argv = bench.process.runs.at(0);
   // node02 is where it runs: by name, not by address.
   CHECK(std::count(argv.begin(), argv.end(), "10.0.0.1,node02") == 1);
   CHECK(std::count(argv.begin(), argv.end(), "10.0.0.0/24") == 2);
-  CHECK(module.measure(bench.context, {{"hosts", {host1, host2, host1}}}).error().code == Code::failed);
+
+  const auto fails = [&](const std::string& with) {
+    const Json out = module.measure(bench.context, {{"hosts", {host1, host2, host3}}}).value();
+    CHECK(out["check"] == "allreduce");
+    CHECK(out["outcome"] == "failed");
+    CHECK(out["members"] == Json{"node01", "node02", "node03"});
+    CHECK(out["error"].get<std::string>().find(with) != std::string::npos);
+  };
+  fails("of 3 ranks took part");
+  bench.process.answers["mpirun"] = {1, "", "ssh: connect to host 10.0.0.2: No route to host"};
+  fails("No route to host");
+  bench.process.hangs = true;
+  fails("did not end");
+  bench.process.hangs = false;
+  bench.process.answers.erase("mpirun");
+  CHECK(module.measure(bench.context, two).error().code == Code::not_found);   // that is this node's own affair
   CHECK(module.measure(bench.context, {{"hosts", Json::array()}}).error().code == Code::invalid);
+}
+
+TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is left out") {
+  Bench bench;
+  Json pair = result("allreduce");
+  pair["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
+  bench.process.answers["10.0.0.1,node02"] = prints(pair);
+  bench.process.answers["10.0.0.4,10.0.0.3"] = {1, "", "Segmentation fault"};
+  const auto module = checks::accept_mpi_module();
+  Json params = {{"hosts", Json::array()}, {"pairs", Json::array()}};
+  for (const auto& [a, b] : {std::pair{"node01", "node02"}, std::pair{"node04", "node03"}, std::pair{"node05", "node06"}})
+    params["pairs"].push_back(Json::array({a, b}));
+  for (const char* n : {"1", "2", "3", "4", "5"})
+    params["hosts"].push_back({{"name", std::string("node0") + n}, {"address", std::string("10.0.0.") + n}});
+  REQUIRE(check_parameters(module, params).ok());
+  const Json out = module.measure(bench.context, params).value();
+  REQUIRE(out["parts"].size() == 2);
+  CHECK(out["parts"][0]["pair"] == Json{"node01", "node02"});
+  CHECK(out["parts"][0]["result"]["outcome"] == "measured");
+  CHECK(out["parts"][1]["pair"] == Json{"node04", "node03"});
+  CHECK(out["parts"][1]["result"]["outcome"] == "failed");
+  CHECK(bench.process.runs.size() == 2);
 }

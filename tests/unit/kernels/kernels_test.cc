@@ -1,6 +1,9 @@
 #include "kernels/kernels.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -391,6 +394,37 @@ TEST_CASE("each whole disk is read on its own, nothing is written, and one that 
   CHECK(bad["blame"][0] == "drive S2 (PM9A3)");
   CHECK(files.read("/dev/nvme0n1").value() == content);
   CHECK(to_json(found)["parts"].size() == 2);
+}
+
+TEST_CASE("a disk under test is opened for reading only: the kernel saw no opening that could write") {
+  const TestRoot root;
+  const Files files = root.files();
+  REQUIRE(files.write("/sys/block/nvme0n1/device/serial", "S1\n").ok());
+  REQUIRE(files.write("/sys/block/nvme0n1/size", "4096\n").ok());
+  REQUIRE(files.write("/dev/nvme0n1", std::string(2 << 20, 'x')).ok());
+  const std::string disk = files.real("/dev/nvme0n1");
+  const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  REQUIRE(watch >= 0);
+  REQUIRE(::inotify_add_watch(watch, disk.c_str(), IN_ALL_EVENTS) >= 0);
+  const auto seen = [&] {
+    uint32_t mask = 0;
+    alignas(inotify_event) char buffer[4096];
+    for (ssize_t n = ::read(watch, buffer, sizeof buffer); n > 0; n = ::read(watch, buffer, sizeof buffer))
+      for (char* at = buffer; at < buffer + n; at += sizeof(inotify_event) + reinterpret_cast<inotify_event*>(at)->len)
+        mask |= reinterpret_cast<inotify_event*>(at)->mask;
+    return mask;
+  };
+  for (const int streams : {1, 4}) {
+    CHECK(run_drives(files, {.seconds = 0.01, .streams = streams}).parts[0]["result"]["outcome"] == "measured");
+    const uint32_t mask = seen();
+    CHECK((mask & (IN_OPEN | IN_CLOSE_NOWRITE)) == (IN_OPEN | IN_CLOSE_NOWRITE));
+    CHECK((mask & (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB)) == 0);
+  }
+  // That this would have been seen: opened for writing, nothing written.
+  const int fd = ::open(disk.c_str(), O_RDWR | O_CLOEXEC);
+  ::close(fd);
+  CHECK((seen() & IN_CLOSE_WRITE) != 0);
+  ::close(watch);
 }
 
 TEST_CASE("error counters are compared with what they were before the load") {

@@ -202,6 +202,16 @@ TEST_CASE("a node with a slow receiving side is named, its partners are not") {
   CHECK(get(judged, "node01", "links/send_mbps", "node02").reason.find("explained by: link of node02") != std::string::npos);
 }
 
+TEST_CASE("of three nodes one has a link at a third, both ways: two pairs of three are slow, and one node is named") {
+  const std::vector<std::string> nodes = {"node01", "node02", "node03"};
+  for (const auto& bad : nodes) {
+    const auto judged = judged_links(links(nodes, [&](const auto& from, const auto& to) { return from == bad || to == bad ? 3.0 : 9.0; }));
+    for (const auto& node : nodes) CHECK(settled(node, judged) == (node == bad ? NodeVerdict::degraded : NodeVerdict::accepted));
+    const std::string& derivation = get(judged, "node01", "links/send_mbps", "node02").derivation;
+    CHECK(derivation.find("0.6 x 9 MB/s, what a healthy pair of 6 values reaches") != std::string::npos);
+  }
+}
+
 TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of it and nobody else") {
   const std::vector<std::string> nodes = {"a", "b", "c", "d"};
   const auto dead = judged_links(links(nodes, [](const auto& from, const auto& to) { return from == "c" || to == "c" ? 0.01 : 9.0; }));
@@ -218,15 +228,19 @@ TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of
   for (const auto& node : nodes) CHECK(settled(node, fine) == NodeVerdict::accepted);
 }
 
-TEST_CASE("a slow collective is not the leader's fault while a link is found guilty") {
+TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
     auto steps = links({"a", "b", "c"}, [&](const auto&, const auto& to) { return to == "c" ? slow : 9.0; });
     steps.push_back(step("a", "all-reduce", "", "", expect, measured("allreduce", {{"busbw_mbps", {5, "MB/s"}}})));
+    steps.back().members = {"a", "b", "c"};
     return judged_links(steps);
   };
   CHECK(settled("a", with_collective(3)) == NodeVerdict::accepted);
-  CHECK(settled("a", with_collective(9)) == NodeVerdict::failed);
+  for (const char* node : {"a", "b", "c"}) {
+    CHECK(settled(node, with_collective(9)) == NodeVerdict::degraded);
+    CHECK(get(with_collective(9), node, "all-reduce/located").reason.find("not located: ") == 0);
+  }
 }
 
 TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why there is none") {

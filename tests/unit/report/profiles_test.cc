@@ -34,10 +34,27 @@ TEST_CASE("every acceptance profile is one that can be run and judged") {
         CHECK(std::any_of(module->parameters.begin(), module->parameters.end(),
                           [&name = key](const Json& p) { return p["name"] == name; }));
       CHECK(check_expectations(step.expect).ok());
+      // Whole disks are only ever read: nothing a profile says to `drives` is about anything but time.
+      const Json options = params.value("options", Json::object());
+      if (params.value("kernel", "") == "drives")
+        for (const auto& [key, value] : options.items()) CHECK((key == "seconds" || key == "streams"));
       expectations += step.expect.size();
     }
     CHECK(expectations >= 5);
     ++profiles;
   }
   CHECK(profiles >= 2);
+}
+
+TEST_CASE("the profiles that accept new nodes look for silent corruption; the short one does not") {
+  const auto runs_sdc = [](const std::string& name) {
+    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + name + ".yaml");
+    std::stringstream text;
+    text << in.rdbuf();
+    const auto steps = parse_playbook(text.str()).playbook.steps;
+    return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.params.value("kernel", "") == "sdc" && s.mandatory; });
+  };
+  CHECK(runs_sdc("standard"));
+  CHECK(runs_sdc("burn"));
+  CHECK_FALSE(runs_sdc("quick"));
 }

@@ -1,0 +1,207 @@
+#include "controller/report/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "controller/locate/search.h"
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+struct PairTest {
+  std::string a, b;
+  int round = 0;
+  bool passed = false;
+  std::string why = {};
+};
+
+// The first reason why a test of these nodes did not pass; "" when it did.
+std::string shortcoming(const MeasuredStep& step) {
+  const auto judged = judge_measurements({step});
+  for (const auto& [node, checks] : judged)
+    for (const auto& check : checks)
+      if (check.verdict != Verdict::pass && check.verdict != Verdict::not_applicable)
+        return check.reason.empty() ? check.name : check.reason;
+  return "";
+}
+
+// Names are a node's words: whoever is not a member was not tested.
+std::vector<PairTest> tests_of(const MeasuredStep& step) {
+  const std::set<std::string> members(step.members.begin(), step.members.end());
+  std::vector<PairTest> out;
+  int round = 0;
+  for (const Json& parts : step.rounds.is_array() ? step.rounds : Json::array()) {
+    for (const Json& part : parts.is_array() ? parts : Json::array()) {
+      const Json& pair = field(part, "pair");
+      if (!pair.is_array() || pair.size() != 2) continue;
+      PairTest test{text_of(pair[0]), text_of(pair[1]), round};
+      if (test.a == test.b || !members.count(test.a) || !members.count(test.b)) continue;
+      MeasuredStep both = step;
+      both.members = {test.a, test.b};
+      both.rounds = nullptr;
+      both.status = "measured";
+      both.message.clear();
+      both.result = field(part, "result");
+      test.why = shortcoming(both);
+      test.passed = test.why.empty();
+      out.push_back(std::move(test));
+    }
+    ++round;
+  }
+  return out;
+}
+
+locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& tests) {
+  const auto end = [&](const std::string& name) {
+    return static_cast<int>(std::find(step.members.begin(), step.members.end(), name) - step.members.begin());
+  };
+  std::vector<locate::Tested> tested;
+  for (const auto& t : tests) tested.push_back({end(t.a), end(t.b), t.round, t.passed ? 1.0 : 0.0});
+  locate::SearchOptions options;
+  options.ends = static_cast<int>(step.members.size());
+  options.floor = 0.5;   // passed or not
+  return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
+}
+
+// What the checks of this step say, worst first; its words for people.
+struct Outcome {
+  Verdict verdict = Verdict::pass;
+  std::string reason = {}, title = {};
+  bool mandatory = true, wrong_data = false;
+};
+Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
+  Outcome out;
+  for (const auto& check : checks) {
+    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable) continue;
+    const bool fails = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
+    if (out.verdict == Verdict::pass || (fails && out.verdict == Verdict::degraded)) {
+      out.verdict = fails ? Verdict::fail : Verdict::degraded;
+      out.reason = check.reason;
+    }
+    out.title = check.title;
+    out.mandatory = check.mandatory;
+    out.wrong_data = out.wrong_data || !check.measured;
+  }
+  return out;
+}
+
+void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::string& why) {
+  for (auto& check : checks) {
+    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable) continue;
+    if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
+    check.mandatory = false;
+    check.blame.clear();   // who received wrong data is not who made it wrong
+    check.reason += (check.reason.empty() ? "" : "; ") + why;
+  }
+}
+
+Check located(const MeasuredStep& step, const Outcome& outcome) {
+  Check out;
+  out.name = step.group + "/located";
+  out.title = outcome.title;
+  out.mandatory = outcome.mandatory;
+  out.expected_text = "passes in pairs";
+  out.evidence = {{"members", step.members}, {"rounds", step.rounds}};
+  return out;
+}
+
+Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::string& name, const std::vector<PairTest>& tests,
+                   const locate::Conviction& conviction) {
+  Check out = located(step, outcome);
+  out.verdict = outcome.verdict;
+  out.blame = {name};
+  out.derivation = "failed with partners that passed without it";
+  size_t failed = 0, all = 0;
+  for (const auto& t : tests)
+    if (t.a == name || t.b == name) ++all, failed += !t.passed;
+  std::string with, why;
+  for (const size_t i : conviction.against) {
+    const PairTest& t = tests[i];
+    with += (with.empty() ? "" : ", ") + (t.a == name ? t.b : t.a);
+    if (why.empty()) why = t.why;
+  }
+  out.measured_text = fmt::format("failed in {} of {} pairs", failed, all);
+  out.reason = fmt::format("{} failed in {} of {} pairs with this node (with {}, which pass with others): {}", step.group, failed, all, with, why);
+  return out;
+}
+
+// Nobody is convicted: who may be it, and why that is not known.
+struct Open {
+  std::set<std::string> nodes = {};
+  std::string words = {};
+};
+Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const locate::Progress& progress) {
+  Open out;
+  std::string pairs;
+  for (const auto* list : {&progress.undecided, &progress.paths})
+    for (const auto& [a, b] : *list) {
+      const auto& first = step.members[static_cast<size_t>(a)];
+      const auto& second = step.members[static_cast<size_t>(b)];
+      out.nodes.insert({first, second});
+      pairs += fmt::format("{}{} with {}", pairs.empty() ? "" : ", ", first, second);
+    }
+  const auto passed = std::count_if(tests.begin(), tests.end(), [](const PairTest& t) { return t.passed; });
+  if (tests.empty()) out.words = "it was not repeated in pairs";
+  else if (passed == 0) out.words = fmt::format("no pair passes, and {} started all of them", step.node);
+  else if (!pairs.empty()) out.words = "these pairs fail and it is open why: " + pairs;
+  else out.words = fmt::format("all of {} pairs pass", tests.size());
+  if (out.nodes.empty() || passed == 0) out.nodes = {step.members.begin(), step.members.end()};
+  return out;
+}
+
+}  // namespace
+
+bool collective_passed(const MeasuredStep& step) { return shortcoming(step).empty(); }
+
+std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (step.members.size() < 2) return out;
+  const auto tests = tests_of(step);
+  // A round that brought nothing would be asked for again.
+  const size_t rounds = step.rounds.is_array() ? step.rounds.size() : 0;
+  if (rounds > 0 && (tests.empty() || static_cast<size_t>(tests.back().round) + 1 != rounds)) return out;
+  for (const auto& [a, b] : search(step, tests).next)
+    out.emplace_back(step.members[static_cast<size_t>(a)], step.members[static_cast<size_t>(b)]);
+  return out;
+}
+
+void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
+                       const std::string& guilty_links) {
+  for (const auto& step : steps) {
+    if (!is_collective(step) || step.result.is_null()) continue;   // what was never started is its node's own affair
+    const Outcome outcome = outcome_of(checks[step.node], step);
+    if (outcome.verdict == Verdict::pass) continue;
+    const auto tests = tests_of(step);
+    const auto progress = search(step, tests);
+    if (!progress.guilty.empty()) {
+      std::string names;
+      std::vector<std::pair<std::string, Check>> found;
+      for (const auto& conviction : progress.guilty) {
+        const std::string& name = step.members[static_cast<size_t>(conviction.part)];
+        found.emplace_back(name, guilty_check(step, outcome, name, tests, conviction));
+        names += (names.empty() ? "" : ", ") + name;
+      }
+      take_off(checks[step.node], step, "located: " + names);
+      for (auto& [name, check] : found) checks[name].push_back(std::move(check));   // after that: it may be the same node
+      continue;
+    }
+    if (!guilty_links.empty() && !outcome.wrong_data) {
+      take_off(checks[step.node], step, "explained by: " + guilty_links);
+      continue;
+    }
+    const Open open = open_of(step, tests, progress);
+    take_off(checks[step.node], step, "not located: " + open.words);
+    for (const auto& name : open.nodes.empty() ? std::set<std::string>{step.node} : open.nodes) {
+      Check check = located(step, outcome);
+      check.verdict = Verdict::degraded;
+      check.derivation = "a test of several nodes together accuses all of them";
+      check.reason = fmt::format("not located: {} over {} nodes: {}; {}", step.group, step.members.size(), outcome.reason, open.words);
+      checks[name].push_back(std::move(check));
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,401 @@
+// Acceptance from the journal to the signed report, on effects: states of nodes, what the report says, what was signed.
+#include "controller/acceptance.h"
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "base/facts.h"
+#include "controller/report/signature.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr const char* kSpec = R"(cluster: gaggle
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc: { cidr: 10.20.1.0/24 }
+users:
+  ops: { keys: [ "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W ops" ], sudo: true }
+images:
+  cpu: { recipe: debian-12, kernel: cloud, bake: [ base ] }
+nodes:
+  - name: node[01-04]
+    role: cpu
+    power: { driver: redfish, address: "10.20.1.1{n}", secret: bmc }
+    mac: [ "52:54:00:20:00:01", "52:54:00:20:00:02", "52:54:00:20:00:03", "52:54:00:20:00:04" ]
+    image: cpu
+    hardware: { memory: ">= 1 GiB" }
+    disks:
+      os: { match: { serial: "OS*", count: 1 }, policy: format-if-blank }
+roles:
+  cpu: { playbooks: [ base ] }
+acceptance: { profile: lab }
+)";
+
+HardwareFacts facts_of(const std::string& node) {
+  HardwareFacts out;
+  out.system = {"ACME", "Server", "SN-" + node, "uuid-" + node};
+  out.memory_bytes = uint64_t{2} << 30;
+  DiskFacts disk;
+  disk.serial = "OS" + node;
+  disk.wwid = "eui." + node;
+  disk.model = "FAST DRIVE";
+  disk.size_bytes = uint64_t{8} << 30;
+  disk.transport = "nvme";
+  disk.name = "nvme0n1";
+  out.disks = {disk};
+  return out;
+}
+
+Json measured(const std::string& check, const std::string& metric, double value) {
+  return {{"check", check}, {"version", 1}, {"outcome", "measured"}, {"error", ""}, {"blame", Json::array()},
+          {"metrics", {{metric, {{"value", value}, {"unit", "x"}}}}}, {"detail", Json::object()}};
+}
+
+// The real executor, judge, follow-up and conclusion over a store in memory; agents answer what the test says.
+struct Bench : PowerPort, BootPort, LinkPort {
+  ManualReactor reactor;
+  MemStore store{reactor};
+  CurrentSpec spec{store};
+  pki::KeyPair key = pki::make_signing_key().value();
+  std::unique_ptr<Executor> executor;
+  Plan plan;
+  std::vector<std::string> names = {"node01", "node02", "node03", "node04"};
+  std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
+  // What the agent of a node measures for a step; by the step's module.
+  std::function<Json(const std::string& node, const wire::Step& step)> measure;
+  std::vector<size_t> orders;   // steps of each order carried out
+
+  Bench() {
+    store.write({SpecRow{1, 1, kSpec, "sha256:spec", ""}}, [](Status s) { REQUIRE(s.ok()); });
+    plan.kind = "accept";
+    plan.cluster = "gaggle";
+    plan.spec_revision = 1;
+    plan.profile = "lab";
+    plan.nodes = names;
+    reactor.advance(100);
+    live();
+    for (const auto& name : names)
+      executor->set_node(name, [&](NodeRow& row) {
+        row.state = "accepted";
+        row.facts = to_json(facts_of(name)).dump();
+        row.image_digest = "sha256:image";
+      });
+    reactor.advance(100);
+  }
+  void live() {
+    ExecutorHooks hooks;
+    hooks.judge = [this](const Action& action, const Json& result) { return judge(spec, *executor, action, result); };
+    hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
+      return follow_up(spec, *executor, action, results);
+    };
+    hooks.conclude = [this](const RunRow& run) { return conclude(store, *executor, key, run); };
+    executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
+  }
+  void netboot(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void power_off(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
+    reactor.post([done] { done(PowerState::on); });
+  }
+  void arm(const std::string&, std::function<void(Status)> done) override { reactor.post([done] { done(Ok{}); }); }
+  void disarm(const std::string&) override {}
+  void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
+  void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
+
+  Action& check(const std::string& node, Json steps) {
+    Action a;
+    a.id = node + "/accept";
+    a.node = node;
+    a.kind = ActionKind::check;
+    a.phase = "accept";
+    a.title = "acceptance";
+    a.max_attempts = 1;
+    a.params = {{"steps", std::move(steps)}, {"stop_on_failure", false}};
+    plan.actions.push_back(a);
+    return plan.actions.back();
+  }
+  static Json step(const std::string& id, const std::string& module, Json params, Json expect) {
+    wire::Step s;
+    s.id = id;
+    s.module = module;
+    s.params = std::move(params);
+    s.expect = std::move(expect);
+    return to_json(s);
+  }
+  // One check of its own per node, and an all-reduce led by `leader`.
+  void all_nodes(const std::string& leader) {
+    Json hosts = Json::array();
+    for (const auto& name : names) hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
+    for (const auto& name : names) {
+      Json steps = {step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})};
+      if (name == leader)
+        steps.push_back(step("acceptance/all-reduce", "accept_mpi", {{"hosts", hosts}, {"peers_live", true}, {"seconds", "30"}},
+                             {{"busbw_mbps", {{"min", 20}}}}));
+      check(name, steps);
+    }
+  }
+  // Agents carry out what is on offer, one order after the other, until nothing is.
+  bool work_once() {
+    for (const auto& name : names) executor->on_contact(name);   // agents ask for work all the time
+    for (auto& [node, orders_of] : offers) {
+      if (orders_of.empty()) continue;
+      const wire::WorkOrder order = orders_of.begin()->second;
+      Json steps = Json::array();
+      for (const Json& json : order.params["steps"]) {
+        const auto s = wire::step_from_json(json).value();
+        steps.push_back({{"step", s.id}, {"status", "measured"}, {"message", ""}, {"ms", 1}, {"result", measure(node, s)}});
+      }
+      orders.push_back(steps.size());
+      wire::Event e;
+      e.order = order.id;
+      e.kind = "finished";
+      e.data = {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", steps}}}};
+      executor->on_event(node, e);
+      reactor.advance(100);
+      return true;
+    }
+    return false;
+  }
+  void hello() {
+    for (const auto& name : names) executor->on_hello({name, wire::Mode::installed, "boot-" + name, "sha256:image"});
+    reactor.advance(100);
+  }
+  void start() {
+    executor->start(plan, "ops", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
+    hello();
+  }
+  void run() {
+    start();
+    finish();
+  }
+  void finish() {
+    for (int i = 0; i < 1000 && (work_once() || executor->active()); ++i) reactor.advance(kSecond);
+    REQUIRE_FALSE(executor->active());
+  }
+  std::string state_of(const std::string& node) { return store.node(node).value().state; }
+  Report report() { return report_of(store, *executor, 0).value(); }
+  std::set<std::string> in_state(const std::string& state) {
+    std::set<std::string> out;
+    for (const auto& name : names)
+      if (state_of(name) == state) out.insert(name);
+    return out;
+  }
+};
+
+// The members of a test of several nodes, whole or in pairs; `bad` ones spoil it.
+Json all_reduce(const wire::Step& step, const std::function<Json(const std::set<std::string>& members)>& test) {
+  const auto one = [&](const std::set<std::string>& members) {
+    Json result = test(members);
+    result["members"] = members;
+    return result;
+  };
+  if (!step.params.contains("pairs")) {
+    std::set<std::string> members;
+    for (const Json& host : step.params["hosts"]) members.insert(host["name"].get<std::string>());
+    return one(members);
+  }
+  Json parts = Json::array();
+  for (const Json& pair : step.params["pairs"])
+    parts.push_back({{"pair", pair}, {"result", one({pair[0].get<std::string>(), pair[1].get<std::string>()})}});
+  return {{"check", "allreduce-pairs"}, {"parts", parts}};
+}
+std::function<Json(const std::string&, const wire::Step&)> cluster_with(const std::string& bad, Json spoiled) {
+  return [bad, spoiled](const std::string&, const wire::Step& step) {
+    if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
+    return all_reduce(step, [&](const std::set<std::string>& members) {
+      return members.count(bad) ? spoiled : measured("allreduce", "busbw_mbps", 100);
+    });
+  };
+}
+const Json kBroken = {{"check", "allreduce"}, {"outcome", "failed"}, {"error", "exit 139"}};
+
+}  // namespace
+
+TEST_CASE("the report names every disk that the plan destroys, with what was on it", "[acceptance]") {
+  Bench b;
+  b.plan.kind = "install";
+  b.plan.destroys = {{"node01", "os", "OSnode01", "eui.node01", "FAST DRIVE", int64_t{8} << 30, "nvme0n1", "ext4 'old'", "sha256:x",
+                      "operating system image cpu"},
+                     {"node02", "os", "OSnode02", "eui.node02", "FAST DRIVE", int64_t{8} << 30, "nvme0n1", "blank", "sha256:y",
+                      "operating system image cpu"}};
+  b.all_nodes("node01");
+  b.measure = cluster_with("", {});
+  b.run();
+  const Report signed_one = b.report();
+  REQUIRE(signed_one.destroyed.size() == 2);
+  CHECK(signed_one.destroyed[0].node == "node01");
+  CHECK(signed_one.destroyed[0].group == "os");
+  CHECK(signed_one.destroyed[0].serial == "OSnode01");
+  CHECK(signed_one.destroyed[0].wwid == "eui.node01");
+  CHECK(signed_one.destroyed[0].model == "FAST DRIVE");
+  CHECK(signed_one.destroyed[0].size_bytes == int64_t{8} << 30);
+  CHECK(signed_one.destroyed[0].content == "ext4 'old'");
+  CHECK(signed_one.destroyed[0].why == "operating system image cpu");
+  CHECK(signed_one.destroyed[1].serial == "OSnode02");
+  // And so does every form of it that people read.
+  CHECK(render_html(signed_one).find("operating system image cpu") != std::string::npos);
+  CHECK(signed_report(b.store, 0).value().find("ext4 'old'") != std::string::npos);
+}
+
+TEST_CASE("what was proven is signed once, bound to what it is about, and read back the same", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = cluster_with("", {});
+  b.plan.images = {{"cpu", "sha256:image"}};
+  b.plan.notes = {"links are not measured"};
+  b.run();
+  CHECK(b.in_state("accepted").size() == 4);
+  const std::string text = signed_report(b.store, 0).value();
+  const auto parts = split_signature(text).value();
+  CHECK(pki::verify(b.key.certificate_pem, parts.body, parts.value).value());
+  const Report report = b.report();
+  CHECK(report.digest == parts.digest);
+  CHECK(to_json_text(report) == parts.body);
+  CHECK(report.cluster == "gaggle");
+  CHECK(report.profile == "lab");
+  CHECK(report.approved_by == "ops");
+  CHECK(report.spec_digest == "sha256:spec");
+  CHECK(report.plan_digests == std::vector<std::string>{plan_digest(b.plan)});
+  CHECK(report.images == b.plan.images);
+  CHECK(report.notes == b.plan.notes);
+  REQUIRE(report.nodes.size() == 4);
+  CHECK(report.nodes[2].serial == "SN-node03");
+  CHECK(report.nodes[2].uuid == "uuid-node03");
+  CHECK(report.nodes[2].image_digest == "sha256:image");
+  REQUIRE(report.nodes[2].disks.size() == 1);
+  CHECK(report.nodes[2].disks[0].group == "os");
+  CHECK(report.nodes[2].disks[0].serial == "OSnode03");
+  bool dgemm = false;
+  for (const auto& check : report.nodes[2].checks) dgemm = dgemm || (check.name == "dgemm/gflops" && check.measured == 50.0);
+  CHECK(dgemm);
+}
+
+TEST_CASE("a run that did not end has a report, without a signature; a discovery has none to sign", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = cluster_with("", {});
+  b.start();
+  const Report early = b.report();
+  CHECK(early.digest.empty());
+  for (const auto& node : early.nodes) CHECK(node.verdict == NodeVerdict::failed);
+  CHECK_FALSE(signed_report(b.store, 0).ok());
+
+  Bench d;
+  d.plan.kind = "discover";
+  d.all_nodes("node01");
+  d.measure = cluster_with("", {});
+  d.run();
+  CHECK_FALSE(signed_report(d.store, 0).ok());
+}
+
+TEST_CASE("a node below its own floor is quarantined when its order ends; with the fleet's rule it is degraded at the end", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = [](const std::string& node, const wire::Step& step) {
+    if (step.module == "accept_mpi")
+      return all_reduce(step, [](const auto&) { return measured("allreduce", "busbw_mbps", 100); });
+    return measured("dgemm", "gflops", node == "node02" ? 5 : 50);
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.store.node("node02").value().reason.find("5 x is below 10 x") != std::string::npos);
+  CHECK(b.report().nodes[1].verdict == NodeVerdict::quarantined);
+
+  Bench f;
+  f.all_nodes("node01");
+  for (auto& action : f.plan.actions) action.params["steps"][0]["expect"] = {{"gflops", {{"min", 1}, {"fleet_min_ratio", 0.9}}}};
+  f.measure = [](const std::string& node, const wire::Step& step) {
+    if (step.module == "accept_mpi")
+      return all_reduce(step, [](const auto&) { return measured("allreduce", "busbw_mbps", 100); });
+    return measured("dgemm", "gflops", node == "node02" ? 30 : 50);
+  };
+  f.run();
+  CHECK(f.in_state("degraded") == std::set<std::string>{"node02"});
+  CHECK(f.in_state("accepted").size() == 3);
+  CHECK(f.report().nodes[1].verdict == NodeVerdict::degraded);
+}
+
+TEST_CASE("hardware that is declared and not there is a failure of that node", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.executor->set_node("node03", [](NodeRow& row) {
+    HardwareFacts facts = facts_of("node03");
+    facts.disks.clear();
+    row.facts = to_json(facts).dump();
+  });
+  b.measure = cluster_with("", {});
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+}
+
+TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not the one that started it", "[acceptance]") {
+  const std::string bad = GENERATE(as<std::string>{}, "node01", "node02", "node04");
+  Json corrupt = measured("allreduce", "busbw_mbps", 100);
+  corrupt["outcome"] = "corrupt";
+  corrupt["blame"] = {"rank 0 on node01"};
+  const std::vector<Json> ways = {kBroken, corrupt, measured("allreduce", "busbw_mbps", 3)};
+  const Json& how = ways[static_cast<size_t>(GENERATE(0, 1, 2))];
+  CAPTURE(bad, how.dump());
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = cluster_with(bad, how);
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{bad});
+  CHECK(b.in_state("accepted").size() == 3);
+  CHECK(b.store.node(bad).value().reason.find("all-reduce/located") != std::string::npos);
+  CHECK(b.store.run(0)->state == "partial");
+}
+
+TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all are degraded, nobody is blamed", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = [](const std::string&, const wire::Step& step) {
+    if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
+    return all_reduce(step, [](const auto& members) { return members.size() > 2 ? kBroken : measured("allreduce", "busbw_mbps", 100); });
+  };
+  b.run();
+  CHECK(b.in_state("degraded").size() == 4);
+  CHECK(b.store.node("node01").value().reason == b.store.node("node03").value().reason);
+  CHECK(b.store.node("node01").value().reason.find("not located: ") != std::string::npos);
+}
+
+TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and no pairs are tried", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  size_t pairs = 0;
+  b.measure = [&](const std::string& node, const wire::Step& step) {
+    pairs += step.params.contains("pairs");
+    if (step.module == "accept_mpi") return all_reduce(step, [](const auto&) { return kBroken; });
+    return measured("dgemm", "gflops", node == "node01" ? 1 : 50);
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node01"});
+  CHECK(b.in_state("accepted").size() == 3);
+  CHECK(pairs == 0);
+}
+
+TEST_CASE("a controller killed between two rounds of pairs goes on with the next, and ends with the same name", "[acceptance]") {
+  for (size_t orders_before = 4; orders_before <= 7; ++orders_before) {
+    CAPTURE(orders_before);
+    Bench b;
+    b.all_nodes("node01");
+    b.measure = cluster_with("node03", kBroken);
+    b.start();
+    while (b.orders.size() < orders_before && b.work_once()) b.reactor.advance(kSecond);
+    if (!b.executor->active()) break;
+    b.store.crash(MemStore::Unsynced::kept);
+    b.offers.clear();
+    b.live();
+    REQUIRE(b.executor->resume(1).ok());
+    b.hello();
+    b.finish();
+    CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+    CHECK(b.in_state("accepted").size() == 3);
+  }
+}

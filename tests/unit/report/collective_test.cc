@@ -1,0 +1,193 @@
+// A failed test of all nodes together: who is named by the pairs that follow, and that nobody is named without proof.
+#include "controller/report/collective.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <set>
+
+#include "controller/locate/pairing.h"
+#include "controller/report/blame.h"
+#include "tests/catch.h"
+#include "tests/unit/report/sample.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr double kLimit = 10;
+
+Json right(double mbps = 100) { return report_sample::measured("allreduce", {{"busbw_mbps", {mbps, "MB/s"}}}); }
+Json broken(const std::string& error) { return {{"check", "allreduce"}, {"outcome", "failed"}, {"error", error}}; }
+Json corrupt() {
+  Json out = right();
+  out["outcome"] = "corrupt";
+  out["error"] = "rank 0 on node01 received 7 wrong elements";
+  out["blame"] = {"rank 0 on node01"};
+  return out;
+}
+
+// A simulated cluster: node01 starts everything; what a test over some of the nodes gives is `test`.
+struct Cluster {
+  std::vector<std::string> names = {};
+  std::function<Json(const std::vector<std::string>& members)> test;
+
+  Cluster(int nodes, std::function<Json(const std::vector<std::string>&)> what) : test(std::move(what)) {
+    for (int i = 0; i < nodes; ++i) names.push_back(fmt::format("node{:02}", i + 1));
+  }
+  MeasuredStep run() const {
+    MeasuredStep step = report_sample::step("node01", "all-reduce", "All-reduce", "", {{"busbw_mbps", {{"min", kLimit}}}}, test(names));
+    step.members = names;
+    step.rounds = Json::array();
+    if (collective_passed(step)) return step;
+    for (auto pairs = next_pairs(step); !pairs.empty(); pairs = next_pairs(step)) {
+      REQUIRE(step.rounds.size() < 20);
+      std::set<std::string> busy;
+      Json parts = Json::array();
+      for (const auto& [a, b] : pairs) {
+        CHECK(busy.insert(a).second);
+        CHECK(busy.insert(b).second);
+        parts.push_back({{"pair", {a, b}}, {"result", test({a, b})}});
+      }
+      step.rounds.push_back(parts);
+    }
+    return step;
+  }
+};
+
+Report report_on(const Cluster& cluster, const MeasuredStep& step) {
+  auto checks = judge_measurements({step});
+  blame_links(checks, {step}, {});
+  Report report;
+  for (const auto& name : cluster.names) {
+    NodeReport node;
+    node.name = name;
+    node.verdict = NodeVerdict::accepted;
+    Check other;   // a node without a check is not accepted
+    other.name = "dgemm/data";
+    other.verdict = Verdict::pass;
+    node.checks = {other};
+    for (auto& check : checks[name]) node.checks.push_back(check);
+    report.nodes.push_back(node);
+  }
+  settle(report);
+  return report;
+}
+std::set<std::string> with_verdict(const Report& report, NodeVerdict verdict) {
+  std::set<std::string> out;
+  for (const auto& node : report.nodes)
+    if (node.verdict == verdict) out.insert(node.name);
+  return out;
+}
+Cluster with_bad(int nodes, const std::set<std::string>& bad, const Json& result) {
+  return {nodes, [bad, result](const std::vector<std::string>& members) {
+            for (const auto& name : members)
+              if (bad.count(name)) return result;
+            return right();
+          }};
+}
+using Names = std::set<std::string>;
+
+}  // namespace
+
+TEST_CASE("the node that makes an all-reduce fail is named, whoever started it", "[collective]") {
+  const std::vector<Json> ways = {broken("exit 139"), corrupt(), right(3)};
+  const Json& how = ways[static_cast<size_t>(GENERATE(0, 1, 2))];
+  const std::string bad = GENERATE(as<std::string>{}, "node01", "node02", "node05", "node08");
+  CAPTURE(how.dump(), bad);
+  const Cluster cluster = with_bad(8, {bad}, how);
+  const MeasuredStep step = cluster.run();
+  CHECK(step.rounds.size() <= static_cast<size_t>(locate::log2_up(8) + 2));
+  const Report report = report_on(cluster, step);
+  CHECK(with_verdict(report, NodeVerdict::failed) == Names{bad});
+  CHECK(with_verdict(report, NodeVerdict::accepted).size() == 7);
+  for (const auto& node : report.nodes)
+    for (const auto& check : node.checks)
+      if (check.name == "all-reduce/located") {
+        CHECK(node.name == bad);
+        CHECK(check.blame == std::vector<std::string>{bad});
+        CHECK(check.evidence["rounds"].size() == step.rounds.size());
+      } else {
+        CHECK(check.blame.empty());
+      }
+}
+
+TEST_CASE("several guilty nodes of many are named, in log2 N + 2 rounds, and nobody else", "[collective]") {
+  for (const int nodes : {16, 64}) {
+    locate::Numbers numbers(static_cast<uint64_t>(nodes));
+    for (int trial = 0; trial < 30; ++trial) {
+      Names bad;
+      while (bad.size() < static_cast<size_t>(nodes / 20 + 1))
+        bad.insert(fmt::format("node{:02}", numbers.below(static_cast<size_t>(nodes)) + 1));
+      const Cluster cluster = with_bad(nodes, bad, broken("exit 1"));
+      const MeasuredStep step = cluster.run();
+      CHECK(step.rounds.size() <= static_cast<size_t>(locate::log2_up(nodes) + 2));
+      const Report report = report_on(cluster, step);
+      CHECK(with_verdict(report, NodeVerdict::failed) == bad);
+      CHECK(with_verdict(report, NodeVerdict::degraded).empty());
+    }
+  }
+}
+
+TEST_CASE("three nodes are enough to name one, two are not", "[collective]") {
+  const Cluster three = with_bad(3, {"node01"}, broken("exit 1"));
+  CHECK(with_verdict(report_on(three, three.run()), NodeVerdict::failed) == Names{"node01"});
+
+  const Cluster two = with_bad(2, {"node02"}, broken("exit 1"));
+  const Report report = report_on(two, two.run());
+  CHECK(with_verdict(report, NodeVerdict::failed).empty());
+  CHECK(with_verdict(report, NodeVerdict::degraded) == Names{"node01", "node02"});
+  CHECK(report.nodes[0].reason.find("not located: ") != std::string::npos);
+}
+
+TEST_CASE("what fails only with all nodes together is held against nobody in particular", "[collective]") {
+  const Cluster cluster(8, [](const auto& members) { return members.size() > 2 ? broken("hung") : right(); });
+  const Report report = report_on(cluster, cluster.run());
+  CHECK(with_verdict(report, NodeVerdict::failed).empty());
+  CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);   // nor is it accepted
+  for (const auto& node : report.nodes) {
+    CHECK(node.reason.find("not located: all-reduce over 8 nodes: hung; all of ") != std::string::npos);
+    for (const auto& check : node.checks) CHECK(check.blame.empty());
+  }
+}
+
+TEST_CASE("a node that cannot start anything does not make the others guilty", "[collective]") {
+  const Cluster cluster(8, [](const auto&) { return broken("mpirun: command failed"); });
+  const Report report = report_on(cluster, cluster.run());
+  CHECK(with_verdict(report, NodeVerdict::failed).empty());
+  CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);
+  CHECK(report.nodes[4].reason.find("no pair passes, and node01 started all of them") != std::string::npos);
+}
+
+TEST_CASE("a path between two nodes that are good with all others leaves only these two open", "[collective]") {
+  const Cluster cluster(8, [](const std::vector<std::string>& members) {
+    const Names names(members.begin(), members.end());
+    return names.count("node03") && names.count("node06") ? broken("timeout") : right();
+  });
+  const MeasuredStep step = cluster.run();
+  bool met = false;
+  for (const auto& round : step.rounds)
+    for (const auto& part : round) met = met || Names{part["pair"][0], part["pair"][1]} == Names{"node03", "node06"};
+  const Report report = report_on(cluster, step);
+  CHECK(with_verdict(report, NodeVerdict::failed).empty());
+  const Names degraded = with_verdict(report, NodeVerdict::degraded);
+  if (met) CHECK(degraded == Names{"node03", "node06"});
+  else CHECK(degraded.size() == 8);
+}
+
+TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end the search", "[collective]") {
+  const Cluster good(8, [](const auto&) { return right(); });
+  const MeasuredStep fine = good.run();
+  CHECK(fine.rounds.empty());
+  CHECK(with_verdict(report_on(good, fine), NodeVerdict::accepted).size() == 8);
+
+  MeasuredStep step = with_bad(8, {"node02"}, broken("x")).run();
+  step.rounds = Json::array();
+  CHECK_FALSE(next_pairs(step).empty());
+  for (const Json& hostile :
+       {Json::array(), Json{{{"pair", {"node02", "stranger"}}, {"result", broken("x")}}}, Json{{{"pair", {"node02", "node02"}}, {"result", broken("x")}}},
+        Json{{{"pair", 7}}}, Json("words")}) {
+    step.rounds = Json::array({hostile});
+    CHECK(next_pairs(step).empty());
+  }
+}
