@@ -38,6 +38,7 @@ const std::vector<StepModule>& step_modules() {
       moosefs_policy_module(),
       mount_module(),
       nfs_server_module(),
+      not_applicable_module(),
       package_module(),
       probe_module(),
       prometheus_targets_module(),

@@ -6,7 +6,8 @@
 //   muster-agent preview --stdin                  what adopting this host would change; writes nothing (agent/preview.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
-//   muster-agent check | apply                    the steps of an order (JSON on standard input), carried out here and now
+//   muster-agent check | apply [--log FILE]       the steps of an order (JSON on standard input), carried out here and now; the log
+//                                                 has every program that was run and what it said
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer; agent/steps/acs.h)
 //   muster-agent version
 #include <sys/reboot.h>
@@ -264,26 +265,61 @@ Status run_acs() {
   return Ok{};
 }
 
-// {"steps": [...]} as in an order; one line per step, the last one JSON. For trying a playbook and for measuring.
-Status run_steps_here(bool write) {
+// Writes down every program that is run and all it says.
+class LoggedProcess : public Process {
+ public:
+  LoggedProcess(Process& inner, FILE* log) : inner_(inner), log_(log) {}
+  Result<Output> run(const Command& command) override {
+    std::string words;
+    for (const auto& word : command.argv) words += " " + word;
+    fmt::print(log_, "+{}\n", words);
+    Command heard = command;
+    heard.on_output = [&](std::string_view text) {
+      std::fwrite(text.data(), 1, text.size(), log_);
+      std::fflush(log_);
+      if (command.on_output) command.on_output(text);
+    };
+    auto output = inner_.run(heard);
+    if (!output.ok()) fmt::print(log_, "- {}\n", output.error().message);
+    else if (!output->ok()) fmt::print(log_, "- exit status {}\n", output->exit_code);
+    std::fflush(log_);
+    return output;
+  }
+
+ private:
+  Process& inner_;
+  FILE* log_;
+};
+
+// {"steps": [...]} as in an order; one line per step, the last one JSON. For baking, for trying a playbook and for measuring.
+Status run_steps_here(bool write, const std::string& log_path) {
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
   TRY(Json order, parse_json(text));
   if (!order.is_object()) return fail(Code::invalid, "no order on standard input");
   order["mode"] = write ? "apply" : "check";
   if (!order.contains("stop_on_failure")) order["stop_on_failure"] = false;
   Files files;
-  const auto process = make_process();
+  const auto plain = make_process();
+  const std::unique_ptr<FILE, int (*)(FILE*)> log(log_path.empty() ? nullptr : std::fopen(log_path.c_str(), "ae"), std::fclose);
+  if (!log_path.empty() && !log) return fail(Code::failed, "cannot write " + log_path);
+  const auto logged = log ? std::make_unique<LoggedProcess>(*plain, log.get()) : nullptr;
+  Process* process = logged ? static_cast<Process*>(logged.get()) : plain.get();
   StepContext context{files, *process, files.read_line("/proc/sys/kernel/hostname")};
-  context.say = [](const std::string& line) { fmt::print("  {}\n", line); };
+  const auto tell = [&log](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+    if (log) fmt::print(log.get(), "# {}\n", line);
+  };
+  context.say = [&tell](const std::string& line) { tell("  " + line); };
   context.module = [](const std::string& name) { return find_step_module(name); };
   TRY(const StepOrder parsed, step_order_from_json(order, context));
   const auto begun = std::chrono::steady_clock::now();
   const auto now = [begun] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun).count();
   };
-  const WorkOutcome outcome = run_steps(context, parsed, now, [](const std::string& kind, const Json& data) {
+  const WorkOutcome outcome = run_steps(context, parsed, now, [&tell](const std::string& kind, const Json& data) {
     if (kind == "step")
-      fmt::print("{} {} {} {}\n", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", ""));
+      tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", "")));
   });
   fmt::print("{}\n", Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}.dump());
   return outcome.status;
@@ -291,7 +327,7 @@ Status run_steps_here(bool write) {
 
 int usage() {
   fmt::print(stderr, "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node NAME | --stdin) [--start] "
-                     "[--folder DIR] | preview --stdin | facts | check | apply | acs | rollback NAME | version\n");
+                     "[--folder DIR] | preview --stdin | facts | check [--log FILE] | apply [--log FILE] | acs | rollback NAME | version\n");
   return 2;
 }
 
@@ -319,7 +355,7 @@ int main_with(int argc, char** argv) {
   else if (verb == "join") ended = run_join(options);
   else if (verb == "preview" && options.count("stdin")) ended = run_preview();
   else if (verb == "facts") ended = print_facts();
-  else if (verb == "check" || verb == "apply") ended = run_steps_here(verb == "apply");
+  else if (verb == "check" || verb == "apply") ended = run_steps_here(verb == "apply", options["log"]);
   else if (verb == "acs") ended = run_acs();
   else if (verb == "version" || verb == "--version") fmt::print("muster-agent {}\n", MUSTER_VERSION);
   else return usage();

@@ -53,7 +53,7 @@ class StepRun {
     if (module.measure) return measured(module, step);
     const Result<CheckResult> before = check(i, module);
     if (!before.ok()) return from_error(before.error());
-    if (before->holds == Holds::not_applicable) return {"not_applicable", "", before->diff};
+    if (before->holds == Holds::not_applicable) return {"not_applicable", before->diff, ""};
     StepEnd end{"already", "", ""};
     if (before->holds == Holds::no) end = make_so(module, step, before->diff);
     if (end.status == "already" && order_.reverify && order_.write && module.verify)

@@ -54,8 +54,11 @@ Status show_build_line(const Context& context, const std::string& name, bool ask
   return Ok{};
 }
 
-Status build_one(Context& context, const std::string& name, bool asked, bool rebuild) {
-  return image_job(context, "build", name, {{"name", name}, {"rebuild", rebuild}}, asked);
+Status build_one(Context& context, const ImageOrder& order, bool asked) {
+  Json body = {{"name", order.name}, {"rebuild", order.rebuild}};
+  if (!order.bake.empty()) body["bake"] = order.bake;
+  if (!order.recipe.empty()) body["recipe"] = order.recipe;
+  return image_job(context, "build", order.name, body, asked);
 }
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
@@ -129,11 +132,11 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
   return Ok{};
 }
 
-Status build_images(Context& context, const std::string& only, bool rebuild) {
-  if (!only.empty()) return build_one(context, only, true, rebuild);
+Status build_images(Context& context, const ImageOrder& order) {
+  if (!order.name.empty()) return build_one(context, order, true);
   TRY(const auto listed, Api(context).get("/v1/images"));
   for (const Json& image : listed.value("images", Json::array()))
-    if (image.value("needed", false)) TRY_(build_one(context, image.value("name", ""), false, rebuild));
+    if (image.value("needed", false)) TRY_(build_one(context, {image.value("name", ""), order.rebuild}, false));
   return Ok{};
 }
 

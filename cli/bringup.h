@@ -26,8 +26,14 @@ struct Goal {
 // Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the
 // report. Sets the exit code.
 void reach(Context& context, const Goal& goal);
-// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the one named `only`.
-Status build_images(Context& context, const std::string& only = "", bool rebuild = false);
+struct ImageOrder {
+  std::string name = {};                // empty: all that the spec needs
+  bool rebuild = false;
+  std::vector<std::string> bake = {};   // playbooks, for an image that is not the spec's
+  std::string recipe = {};
+};
+// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the one that is named.
+Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked = true);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.

@@ -58,17 +58,18 @@ void add_image(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("image", "operating system images");
   verb->require_subcommand(1);
   verb->add_subcommand("list", "images that are built, and those the spec needs")->callback([&context] { list(context); });
-  auto name = std::make_shared<std::string>();
-  auto rebuild = std::make_shared<bool>(false);
+  auto order = std::make_shared<ImageOrder>();
   CLI::App* build = verb->add_subcommand("build", "build an image from its recipe; default: all the spec needs");
-  build->add_option("NAME", *name, "as in the spec's images, or a recipe's name such as debian-12");
-  build->add_flag("--rebuild", *rebuild, "although nothing changed, e.g. for new package versions");
-  build->callback([name, rebuild, &context] {
-    if (const auto built = build_images(context, *name, *rebuild); !built.ok()) return complain(context, built.error());
+  build->add_option("NAME", order->name, "as in the spec's images, or a recipe's name such as debian-12");
+  build->add_flag("--rebuild", order->rebuild, "although nothing changed, e.g. for new package versions");
+  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not the spec's")->delimiter(',');
+  build->add_option("--recipe", order->recipe, "its recipe; default: NAME, or debian-13 with --bake");
+  build->callback([order, &context] {
+    if (const auto built = build_images(context, *order); !built.ok()) return complain(context, built.error());
     if (context.json) list(context);
   });
   add_transfer(*verb, context);
-  verb->footer("Examples:\n  muster image build debian-12\n  muster image list\n"
+  verb->footer("Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  muster image list\n"
                "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/wire.h"
+
 namespace muster {
 namespace {
 
@@ -14,20 +16,31 @@ std::vector<std::string> names_of(const Json& params, const char* one, const cha
   return names;
 }
 
-void bake_units(const Json& params, ImageRequest& request) {
+std::vector<std::vector<std::string>> unit_commands(const Json& params) {
   const auto units = names_of(params, "name", "names");
+  std::vector<std::vector<std::string>> out;
   const auto add = [&](const char* verb) {
-    std::vector<std::string> argv = {"systemctl", verb};
-    argv.insert(argv.end(), units.begin(), units.end());
-    request.run.push_back(std::move(argv));
+    out.push_back({"systemctl", verb});
+    out.back().insert(out.back().end(), units.begin(), units.end());
   };
   if (params.contains("masked")) add(params.value("masked", false) ? "mask" : "unmask");
   if (params.contains("enabled")) add(params.value("enabled", false) ? "enable" : "disable");
+  return out;
 }
 
-Status bake_step(const PlaybookStep& step, ImageRequest& request) {
-  if (step.params.dump().find("{{") != std::string::npos || !step.when.empty() || !step.for_each.empty())
-    return fail(Code::invalid, "a step of phase image cannot depend on a node");
+Status independent(const PlaybookStep& step) {
+  if (step.params.dump().find("{{") == std::string::npos && step.when.empty() && step.for_each.empty()) return Ok{};
+  return fail(Code::invalid, "a step of phase image cannot depend on a node");
+}
+
+// What the recipe's own tree can take without running anything of muster's in it.
+bool is_simple(const PlaybookStep& step) {
+  if (!step.verify.is_null()) return false;
+  if (step.module == "package") return !step.params.contains("hold") && !step.params.contains("locked");
+  return step.module == "file" || step.module == "service";
+}
+
+void bake_simple(const PlaybookStep& step, ImageRequest& request) {
   if (step.module == "package") {
     for (auto& name : names_of(step.params, "name", "names")) request.packages.push_back(std::move(name));
   } else if (step.module == "file") {
@@ -37,11 +50,40 @@ Status bake_step(const PlaybookStep& step, ImageRequest& request) {
     const std::string mode = step.params.value("mode", "0644");
     file.mode = static_cast<unsigned>(std::strtoul(mode.c_str(), nullptr, 8));
     request.files.push_back(std::move(file));
-  } else if (step.module == "service") {
-    bake_units(step.params, request);
   } else {
-    return fail(Code::invalid, fmt::format("module {} cannot be baked into an image", step.module));
+    for (auto& command : unit_commands(step.params)) request.run.push_back(std::move(command));
   }
+}
+
+// In a chroot there is no systemd to ask: units are enabled and masked when all layers are there.
+void bake_into_layer(const PlaybookStep& step, const std::string& playbook, ImageLayer& layer) {
+  if (step.module == "service") {
+    for (auto& command : unit_commands(step.params)) layer.units.push_back(std::move(command));
+    return;
+  }
+  wire::Step out;
+  out.id = playbook + "/" + step.name;
+  out.module = step.module;
+  out.params = step.params;
+  out.phase = step.phase;
+  out.verify = step.verify;
+  layer.steps.push_back(wire::to_json(out));
+}
+
+Status bake_playbook(const Playbook& playbook, ImageRequest& request) {
+  std::vector<PlaybookStep> steps;
+  bool simple = true;
+  for (const auto& step : playbook.steps) {
+    if (step.phase != "image") continue;
+    if (auto ok = independent(step); !ok.ok()) return std::move(ok).error().with(step.name);
+    simple = simple && is_simple(step);
+    steps.push_back(step);
+  }
+  ImageLayer layer{playbook.name};
+  for (const auto& step : steps)
+    if (simple) bake_simple(step, request);
+    else bake_into_layer(step, playbook.name, layer);
+  if (!simple) request.layers.push_back(std::move(layer));
   return Ok{};
 }
 
@@ -52,11 +94,8 @@ Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playb
     const auto found = playbooks.find(name);
     if (found == playbooks.end())
       return fail(Code::invalid, fmt::format("image {} bakes playbook {}, which does not exist", image.name, name));
-    for (const auto& step : found->second.steps) {
-      if (step.phase != "image") continue;
-      auto baked = bake_step(step, request);
-      if (!baked.ok()) return std::move(baked).error().with(fmt::format("image {}: {}/{}", image.name, name, step.name));
-    }
+    if (auto baked = bake_playbook(found->second, request); !baked.ok())
+      return std::move(baked).error().with(fmt::format("image {}: {}", image.name, name));
   }
   return Ok{};
 }

@@ -1,7 +1,8 @@
-// Baking: the image-phase steps of the playbooks an image names, as packages, files and commands of its build. Pure.
+// Baking: the image-phase steps of the playbooks an image names, as parts of its build. Pure.
 //
-// Only what means the same in a tree that is not running can be baked: packages, files, and enabling or masking units.
-// Any other step, and one that needs a node's values, is Code::invalid: the playbook must leave it to the node phase.
+// A playbook of plain packages, files and units goes into the recipe's own tree, with one run of apt for all of them. Any other
+// is a layer of its own above it (controller/image/layers.h): the agent carries out its steps in a chroot, in their order.
+// A step that needs a node's values is Code::invalid: the playbook must leave it to the node phase.
 #pragma once
 
 #include <map>

@@ -74,25 +74,37 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
   return images;
 }
 
-void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name,
-                         bool rebuild, Progress progress, Built done) {
+Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order) const {
+  if (options_.images.empty()) return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
   ImageRequest request;
-  request.name = name;
+  request.name = order.name;
   request.state_dir = options_.state;
-  request.rebuild = rebuild;
+  request.rebuild = order.rebuild;
   request.shared_cache = options_.image_cache;
-  std::string recipe = name;
-  if (spec && spec->images.count(name)) {
-    const ImageSpec& image = spec->images.at(name);
-    recipe = image.recipe;
-    request.variant = image.kernel;
-    if (const auto baked = bake(image, playbooks, request); !baked.ok())
-      return reactor_.post([done, error = baked.error()] { done(error); });
+  request.agent = options_.agent_binary;
+  ImageSpec image;
+  if (spec && spec->images.count(order.name)) {
+    image = spec->images.at(order.name);
+    if (!order.bake.empty() || !order.recipe.empty())
+      return fail(Code::conflict, "the spec says what image " + order.name + " is made of: change it there, or give yours another name");
+  } else {
+    image.name = order.name;
+    image.bake = order.bake;
+    image.recipe = order.recipe;
+    const bool own = order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
+    if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
   }
-  request.recipe_path = options_.images + "/" + recipe + ".yaml";
-  const auto refuse = [&](Error error) { reactor_.post([done, error = std::move(error)] { done(error); }); };
-  if (options_.images.empty()) return refuse(fail(Code::not_found, "no image recipes found: start musterd with --images DIR"));
-  start(request, std::move(progress), std::move(done));
+  request.variant = image.kernel;
+  request.recipe_path = options_.images + "/" + image.recipe + ".yaml";
+  TRY_(bake(image, playbooks, request));
+  return request;
+}
+
+void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order, Progress progress,
+                         Built done) {
+  const auto request = request_of(spec, playbooks, order);
+  if (request.ok()) return start(*request, std::move(progress), std::move(done));
+  reactor_.post([done, error = request.error()] { done(error); });
 }
 
 void ImageService::start(const ImageRequest& request, Progress progress, Built done) {

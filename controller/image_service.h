@@ -37,10 +37,16 @@ class ImageService {
   Json list(const Spec* spec) const;
   // The built ones among those the spec names.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
-  // Builds an image unless the present one was built from the same inputs. `name`: an image of the spec, or the name of a
-  // recipe. Also packs its RAM system. `playbooks`: those it bakes. While it is being built already: waits, then looks again.
-  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const std::string& name, bool rebuild,
-             Progress progress, Built done);
+  struct Order {
+    std::string name;                      // an image of the spec, or a name of one's own
+    bool rebuild = false;                  // although nothing changed
+    std::vector<std::string> bake = {};    // playbooks, where the spec does not say
+    std::string recipe = {};               // likewise; default: the one of that name, or kDefaultRecipe where something is baked
+  };
+  static constexpr const char* kDefaultRecipe = "debian-13";
+  // Builds an image unless the present one was built from the same inputs; packs its RAM system too. `playbooks`: all there are.
+  // While it is being built already: waits, then looks again. Code::conflict: the order says otherwise than the spec.
+  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order, Progress progress, Built done);
   // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
@@ -52,6 +58,7 @@ class ImageService {
  private:
   // Runs `work` in the pool; `done` gets what it returned.
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
+  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order) const;
   void start(const ImageRequest& request, Progress progress, Built done);
 
   RealReactor& reactor_;

@@ -1,9 +1,12 @@
-// Error counters that the kernel keeps: memory, PCIe, network. Good hardware under load moves none of them.
+// Error counters that the kernel keeps: memory, PCIe, network, throttling; and what its log says. Good hardware under load moves none of
+// them.
 //
 // How to run:  muster-accept counters --save FILE    before the load: remembers them
 //              muster-accept counters --since FILE   after it: how far they moved
-// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port. A source that this machine
+// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port, thermal throttling of each
+//              processor package; its log for GPUs, machine checks and drives (kernel_log.cc). A source that this machine
 //              does not have is named in detail.absent: nothing is said about it.
+#include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 
@@ -57,20 +60,55 @@ Counts read_counts(const Files& files) {
       add(files, folder + "/statistics/" + file, part, out["network_errors"]);
     add(files, folder + "/carrier_down_count", part, out["link_down"]);
   }
+  for (const auto& cpu : files.list("/sys/devices/system/cpu")) {
+    const std::string folder = "/sys/devices/system/cpu/" + cpu;
+    const auto count = number_of(files, folder + "/thermal_throttle/package_throttle_count");
+    if (!count) continue;
+    // All processors of a package tell the same number.
+    uint64_t& package = out["cpu_throttled"]["processor package " + files.read_line(folder + "/topology/physical_package_id", "0")];
+    package = std::max(package, *count);
+  }
   return out;
 }
 
+// Metrics from counters, then those from the log.
 constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "pcie_corrected", "pcie_uncorrected", "network_errors",
-                                    "link_down"};
+                                    "link_down", "cpu_throttled"};
+constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
+// Among the saved counts: where the log went on, and in which boot.
+constexpr const char* kLogNext = "kernel_log_next";
+constexpr size_t kLinesShown = 20;
+
+// Which boot: after another one the log begins anew, and all of it is new.
+std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
+
+void add_log(const Files& files, const Counts& before, Measurement& out, Json& absent, Json& moved) {
+  uint64_t since = 0;
+  if (const auto saved = before.find(kLogNext); saved != before.end())
+    if (const auto next = saved->second.find(boot_of(files)); next != saved->second.end()) since = next->second;
+  const KernelLog log = read_kernel_log(files, since);
+  if (!log.readable) absent.push_back("kernel log");
+  std::map<std::string, uint64_t> sums;
+  Json shown = Json::array();
+  for (const auto& line : log.lines) {
+    ++sums[line.metric];
+    Json& count = moved[line.part][line.metric];
+    count = count.is_number() ? count.get<uint64_t>() + 1 : 1;
+    if (shown.size() < kLinesShown) shown.push_back(line.text);
+  }
+  for (const char* metric : kLogMetrics) out.metrics[metric] = {static_cast<double>(sums[metric]), "lines"};
+  if (!shown.empty()) out.detail["kernel_log"] = shown;
+}
 
 }  // namespace
 
 Measurement run_counters(const Files& files, const CountersOptions& options) {
   Measurement out;
   out.check = "counters";
-  const Counts now = read_counts(files);
+  Counts now = read_counts(files);
   Counts before;
   if (options.since.empty()) {
+    now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
     if (const auto saved = files.write(options.save, Json(now).dump()); !saved.ok()) {
       out.outcome = Outcome::unavailable;
       out.error = saved.error().message;
@@ -104,9 +142,12 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
       }
     out.metrics[metric] = {static_cast<double>(sum), ""};
   }
+  add_log(files, before, out, absent, moved);
   std::string part;
   for (const auto& [name, by] : moved.items()) part += (part.empty() ? "" : ", ") + name;
-  out.detail = {{"absent", absent}, {"moved", moved}, {"part", part}};
+  out.detail["absent"] = absent;
+  out.detail["moved"] = moved;
+  out.detail["part"] = part;
   return out;
 }
 

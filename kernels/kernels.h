@@ -165,8 +165,26 @@ struct CountersOptions {
   std::string save = {};   // remember the counters in this file
   std::string since = {};  // or: how far they moved since that file was written
 };
-// Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down.
+// Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down,
+// cpu_throttled; and lines of the kernel's log: gpu_xids, machine_checks, drive_errors.
 Measurement run_counters(const Files& files, const CountersOptions& options);
+
+// --- kernel_log.cc --------------------------------------------------------------------------------------------------
+struct KernelLog {
+  struct Line {
+    std::string metric = {}, part = {}, text = {};
+  };
+  bool readable = false;
+  uint64_t next = 0;             // sequence number of the record that is not there yet
+  std::vector<Line> lines = {};  // about broken hardware
+};
+// From record `since` on; what the kernel has overwritten is lost.
+KernelLog read_kernel_log(const Files& files, uint64_t since);
+
+// --- pcie.cc --------------------------------------------------------------------------------------------------------
+// One part per link of a GPU, NIC, storage controller or switch, by PCI address. Metrics: width (lanes), speed (GT/s) and
+// ratio, of what both ends can do: width times speed, of GPUs the width alone.
+Measurement run_pcie(const Files& files);
 
 // --- machine.cc -----------------------------------------------------------------------------------------------------
 struct Machine {  // 0: this machine does not tell

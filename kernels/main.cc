@@ -87,6 +87,7 @@ void declare_parts(CLI::App& app, Arguments& a) {
   auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
   drives->add_option("--seconds", a.drives.seconds, "per drive");
   drives->add_option("--streams", a.drives.streams, "reads in flight");
+  app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
   auto* counters = app.add_subcommand("counters", "error counters of memory, PCIe and network ports");
   auto* save = counters->add_option("--save", a.counters.save, "remember them in this file");
   auto* since = counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
@@ -176,6 +177,7 @@ Measurement run(const std::string& kernel, Arguments& a) {
   if (kernel == "stream") return run_stream(a.stream);
   if (kernel == "sdc") return run_sdc(a.sdc);
   if (kernel == "drives") return run_drives(files, a.drives);
+  if (kernel == "pcie") return run_pcie(files);
   if (kernel == "counters") return run_counters(files, a.counters);
   if (kernel == "link") return run_link(a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);

@@ -14,7 +14,7 @@ using steps::object_of;
 using steps::parameter;
 using steps::text_of;
 
-constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "counters", "fio", "checksum-write", "checksum-read"};
+constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", "counters", "fio", "checksum-write", "checksum-read"};
 constexpr int kDefaultPort = 7490;
 
 std::string program(const Files& files, const std::string& name) {

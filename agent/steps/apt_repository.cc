@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/accounts.h"
+#include "agent/steps/apt_sources.h"
 #include "agent/steps/own_file.h"
 #include "base/digest.h"
 
@@ -18,6 +19,7 @@ constexpr const char* kArmour = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 struct Wanted {
   std::string name, key, key_url, key_sha256, signed_by;
   std::vector<std::string> uris, suites, components, architectures;
+  bool check_valid_until = true;
   OwnFile preferences;
   std::string source_path() const { return "/etc/apt/sources.list.d/muster-" + name + ".sources"; }
   std::string key_path(bool armoured) const {
@@ -33,8 +35,6 @@ Status check_words(const Wanted& want) {
   for (const auto* list : {&want.uris, &want.suites, &want.components, &want.architectures})
     for (const auto& word : *list)
       if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' is not one word");
-  if (want.uris.empty() || want.suites.empty())
-    return fail(Code::invalid, "apt_repository: 'uris' and 'suites' must not be empty");
   const bool flat = want.suites[0].back() == '/';
   if (flat != want.components.empty())
     return fail(Code::invalid, "apt_repository: components go with a suite, and not with a path that ends in '/'");
@@ -73,7 +73,7 @@ Result<OwnFile> preferences(const Json& params, const std::string& name) {
   return out;
 }
 
-Result<Wanted> wanted(const Json& params) {
+Result<Wanted> wanted(const Files& files, const Json& params) {
   Wanted out;
   out.name = text_of(params, "name");
   TRY_(check_name(out.name, "apt_repository"));
@@ -81,6 +81,12 @@ Result<Wanted> wanted(const Json& params) {
   out.suites = list_of(params, "suites");
   out.components = list_of(params, "components");
   out.architectures = list_of(params, "architectures");
+  out.check_valid_until = bool_of(params, "check_valid_until", true);
+  if (out.uris.empty() || out.suites.empty()) {
+    TRY(const DistributionSource own, distribution_source(files));
+    if (out.uris.empty()) out.uris = own.uris;
+    if (out.suites.empty()) out.suites = {own.suite};
+  }
   TRY_(check_words(out));
   TRY_(read_key(params, out));
   TRY(out.preferences, preferences(params, out.name));
@@ -105,11 +111,12 @@ std::string source_text(const Wanted& want, const std::string& key) {
   std::string out = "# Written by muster.\nTypes: deb\nURIs: " + join(want.uris, " ") + "\nSuites: " + join(want.suites, " ") + "\n";
   if (!want.components.empty()) out += "Components: " + join(want.components, " ") + "\n";
   if (!want.architectures.empty()) out += "Architectures: " + join(want.architectures, " ") + "\n";
+  if (!want.check_valid_until) out += "Check-Valid-Until: no\n";
   return out + "Signed-By: " + key + "\n";
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+  TRY(const Wanted want, wanted(context.files, params));
   Diff diff;
   const std::string key = present_key(context.files, want);
   if (key.empty()) diff.add("the key of " + want.name + " is not there or another one");
@@ -148,7 +155,7 @@ Status try_source(StepContext& context, const std::string& candidate) {
 }
 
 Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+  TRY(const Wanted want, wanted(context.files, params));
   TRY(const std::string key, install_key(context, want));
   TRY_(put(context.files, want.preferences));
   const OwnFile source{want.source_path(), source_text(want, key), 0644};
@@ -172,14 +179,16 @@ StepModule apt_repository_module() {
       "path of a key the distribution installed. It is put in place only after apt has fetched and verified its lists.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "names the files: muster-NAME.sources"),
-       parameter("uris", "list", true, "base URLs"),
-       parameter("suites", "list", true, "suites, or one path that ends in '/' for a flat repository"),
+       parameter("uris", "list", false, "base URLs; default: the mirror this system's own packages come from"),
+       parameter("suites", "list", false, "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
        parameter("architectures", "list", false, "default: apt's own"),
        parameter("key", "string", false, "the key itself, ASCII-armoured"),
        parameter("key_url", "string", false, "where the key is; needs key_sha256"),
        parameter("key_sha256", "string", false, "digest of the file at key_url"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
+       parameter("check_valid_until", "bool", false,
+                 "false: lists that have outlived their date are believed too, as long as they are signed: for mirrors that stand still", true),
        parameter("pins", "list", false,
                  "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release a=unstable\", priority: 90}")});
   m.check = check;

@@ -37,6 +37,7 @@ StepModule raid_module();
 StepModule filesystem_module();
 StepModule mount_module();
 // agent/steps: pure tests
+StepModule not_applicable_module();
 StepModule probe_module();
 StepModule wait_for_module();
 StepModule ssh_probe_module();

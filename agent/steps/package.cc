@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "agent/steps/modules.h"
+#include "agent/steps/version_lock.h"
 
 namespace muster::steps {
 namespace {
+
+constexpr DurationMs kInstall = 90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
 
 struct Installed {
   std::string version;
@@ -76,17 +80,32 @@ std::vector<std::string> missing(const Packages& have, const Json& params) {
   return out;
 }
 
-// Packages whose hold is not as declared; none when it is not declared.
-std::vector<std::string> wrongly_held(const Packages& have, const Json& params) {
-  std::vector<std::string> out;
-  if (!params.contains("hold")) return out;
-  for (const auto& want : wanted(params))
-    if (const auto it = have.find(want.name); it != have.end() && it->second.held != bool_of(params, "hold", true))
-      out.push_back(want.name);
+using Locks = std::vector<VersionLock>;
+
+Result<Locks> locks_of(const Json& params) {
+  return params.contains("locked") ? version_locks(params.at("locked")) : Result<Locks>(Locks{});
+}
+
+std::map<std::string, std::string> versions_of(const Packages& packages) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, entry] : packages) out[name] = entry.version;
   return out;
 }
 
-CheckResult compare(const Packages& have, const Json& params) {
+// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held alone, the
+// package that was named lost its libraries to the next upgrade.
+std::vector<std::string> wrongly_held(const Packages& have, const Json& params, const Locks& locks) {
+  std::vector<std::string> out;
+  if (!params.contains("hold")) return out;
+  std::set<std::string> names;
+  for (const auto& want : wanted(params)) names.insert(want.name);
+  for (const auto& [name, entry] : have)
+    if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true)) out.push_back(name);
+  return out;
+}
+
+Result<CheckResult> compare(const Packages& have, const Json& params) {
+  TRY(const Locks locks, locks_of(params));
   Diff diff;
   for (const auto& want : wanted(params)) {
     const auto it = have.find(want.name);
@@ -95,7 +114,8 @@ CheckResult compare(const Packages& have, const Json& params) {
     else if (!is_version(want.version, it->second.version))
       diff.add(want.name + ": " + it->second.version + " -> " + want.version);
   }
-  const auto held = wrongly_held(have, params);
+  for (const auto& odd : outside_locks(locks, versions_of(have))) diff.add(odd);
+  const auto held = wrongly_held(have, params, locks);
   if (!held.empty()) diff.add((bool_of(params, "hold", true) ? "not held: " : "held: ") + join(held, " "));
   return diff.result();
 }
@@ -140,7 +160,19 @@ Status check_removals(const std::string& simulation, const Json& params) {
   return fail(Code::conflict, "apt would remove " + join(others, " ") + "; name what may go in 'removes'");
 }
 
-Status install(StepContext& context, const Json& params, std::vector<std::string> words) {
+// What would be there in the end, dependencies included, is of the locked versions.
+Status check_locks(const Packages& have, const std::string& simulation, const Locks& locks) {
+  const auto odd = outside_locks(locks, after_simulation(versions_of(have), simulation));
+  if (odd.empty()) return Ok{};
+  return fail(Code::conflict, "nothing was installed, the versions do not go together: " + join(odd, "; "));
+}
+
+Status check_simulation(const Packages& have, const std::string& simulation, const Json& params, const Locks& locks) {
+  TRY_(check_removals(simulation, params));
+  return check_locks(have, simulation, locks);
+}
+
+Status install(StepContext& context, const Packages& have, const Json& params, const Locks& locks, std::vector<std::string> words) {
   const std::string all = join(words, " ");
   say(context, "installing " + all);
   std::vector<std::string> options = {"install", "--no-install-recommends"};
@@ -151,28 +183,30 @@ Status install(StepContext& context, const Json& params, std::vector<std::string
   simulated_words.insert(simulated_words.begin(), "--simulate");
   auto simulated = apt(context, simulated_words, 10 * kMinute);
   if (simulated.ok()) {
-    TRY_(check_removals(*simulated, params));
-    if (apt(context, words, 30 * kMinute).ok()) return Ok{};
+    TRY_(check_simulation(have, *simulated, params, locks));
+    if (apt(context, words, kInstall).ok()) return Ok{};
   }
   // Stale or missing package lists are the usual reason.
   if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
     return std::move(updated).error().with("apt-get update");
   TRY(const std::string again, apt(context, simulated_words, 10 * kMinute));
-  TRY_(check_removals(again, params));
-  TRY(auto out, apt(context, words, 30 * kMinute));
+  TRY_(check_simulation(have, again, params, locks));
+  TRY(auto out, apt(context, words, kInstall));
   (void)out;
   return Ok{};
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(auto have, installed(context.files));
+  TRY(const Locks locks, locks_of(params));
   if (auto words = missing(have, params); !words.empty()) {
     if (!bool_of(params, "install", true))
       return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
-    TRY_(install(context, params, std::move(words)));
+    TRY_(install(context, have, params, locks, std::move(words)));
     TRY(have, installed(context.files));
   }
-  const auto held = wrongly_held(have, params);
+  TRY_(check_locks(have, "", locks));
+  const auto held = wrongly_held(have, params, locks);
   if (held.empty()) return Ok{};
   std::vector<std::string> argv = {"apt-mark", bool_of(params, "hold", true) ? "hold" : "unhold"};
   argv.insert(argv.end(), held.begin(), held.end());
@@ -188,13 +222,16 @@ StepModule package_module() {
   m.name = "package";
   m.help =
       "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held there if told so. "
-      "apt is asked first what it would remove; what `removes` does not name stops the step. Packages baked into the image "
-      "cost one file read.";
+      "apt is asked first what it would remove and install: a removal that `removes` does not name, or a version outside "
+      "`locked`, stops the step before anything is changed. Packages baked into the image cost one file read.";
   m.parameters =
       Json::array({parameter("names", "list", true, "package names, optionally name=version"),
                    parameter("install", "bool", false,
                              "false: they must be in the image, nothing is installed here", true),
-                   parameter("hold", "bool", false, "held at their version, or not; left alone when not given"),
+                   parameter("hold", "bool", false, "held at their version, or not, with all that is locked; left alone when not given"),
+                   parameter("locked", "list", false,
+                             "sets that only work together: {packages: [patterns], version: pattern}; also dependencies that "
+                             "nobody named must be of that version"),
                    parameter("removes", "list", false, "packages that apt may remove to make them fit")});
   m.check = check;
   m.check_many = check_many;

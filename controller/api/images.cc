@@ -64,20 +64,23 @@ void build_image(const CallPtr& call) {
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
   JsonReader r(*body, "request");
-  std::string name;
-  bool rebuild = false;
-  r.get("name", name);
-  r.get_or("rebuild", rebuild, false);
+  ImageService::Order order;
+  r.get("name", order.name);
+  r.get_or("rebuild", order.rebuild, false);
+  r.get_or("bake", order.bake, {});
+  r.get_or("recipe", order.recipe, {});
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
-  // The name becomes a folder's name.
-  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos)
-    return call->error(fail(Code::invalid, "not an image's name: '" + name + "'"));
+  // They become names of a folder and of a file.
+  for (const auto& name : {order.name, order.recipe})
+    if ((!name.empty() && name.front() == '.') || name.find('/') != std::string::npos)
+      return call->error(fail(Code::invalid, "not a name: '" + name + "'"));
+  if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
   const auto playbooks = call->services.bringup.playbooks();
   if (!playbooks.ok()) return call->error(playbooks.error());
   const JobLines lines(call);
   const auto spec = call->services.spec.get();
-  call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, *playbooks, name, rebuild, lines.progress(),
-                              lines.finish("built", {{"name", name}}));
+  call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, *playbooks, order, lines.progress(),
+                              lines.finish("built", {{"name", order.name}}));
 }
 
 void import_image(const CallPtr& call) {

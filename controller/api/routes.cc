@@ -41,7 +41,7 @@ const std::vector<Route>& routes() {
       {"GET", "/v1/report/key", Who::operators, get_report_key, "public key that reports are signed with, PEM"},
       // acts
       {"GET", "/v1/images", Who::operators, list_images, "images that are built, and those the spec needs"},
-      {"POST", "/v1/images/build", Who::operators, build_image, "{name, rebuild}: progress as a stream of JSON lines"},
+      {"POST", "/v1/images/build", Who::operators, build_image, "{name, rebuild, bake, recipe}: progress as a stream of JSON lines"},
       {"POST", "/v1/images/import", Who::operators, import_image, "{path} on this machine, through the socket only; as build"},
       {"POST", "/v1/images/export", Who::operators, export_image, "{name, path}: likewise"},
       {"GET", "/v1/power/{node}/state", Who::operators, power_state, "asks the BMC"},

@@ -113,6 +113,29 @@ std::string command_line(const std::vector<std::string>& argv) {
   return out + "\n";
 }
 
+// What every tree ends with, whoever put something in last.
+std::string cleaning() {
+  return "chroot \"$1\" passwd -q -l root\n"
+         // Identity is made on the node, never shared through an image.
+         "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
+         ": > \"$1\"/etc/machine-id\n"
+         "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
+         "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
+         // Else systemd takes the first boot for an update and runs a dozen catch-up services.
+         "touch \"$1\"/etc/.updated \"$1\"/var/.updated\n";
+}
+
+// Those that are there and enabled: a recipe also lists units of packages that only some playbooks bring.
+std::string disabling(const ImageRecipe& recipe) {
+  if (recipe.disable.empty()) return "";
+  std::string s = "for unit in";
+  for (const auto& unit : recipe.disable) s += " " + quoted(unit);
+  return s + "; do\n  if chroot \"$1\" systemctl --quiet is-enabled \"$unit\" 2>/dev/null; then\n"
+             "    chroot \"$1\" systemctl --quiet disable \"$unit\"\n  fi\ndone\n";
+}
+
+constexpr const char* kScriptHead = "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
+
 }  // namespace
 
 std::vector<RecipeFile> builtin_files() {
@@ -126,7 +149,7 @@ std::vector<RecipeFile> builtin_files() {
 }
 
 std::string customize_script(const ImageRecipe& recipe, const std::string& overlay) {
-  std::string s = "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
+  std::string s = kScriptHead;
   s += "mkdir -p \"$1/state\" \"$1/boot/efi\" \"$1/etc/systemd/system\"\n";
   for (size_t i = 0; i < recipe.files.size(); ++i)
     s += fmt::format("install -D -m {:04o} {} \"$1\"{}\n", recipe.files[i].mode, quoted(fmt::format("{}/{}", overlay, i)),
@@ -136,23 +159,16 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
                                      "muster-agent.service"};
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
-  if (!recipe.disable.empty()) {
-    // Those that are there and enabled: a recipe also lists units of packages that only some playbooks bring.
-    s += "for unit in";
-    for (const auto& unit : recipe.disable) s += " " + quoted(unit);
-    s += "; do\n  if chroot \"$1\" systemctl --quiet is-enabled \"$unit\" 2>/dev/null; then\n"
-         "    chroot \"$1\" systemctl --quiet disable \"$unit\"\n  fi\ndone\n";
-  }
+  s += disabling(recipe);
   for (const auto& argv : recipe.run) s += command_line(argv);
-  s += "chroot \"$1\" passwd -q -l root\n"
-       // Identity is made on the node, never shared through an image.
-       "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
-       ": > \"$1\"/etc/machine-id\n"
-       "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
-       "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
-       // Else systemd takes the first boot for an update and runs a dozen catch-up services.
-       "touch \"$1\"/etc/.updated \"$1\"/var/.updated\n";
-  return s;
+  return s + cleaning();
+}
+
+std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units) {
+  std::string s = kScriptHead + disabling(recipe);
+  for (const auto& argv : units) s += command_line(argv);
+  // dkms makes a key to sign modules with: no firmware knows it, and no two machines may share it.
+  return s + "rm -f \"$1\"/var/lib/dkms/mok.*\n" + cleaning();
 }
 
 }  // namespace muster

@@ -13,5 +13,8 @@ namespace muster {
 std::vector<RecipeFile> builtin_files();
 // File i of `recipe` lies at <overlay>/<i>.
 std::string customize_script(const ImageRecipe& recipe, const std::string& overlay);
+// After the last layer: what its packages enabled is disabled again, then `units` (argument vectors) run, and the tree is cleaned
+// as the first script does.
+std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units);
 
 }  // namespace muster

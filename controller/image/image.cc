@@ -11,6 +11,7 @@
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
+#include "controller/image/layers.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"
 
@@ -228,23 +229,79 @@ void remove_tree(const Build& b, const std::string& path) {
   (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
 }
 
-Status build(const Build& b) {
-  report(b, "packages", 0.05);
-  TRY_(bootstrap(b));
-  ImageManifest files;
+// The tree of an image with layers, mounted at b.tree(): those that were kept, and above them what had to be made now.
+Status stack_layers(const Build& b, const Layers& layers, const std::vector<std::string>& keys) {
+  if (!layers.kept(keys[0])) {
+    report(b, "packages", 0.05);
+    TRY_(bootstrap(b));
+    TRY_(layers.keep(keys[0], b.tree(), ""));
+  }
+  std::vector<std::string> below = {keys[0]};
+  for (size_t i = 0; i < b.request.layers.size(); ++i) {
+    const ImageLayer& layer = b.request.layers[i];
+    const double fraction = 0.2 + 0.45 * static_cast<double>(i) / static_cast<double>(b.request.layers.size());
+    if (layers.kept(keys[i + 1])) report(b, "layer " + layer.name + ": kept from the last build", fraction);
+    else {
+      report(b, "layer " + layer.name, fraction);
+      TRY_(layers.mount(below, b.tree()));
+      TRY_(layers.run(layer, b.request.agent, b.tree(), [&](const std::string& line) { report(b, layer.name + ": " + line, fraction); }));
+      TRY_(layers.unmount(b.tree()));
+      TRY_(layers.keep_upper(keys[i + 1], b.stage + "/log"));
+    }
+    below.push_back(keys[i + 1]);
+  }
+  TRY_(layers.mount(below, b.tree()));
+  const std::string script = b.stage + "/finish.sh";
+  std::vector<std::vector<std::string>> units;
+  for (const auto& layer : b.request.layers) units.insert(units.end(), layer.units.begin(), layer.units.end());
+  TRY_(Files("/").write(script, finish_script(b.recipe, units), 0755));
+  auto out = run_ok(b.process, {.argv = {script, b.tree()}, .deadline = 10 * kMinute});
+  if (!out) return std::move(out).error().with("finishing the tree");
+  return Ok{};
+}
+
+// Of the whole tree: kernel, loader, RAM system, and <stage>/root.ext4.
+Status pack(const Build& b, ImageManifest& files) {
   report(b, "kernel and RAM system", 0.65);
   TRY_(collect_files(b, files));
   report(b, "file system", 0.72);
-  const std::string raw = b.stage + "/root.ext4";
-  TRY_(make_file_system(b, raw));
-  remove_tree(b, b.tree());
+  return make_file_system(b, b.stage + "/root.ext4");
+}
+
+Status build_tree(const Build& b, ImageManifest& files) {
+  if (b.request.layers.empty()) {
+    report(b, "packages", 0.05);
+    TRY_(bootstrap(b));
+    TRY_(pack(b, files));
+    remove_tree(b, b.tree());
+    return Ok{};
+  }
+  const Layers layers(b.folder, b.stage, b.process);
+  const auto keys = layer_keys(build_inputs(b.recipe, b.request.variant, kBuilder), b.request.layers);
+  if (b.request.rebuild) layers.prune({});
+  auto packed = in_private_mounts([&]() -> Status {
+    TRY_(stack_layers(b, layers, keys));
+    return pack(b, files);
+  });
+  if (!packed.ok() && packed.error().code == Code::denied) return std::move(packed).error().with("layers need root");
+  TRY_(std::move(packed));
+  remove_tree(b, b.stage + "/upper");
+  layers.prune(keys);
+  return Ok{};
+}
+
+Status build(const Build& b) {
+  ImageManifest files;
+  TRY_(build_tree(b, files));
   report(b, "frames", 0.8);
+  const std::string raw = b.stage + "/root.ext4";
   TRY(ImageManifest m, write_frames(raw, b.stage + "/frames.zst", b.request.level));
   m.kernel = files.kernel;
   m.os = files.os;
   m.files = files.files;
   std::error_code ec;
-  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay"}) fs::remove_all(b.stage + leftover, ec);
+  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work", "/tree", "/ours", "/lists", "/log"})
+    fs::remove_all(b.stage + leftover, ec);
   return write_records(b, m);
 }
 
@@ -302,7 +359,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   if (!valid_image_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
   Build b{request, process, progress};
   TRY(b.recipe, effective_recipe(request));
-  b.inputs = build_inputs(b.recipe, request.variant, kBuilder);
+  b.inputs = build_inputs(b.recipe, request.variant, kBuilder, request.layers);
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
   TRY(const ImageLock lock, ImageLock::take(b.folder));
   std::string why = "not built yet";

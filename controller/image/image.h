@@ -5,7 +5,9 @@
 // ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the link <name>/current.
 // A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a half-built one has a name
 // starting with ".build-" and is removed by the next build. build.json records what it was built from (inputs.h).
-// No loop devices, no mounts. As root it works directly, else through mmdebstrap's user namespace.
+// Beside them, of images with layers: .layers/ (layers.h), .packages/ (downloads of a build that has not ended well yet).
+// No loop devices; mounts only for layers, in a namespace of their own. As root it works directly, else through mmdebstrap's user
+// namespace (an image with layers is refused then).
 // Thread: blocking (minutes); for worker threads. Two builds of one name at once are refused (Code::conflict).
 #pragma once
 
@@ -17,6 +19,7 @@
 #include "base/manifest.h"
 #include "base/os.h"
 #include "base/result.h"
+#include "controller/image/layers.h"
 #include "controller/image/recipe.h"
 
 namespace muster {
@@ -28,6 +31,8 @@ struct ImageRequest {
   std::vector<std::string> packages = {};        // what roles need beyond the recipe
   std::vector<RecipeFile> files = {};            // baked steps of phase image ...
   std::vector<std::vector<std::string>> run = {};  // ... run in the chroot after the recipe's own
+  std::vector<ImageLayer> layers = {};           // playbooks with other steps, one layer each, lowest first
+  std::string agent = {};       // muster-agent, which carries out the steps of layers
   std::string state_dir = "/var/lib/muster";
   std::string shared_cache = {};  // folder (shared_cache.h); empty: none
   bool rebuild = false;         // although nothing changed (new package versions)

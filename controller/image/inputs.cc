@@ -70,15 +70,36 @@ std::string recipe_change(const std::string& key, const Json& before, const Json
   return key;
 }
 
+// Layers by name: one that came, went, or has other steps.
+std::string layer_change(const Json& before, const Json& after) {
+  const auto by_name = [](const Json& list) {
+    std::map<std::string, std::string> out;
+    if (list.is_array())
+      for (const Json& layer : list)
+        if (layer.is_object()) out[layer.value("name", "?")] = layer.dump();
+    return out;
+  };
+  const auto was = by_name(before), is = by_name(after);
+  Names changes;
+  for (const auto& [name, text] : is)
+    if (const auto old = was.find(name); old == was.end()) changes.push_back("+" + name);
+    else if (old->second != text) changes.push_back(name);
+  for (const auto& [name, text] : was)
+    if (!is.count(name)) changes.push_back("-" + name);
+  return changes.empty() ? "layers: another order" : sentence("layers", changes);
+}
+
 void append(std::string& all, const std::string& one) { all += (all.empty() ? "" : "; ") + one; }
 
 }  // namespace
 
-Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version) {
-  return {{"builder", builder_version},
-          {"ram", ram_tree_version()},
-          {"variant", variant},
-          {"recipe", Json::parse(canonical(recipe))}};
+Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version, const std::vector<ImageLayer>& layers) {
+  Json out = {{"builder", builder_version},
+              {"ram", ram_tree_version()},
+              {"variant", variant},
+              {"recipe", Json::parse(canonical(recipe))}};
+  for (const auto& layer : layers) out["layers"].push_back(to_json(layer));
+  return out;
 }
 
 std::string input_changes(const Json& built, const Json& now) {
@@ -93,6 +114,8 @@ std::string input_changes(const Json& built, const Json& now) {
   for (const auto& [key, value] : now["recipe"].items())
     if (const Json before = recipe.is_object() ? recipe.value(key, Json()) : Json(); before != value)
       append(out, recipe_change(key == "kernel" ? "kernel packages" : key, before, value));
+  if (const Json before = was.value("layers", Json()), after = now.value("layers", Json()); before != after)
+    append(out, layer_change(before, after));
   return out.empty() ? "its recipe has other keys" : out;
 }
 

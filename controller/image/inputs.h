@@ -6,14 +6,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
+#include "controller/image/layers.h"
 #include "controller/image/recipe.h"
 
 namespace muster {
 
-// {"builder", "ram", "variant", "recipe"}: `recipe` with everything that was baked in.
-Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version);
+// {"builder", "ram", "variant", "recipe"}: `recipe` with everything that was baked into its own tree; "layers" where there are any.
+Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version, const std::vector<ImageLayer>& layers = {});
 
 // "packages: +htop -vim-tiny; files: /etc/motd"; empty when both would make the same image. `built` may come from another
 // version of muster and have any shape.

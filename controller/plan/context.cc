@@ -68,6 +68,10 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
 
 // What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is not in it. Memory with a
 // margin of 5 % for the kernel. Device files are empty without GPUs.
+std::string gpu_files(int gpus) {
+  return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
+}
+
 Json machines_of(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& n : in.spec.nodes) {
@@ -76,10 +80,9 @@ Json machines_of(const ContextInput& in) {
     if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
     const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
     const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
-    const std::string files = gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
     Json one = name_and_address(n);
     one.update({{"role", n.role}, {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
-                {"memory_mib", bytes / 100 * 95 >> 20}, {"gpus", gpus}, {"gpu_files", files}});
+                {"memory_mib", bytes / 100 * 95 >> 20}, {"gpus", gpus}, {"gpu_files", gpu_files(gpus)}});
     out.push_back(std::move(one));
   }
   return out;
@@ -146,6 +149,19 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
   return std::vector<PlannedStep>{std::move(planned)};
 }
 
+// Stands for a step whose list is empty here: the report says why it was not run.
+PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
+  PlannedStep planned;
+  planned.stage = step.stage;
+  planned.on = step.on;
+  planned.step.id = id;
+  planned.step.module = "not_applicable";
+  planned.step.phase = step.phase;
+  planned.step.params = {{"reason", step.otherwise}};
+  planned.step.mandatory = false;
+  return planned;
+}
+
 }  // namespace
 
 std::string prefix_of(const std::string& cidr) {
@@ -186,7 +202,11 @@ Json playbook_context(const ContextInput& in) {
   bool has_gpus = false;
   for (const auto& m : machines) {
     has_gpus = has_gpus || m["gpus"] > 0;
-    if (m["name"] == in.node.name && m["gpus"] > 0) own_gpus.push_back(m);
+    if (m["name"] != in.node.name) continue;
+    // What is declared counts: a node that lost its GPUs is no node without GPUs.
+    Json own = m;
+    if (const int declared = in.node.hardware.gpus.value_or(0); declared > 0) own.update({{"gpus", declared}, {"gpu_files", gpu_files(declared)}});
+    if (own["gpus"] > 0) own_gpus.push_back(own);
   }
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
@@ -225,6 +245,10 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
         continue;
       }
       items = *list;
+      if (items.empty() && !step.otherwise.empty()) {
+        out.push_back(not_here(step, playbook.name + "/" + step.name));
+        ids.insert(out.back().step.id);
+      }
     }
     for (size_t i = 0; i < items.size(); ++i) {
       Json local = context;

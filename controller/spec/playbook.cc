@@ -29,6 +29,7 @@ PlaybookStep read_step(const YamlNode& map) {
   step.module = text_or(map, "module", "");
   step.when = text_or(map, "when", "");
   step.for_each = text_or(map, "for_each", "");
+  step.otherwise = text_or(map, "otherwise", "");
   step.on = text_or(map, "on", "all");
   step.params = json_or(map, "params", Json::object());
   step.verify = json_or(map, "verify", nullptr);
@@ -51,6 +52,7 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
     if (map.find("stage")) add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
     if (map.find("on")) add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
   }
+  if (!step.otherwise.empty() && step.for_each.empty()) add("otherwise", "it goes with for_each: it says why the list is empty");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }

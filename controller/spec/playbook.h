@@ -8,6 +8,7 @@
 //       phase: node                 # image | node | cluster
 //       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
+//       otherwise: no local storage # where the list is empty the step is in the plan as "not applicable: no local storage"
 //       module: raid
 //       params: { name: "{{item.name}}", ... } # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
@@ -29,7 +30,7 @@
 namespace muster {
 
 struct PlaybookStep {
-  std::string name, phase = "node", module, when, for_each, on = "all";
+  std::string name, phase = "node", module, when, for_each, otherwise, on = "all";
   Json params = Json::object();
   Json verify;                     // null or {module, params}
   Json expect;                     // null or {metric: {min?, max?, fleet_min_ratio?, unit}}

@@ -187,7 +187,7 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
     return put("/var/lib/dpkg/status", text), good();
   }
   if (!has(argv, "install")) return good();
-  if (has(argv, "--simulate")) return good(apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n");
+  if (has(argv, "--simulate")) return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
   for (const auto& name : names) {
     const size_t equals = name.find('=');
     append("/var/lib/dpkg/status", fmt::format("Package: {}\nStatus: install ok installed\nVersion: {}\n\n", name.substr(0, equals),

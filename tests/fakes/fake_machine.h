@@ -57,6 +57,7 @@ class FakeMachine : public Process {
   // URL -> content, for apt-helper; a package that apt would remove for the next ones.
   std::map<std::string, std::string> web;
   std::string apt_removes;
+  std::string apt_brings;   // "Inst ..." lines of a simulation
 
  private:
   Result<Output> execute(const Command& command);

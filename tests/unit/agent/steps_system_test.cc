@@ -43,6 +43,41 @@ TEST_CASE("package: exact versions, patterns and holds") {
   CHECK(r.check("package", {{"names", {"cuda"}}})->holds == Holds::yes);
 }
 
+TEST_CASE("package: a set whose versions do not go together is refused before it is installed") {
+  Run r;
+  r.machine.put("/var/lib/dpkg/status", "Package: libc6\nStatus: install ok installed\nVersion: 2.41-12\n\n");
+  const Json params = {{"names", {"nvidia-kernel-dkms=550.163.01-*", "nvidia-smi=550.163.01-*"}}, {"hold", true},
+                       {"locked", {{{"packages", {"nvidia-kernel-*", "nvidia-smi", "libnvidia-*"}}, {"version", "550.163.01-*"}}}}};
+  // The library comes as a dependency, from another archive.
+  r.machine.apt_brings = "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst nvidia-smi (550.163.01-2 Debian:13 [amd64])\n"
+                         "Inst libnvidia-ml1:amd64 (560.35.03-1 vendor [amd64])\nInst libtirpc3 (1.3 Debian:13 [amd64])\n";
+  const Status refused = r.apply("package", params);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == Code::conflict);
+  CHECK(refused.error().message.find("libnvidia-ml1 is 560.35.03-1, its set 550.163.01-*") != std::string::npos);
+  CHECK(refused.error().message.find("libtirpc3") == std::string::npos);
+  CHECK(r.machine.get("/var/lib/dpkg/status").find("nvidia") == std::string::npos);
+
+  r.machine.apt_brings = "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst libnvidia-ml1 (550.163.01-2 Debian:13 [amd64])\n";
+  CHECK(r.apply("package", params).ok());
+}
+
+TEST_CASE("package: a locked package of another version is seen, and held with its set") {
+  Run r;
+  r.machine.put("/var/lib/dpkg/status",
+                "Package: nvidia-smi\nStatus: install ok installed\nVersion: 550.163.01-2\n\n"
+                "Package: libnvidia-ml1\nStatus: install ok installed\nVersion: 560.1-1\n\n");
+  Json params = {{"names", {"nvidia-smi"}}, {"hold", true}, {"locked", {{{"packages", {"libnvidia-*"}}, {"version", "550.*"}}}}};
+  CHECK(r.check("package", params)->diff.find("libnvidia-ml1 is 560.1-1, its set 550.*") != std::string::npos);
+  CHECK(r.apply("package", params).error().code == Code::conflict);  // nothing to install would mend it
+  params["locked"][0]["version"] = "560.*";
+  REQUIRE(r.apply("package", params).ok());
+  CHECK(r.check("package", params)->holds == Holds::yes);
+  CHECK(r.machine.called("apt-mark hold libnvidia-ml1 nvidia-smi"));
+  params["locked"] = {{{"packages", "libnvidia-*"}}};
+  CHECK(r.check("package", params).error().code == Code::invalid);
+}
+
 TEST_CASE("download: another content than promised never stands in its place") {
   Run r;
   r.machine.web["https://example.org/a"] = "evil";
@@ -51,6 +86,32 @@ TEST_CASE("download: another content than promised never stands in its place") {
   CHECK(r.machine.files().list("/opt").empty());
   CHECK(r.apply("download", {{"url", "ftp://x"}, {"path", "/opt/a"}, {"sha256", sha256("good")}}).error().code == Code::invalid);
   CHECK(r.apply("download", {{"url", "https://x"}, {"path", "/opt/a"}, {"sha256", "abc"}}).error().code == Code::invalid);
+}
+
+TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") {
+  Run r;
+  r.machine.put("/usr/share/keyrings/debian.gpg", "key");
+  r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  const Json params = {{"name", "more"}, {"components", {"contrib", "non-free"}}, {"signed_by", "/usr/share/keyrings/debian.gpg"}};
+  CHECK(r.apply("apt_repository", params).error().code == Code::not_found);
+  // Of the two forms, and of others' sources, only what brings the release's own packages counts.
+  r.machine.put("/etc/apt/sources.list", "# deb http://old/debian trixie main\ndeb-src http://src/debian trixie main\n"
+                                         "deb [signed-by=/k] http://sec/debian trixie-security main\n");
+  r.machine.put("/etc/apt/sources.list.d/tools.list", "deb http://tools/debian stable main\n");
+  r.machine.put("/etc/apt/sources.list.d/debian.sources",
+                "Types: deb\nURIs: http://mirror/debian\nSuites: trixie trixie-updates\nComponents: main\n\nTypes: deb\nEnabled: no\n"
+                "URIs: http://off/debian\nSuites: trixie\nComponents: main\n");
+  REQUIRE(r.apply("apt_repository", params).ok());
+  const std::string source = r.machine.get("/etc/apt/sources.list.d/muster-more.sources");
+  CHECK(source.find("URIs: http://mirror/debian\nSuites: trixie\nComponents: contrib non-free\n") != std::string::npos);
+  CHECK(r.check("apt_repository", params)->holds == Holds::yes);
+  r.machine.put("/etc/apt/sources.list", "deb [arch=amd64 signed-by=/k] http://near/debian trixie main\n");
+  r.machine.put("/etc/apt/sources.list.d/debian.sources", "");
+  CHECK(r.check("apt_repository", params)->holds == Holds::no);
+  Json still = params;
+  still["check_valid_until"] = false;
+  REQUIRE(r.apply("apt_repository", still).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nCheck-Valid-Until: no\n") != std::string::npos);
 }
 
 TEST_CASE("archive: a new version replaces the folder whole; foreign files are not touched") {

@@ -1,7 +1,10 @@
 // Building images with a Debian that exists only on paper: when an image is built, why, and when it is not.
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
@@ -17,17 +20,37 @@ namespace {
 // Answers for mmdebstrap and mke2fs; anything else is refused.
 class PaperDebian : public Process {
  public:
-  int trees = 0;
+  int trees = 0, finished = 0;
+  std::vector<std::string> layers = {};   // ids of the steps that were carried out, and what their tree held then
+  bool broken = false;
+  std::set<std::string> packed = {};      // names in /srv of the tree that became a file system
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
     if (argv[0] == "mmdebstrap") return make_tree(argv.at(argv.size() - 2));
-    if (argv[0] == "mke2fs") return make_raw(argv.at(argv.size() - 2));
+    if (argv[0] == "mke2fs") {
+      const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
+      packed = {names.begin(), names.end()};
+      return make_raw(argv.at(argv.size() - 2));
+    }
+    if (argv[0] == "chroot") return apply_layer(argv.at(1), command.input);
+    if (argv[0].find("/finish.sh") != std::string::npos) return ++finished, Output{0, "", ""};
     if (argv[0] == "rm") return std::filesystem::remove_all(argv.back()), Output{0, "", ""};
     return fail(Code::not_found, argv[0]);
   }
 
  private:
+  // One file per step in /srv.
+  Result<Output> apply_layer(const std::string& root, const std::string& order) {
+    TRY_(Files(root).write("/run/muster/log", "+ apt-get install\n"));
+    if (broken) return Output{1, "", "muster-agent: gpu/a: no such package"};
+    const Json steps = Json::parse(order)["steps"];
+    for (const Json& step : steps) {
+      layers.push_back(step["id"].get<std::string>() + " over " + std::to_string(Files(root).list("/srv").size()));
+      TRY_(Files(root).write("/srv/" + step["id"].get<std::string>(), "x"));
+    }
+    return Output{0, "", ""};
+  }
   Result<Output> make_tree(const std::string& tree) {
     ++trees;
     const Files files(tree);
@@ -100,6 +123,64 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   b.request.rebuild = true;
   CHECK(b.reason() == "a rebuild was asked for");
   CHECK(b.debian.trees == trees + 1);
+}
+
+TEST_CASE("layers are stacked, kept, and only those that changed are made again") {
+  Bench b;
+  b.request.agent = b.dir.path("agent");
+  REQUIRE(Files("/").write(b.request.agent, "program", 0755));
+  const auto layer = [](const char* name, const char* step) { return ImageLayer{name, Json::array({Json{{"id", step}}}), {}}; };
+  b.request.layers = {layer("gpu", "a"), layer("hpc", "b")};
+  const auto first = b.build();
+  if (::geteuid() != 0) {  // nobody else may mount
+    REQUIRE(!first.ok());
+    CHECK(first.error().code == Code::denied);
+    return;
+  }
+  INFO((first.ok() ? "" : first.error().message));
+  REQUIRE(first.ok());
+  CHECK(b.debian.layers == std::vector<std::string>{"a over 0", "b over 1"});
+  CHECK(b.debian.packed == std::set<std::string>{"a", "b"});
+  CHECK(b.debian.finished == 1);
+  CHECK(Files(b.dir.path("state")).list("/images/gpu/.layers").size() == 3);
+
+  b.request.layers[1] = layer("hpc", "c");
+  CHECK(b.reason() == "layers: hpc");
+  CHECK(b.debian.trees == 1);
+  CHECK(b.debian.layers.size() == 3);
+  CHECK(b.debian.layers.back() == "c over 1");
+  CHECK(b.debian.packed == std::set<std::string>{"a", "c"});
+  CHECK(Files(b.dir.path("state")).list("/images/gpu/.layers").size() == 3);  // the old hpc is gone
+
+  b.request.layers[0] = layer("gpu", "d");
+  CHECK(b.reason() == "layers: gpu");
+  CHECK(b.debian.trees == 1);
+  CHECK(b.debian.packed == std::set<std::string>{"c", "d"});
+  b.request.rebuild = true;
+  REQUIRE(b.build().ok());
+  CHECK(b.debian.trees == 2);
+}
+
+TEST_CASE("a layer that fails names its step and its log, and what was made before it is not made again") {
+  Bench b;
+  if (::geteuid() != 0) {
+    CHECK(in_private_mounts([]() -> Status { return Ok{}; }).error().code == Code::denied);
+    return;
+  }
+  b.request.agent = b.dir.path("agent");
+  REQUIRE(Files("/").write(b.request.agent, "program", 0755));
+  b.request.layers = {ImageLayer{"gpu", Json::array({Json{{"id", "a"}}}), {}}};
+  b.debian.broken = true;
+  const auto failed = b.build();
+  REQUIRE(!failed.ok());
+  CHECK(failed.error().message.find("layer gpu: ") == 0);
+  CHECK(failed.error().message.find("gpu/a: no such package") != std::string::npos);
+  const std::string log = b.dir.path("state") + "/images/gpu/failed-gpu.log";
+  CHECK(failed.error().message.find(log) != std::string::npos);
+  CHECK(Files("/").read(log).value_or("") == "+ apt-get install\n");
+  b.debian.broken = false;
+  REQUIRE(b.build().ok());
+  CHECK(b.debian.trees == 1);
 }
 
 TEST_CASE("an image whose files or record are damaged is built again") {

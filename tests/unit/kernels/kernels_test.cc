@@ -396,6 +396,64 @@ TEST_CASE("each whole disk is read on its own, nothing is written, and one that 
   CHECK(to_json(found)["parts"].size() == 2);
 }
 
+namespace {
+
+// A device in a made-up /sys, with links as the kernel has them.
+struct PciTree {
+  TestRoot root = {};
+  Files files = root.files();
+  std::string add(const std::string& parent, const std::string& address, const std::string& pci_class, const std::vector<std::string>& link) {
+    const std::string folder = parent + "/" + address;
+    REQUIRE(files.write(folder + "/class", pci_class + "\n").ok());
+    const char* names[] = {"current_link_width", "current_link_speed", "max_link_width", "max_link_speed"};
+    for (size_t i = 0; i < link.size(); ++i) REQUIRE(files.write(folder + "/" + names[i], link[i] + "\n").ok());
+    REQUIRE(files.make_directories("/sys/bus/pci/devices", 0755).ok());
+    REQUIRE(files.symlink("../../.." + folder.substr(4), "/sys/bus/pci/devices/" + address).ok());
+    return folder;
+  }
+};
+
+const Json& part_of(const Measurement& m, const std::string& subject) {
+  for (const auto& part : m.parts)
+    if (part["subject"] == subject) return part["result"];
+  FAIL("no part " << subject);
+  return m.parts;
+}
+
+double ratio_of(const Json& result) { return result["metrics"]["ratio"]["value"].get<double>(); }
+
+}  // namespace
+
+TEST_CASE("a PCIe link is held against what both its ends can do, and the switch above it too") {
+  PciTree tree;
+  const std::string root0 = tree.add("/sys/devices/pci0000:00", "0000:00:01.0", "0x060400", {"8", "16.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});
+  const std::string up = tree.add(root0, "0000:01:00.0", "0x060400", {"8", "16.0 GT/s PCIe", "16", "16.0 GT/s PCIe"});
+  const std::string down1 = tree.add(up, "0000:02:01.0", "0x060400", {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});
+  const std::string down2 = tree.add(up, "0000:02:02.0", "0x060400", {"4", "8.0 GT/s PCIe", "8", "16.0 GT/s PCIe"});
+  tree.add(down1, "0000:03:00.0", "0x030200", {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});        // an idle GPU
+  tree.add(down2, "0000:04:00.0", "0x020700", {"4", "8.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});         // lanes and speed lost
+  const std::string root1 = tree.add("/sys/devices/pci0000:00", "0000:00:02.0", "0x060400", {"4", "16.0 GT/s PCIe", "4", "16.0 GT/s PCIe"});
+  const std::string nvme = tree.add(root1, "0000:05:00.0", "0x010802", {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});   // newer than its slot
+  const std::string root2 = tree.add("/sys/devices/pci0000:00", "0000:00:03.0", "0x060400", {"0", "Unknown", "16", "32.0 GT/s PCIe"});
+  tree.add(root2, "0000:06:00.0", "0x020000", {"0", "Unknown", "8", "16.0 GT/s PCIe"});                // its link is down
+  tree.add("/sys/devices/pci0000:00", "0000:00:1f.2", "0x010601", {});                                 // in the chipset: no link
+  tree.add("/sys/devices/pci0000:00", "0000:00:1f.6", "0x020000", {"255", "Unknown", "255", "Unknown"});
+  const std::string vf = tree.add(root1, "0000:05:00.1", "0x010802", {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});
+  REQUIRE(tree.files.write(vf + "/physfn", "").ok());
+  const Measurement found = run_pcie(tree.files);
+  CHECK(found.outcome == Outcome::measured);
+  CHECK(found.parts.size() == 5);
+  CHECK(ratio_of(part_of(found, "0000:03:00.0")) == 1);
+  CHECK(part_of(found, "0000:03:00.0")["detail"]["part"] == "PCIe link of GPU 0000:03:00.0");
+  CHECK(ratio_of(part_of(found, "0000:04:00.0")) == 0.25);   // x4 of 8 lanes, 8 of 16 GT/s
+  CHECK(part_of(found, "0000:04:00.0")["detail"]["plugged_into"] == "0000:02:02.0");
+  CHECK(ratio_of(part_of(found, "0000:01:00.0")) == 0.5);    // the switch, told once though two devices are below it
+  CHECK(part_of(found, "0000:01:00.0")["detail"]["part"] == "PCIe link of switch 0000:01:00.0");
+  CHECK(ratio_of(part_of(found, "0000:05:00.0")) == 1);
+  CHECK(ratio_of(part_of(found, "0000:06:00.0")) == 0);
+  CHECK(run_pcie(TestRoot().files()).parts.empty());
+}
+
 TEST_CASE("a disk under test is opened for reading only: the kernel saw no opening that could write") {
   const TestRoot root;
   const Files files = root.files();
@@ -427,6 +485,45 @@ TEST_CASE("a disk under test is opened for reading only: the kernel saw no openi
   ::close(watch);
 }
 
+TEST_CASE("the kernel's log of broken hardware counts from where it was before the load, and after a reboot from its beginning") {
+  const TestRoot root;
+  const Files files = root.files();
+  const auto boot = [&](const std::string& id) { REQUIRE(files.write("/proc/sys/kernel/random/boot_id", id + "\n").ok()); };
+  const auto log = [&](uint64_t first, const std::vector<std::string>& lines) {
+    std::string text;
+    for (const auto& line : lines) text += "4," + std::to_string(first++) + ",1234567,-;" + line + "\n SUBSYSTEM=pci\n";
+    REQUIRE(files.write("/dev/kmsg", text).ok());
+  };
+  const auto value = [](const Measurement& m, const char* metric) { return m.metrics.at(metric).value; };
+  const std::vector<std::string> old = {"NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."};
+  boot("one");
+  log(700, old);
+  REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
+  CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 0);   // that was before
+
+  std::vector<std::string> now = old;
+  now.insert(now.end(), {"NVRM: Xid (PCI:0000:5e:00): 94, pid=2, Contained: SM (0x1)",
+                         "NVRM: Xid (PCI:0000:5e:00): 13, pid=2, Graphics SM Warp Exception",     // a program's own fault
+                         "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 20034, Fatal, Link 32 LTSSM Fault Up",
+                         "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 11004, Non-fatal, Link 02 ",
+                         "mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: 9c00004000010090",
+                         "nvme nvme3: I/O 12 (I/O Cmd) QID 5 timeout, aborting", "I/O error, dev nvme3n1, sector 2048 op 0x0:(READ)",
+                         "eth0: link becomes ready"});
+  log(700, now);
+  const auto moved = run_counters(files, {.since = "/run/before.json"});
+  CHECK(value(moved, "gpu_xids") == 2);
+  CHECK(value(moved, "machine_checks") == 1);
+  CHECK(value(moved, "drive_errors") == 2);
+  CHECK(moved.detail["part"] == "GPU 0000:5e:00, NVSwitch 0000:c7:00.0, cpu 12, drive nvme3, drive nvme3n1");
+  CHECK(moved.detail["kernel_log"].size() == 5);
+
+  boot("two");   // in between: every record is new, whatever its number
+  log(0, old);
+  CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 1);
+  REQUIRE(files.remove("/dev/kmsg").ok());
+  CHECK(run_counters(files, {.since = "/run/before.json"}).detail["absent"].dump().find("kernel log") != std::string::npos);
+}
+
 TEST_CASE("error counters are compared with what they were before the load") {
   const TestRoot root;
   const Files files = root.files();
@@ -443,7 +540,7 @@ TEST_CASE("error counters are compared with what they were before the load") {
   auto moved = run_counters(files, {.since = "/run/before.json"});
   REQUIRE(moved.outcome == Outcome::measured);
   for (const auto& [name, metric] : moved.metrics) CHECK(metric.value == 0);
-  CHECK(moved.detail["absent"] == Json::array({"pcie_uncorrected", "link_down"}));
+  CHECK(moved.detail["absent"] == Json::array({"pcie_uncorrected", "link_down", "cpu_throttled", "kernel log"}));
 
   edac("9");
   write("/sys/class/net/eth0/statistics/rx_errors", "1");            // its driver was loaded anew

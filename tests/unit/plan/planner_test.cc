@@ -125,6 +125,23 @@ TEST_CASE("steps come out rendered, one per element, without those whose conditi
   CHECK(planned(in).find("node02/configure")->params["steps"].size() == 3);
 }
 
+TEST_CASE("a step whose list is empty says why, a GPU that is declared but not found is none of these", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  PlaybookStep answers = step("every GPU answers", "node", {{"count", "{{item.gpus}}"}});
+  answers.for_each = "own_gpus";
+  answers.otherwise = "no GPU";
+  in.playbooks["gpu"] = {"gpu", "", {answers}};
+  in.spec.roles["cpu"].push_back("gpu");
+  const auto last = [&] { return Json(planned(in).find("node02/configure")->params["steps"].back()); };
+  CHECK(last()["id"] == "gpu/every GPU answers");
+  CHECK(last()["module"] == "not_applicable");
+  CHECK(last()["params"]["reason"] == "no GPU");
+  CHECK(last()["mandatory"] == false);
+  for (auto& node : in.spec.nodes) node.hardware.gpus = 8;
+  CHECK(last()["module"] == "file");
+  CHECK(last()["params"]["count"] == 8);
+}
+
 TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
   const Plan first = planned(with_nodes(seen_in_ram));
   PlannerInput in = with_nodes(installed);

@@ -1,0 +1,19 @@
+// Where a system's own packages come from, as its apt sources say. Reads both forms of source files.
+// Thread: a plain function over Files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/os.h"
+
+namespace muster::steps {
+
+struct DistributionSource {
+  std::string suite;              // VERSION_CODENAME: "trixie"
+  std::vector<std::string> uris;  // of the component main of that suite, in the order of the files
+};
+// not_found: no source has the release's suite and the component main.
+Result<DistributionSource> distribution_source(const Files& files);
+
+}  // namespace muster::steps

@@ -1,0 +1,98 @@
+// What baking makes of a playbook's image-phase steps, and how layers are keyed.
+#include "controller/bake.h"
+
+#include "controller/image/inputs.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+Playbook playbook(const std::string& steps) {
+  const auto parsed = parse_playbook("playbook: p\nsteps:\n" + steps);
+  for (const auto& error : parsed.errors) FAIL(error.message);
+  return parsed.playbook;
+}
+
+const char* kSimple =
+    "  - { name: packages, phase: image, module: package, params: { names: [ chrony ] } }\n"
+    "  - { name: conf, phase: image, module: file, params: { path: /etc/x, content: \"y\" } }\n"
+    "  - { name: unit, phase: image, module: service, params: { names: [ x ], enabled: true } }\n"
+    "  - { name: here, phase: node, module: command, params: { argv: [ \"true\" ] } }\n";
+const char* kSource = "  - { name: source, phase: image, module: apt_repository, params: { name: more } }\n";
+
+ImageRequest baked(const std::map<std::string, Playbook>& playbooks, const std::vector<std::string>& names) {
+  ImageSpec image;
+  image.name = "gpu";
+  image.bake = names;
+  ImageRequest request;
+  const Status done = bake(image, playbooks, request);
+  INFO((done.ok() ? "" : done.error().message));
+  REQUIRE(done.ok());
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("baking: packages, files and units go into the recipe's own tree") {
+  const ImageRequest request = baked({{"base", playbook(kSimple)}}, {"base"});
+  CHECK(request.packages == std::vector<std::string>{"chrony"});
+  REQUIRE(request.files.size() == 1);
+  CHECK(request.files[0].content == "y");
+  CHECK(request.run == std::vector<std::vector<std::string>>{{"systemctl", "enable", "x"}});
+  CHECK(request.layers.empty());
+}
+
+TEST_CASE("baking: a playbook with any other step is a layer, its steps in their order, its units last") {
+  Playbook gpu = playbook(std::string(kSource) + kSimple);
+  gpu.name = "gpu";
+  const ImageRequest request = baked({{"gpu", gpu}, {"base", playbook(kSimple)}}, {"gpu", "base"});
+  REQUIRE(request.layers.size() == 1);
+  CHECK(request.packages.size() == 1);  // base's
+  const ImageLayer& layer = request.layers[0];
+  CHECK(layer.name == "gpu");
+  REQUIRE(layer.steps.size() == 3);
+  CHECK(layer.steps[0]["id"] == "gpu/source");
+  CHECK(layer.steps[1]["module"] == "package");
+  CHECK(layer.steps[2]["id"] == "gpu/conf");
+  CHECK(layer.units == std::vector<std::vector<std::string>>{{"systemctl", "enable", "x"}});
+}
+
+TEST_CASE("baking: versions that are locked or held need the step itself, not only its packages") {
+  const char* held = "  - { name: p, phase: image, module: package, params: { names: [ a ], hold: true } }\n";
+  CHECK(baked({{"p", playbook(held)}}, {"p"}).layers.size() == 1);
+}
+
+TEST_CASE("baking: what depends on a node is refused, and so is an unknown playbook") {
+  ImageSpec image;
+  image.name = "gpu";
+  image.bake = {"p"};
+  ImageRequest request;
+  const auto with = [&](const char* step) { return bake(image, {{"p", playbook(step)}}, request); };
+  CHECK(with("  - { name: n, phase: image, module: file, params: { path: /x, content: \"{{node.name}}\" } }\n").error().code == Code::invalid);
+  CHECK(with("  - { name: n, phase: image, for_each: nodes, module: command, params: { argv: [ a ], creates: /b } }\n").error().code == Code::invalid);
+  CHECK(bake(image, {}, request).error().code == Code::invalid);
+}
+
+TEST_CASE("layers: a change leaves the keys below it alone and changes its own and all above") {
+  const Json recipe = {{"suite", "trixie"}};
+  const ImageLayer gpu{"gpu", Json::array({1}), {}}, hpc{"hpc", Json::array({2}), {}}, other{"hpc", Json::array({3}), {}};
+  const auto first = layer_keys(recipe, {gpu, hpc});
+  REQUIRE(first.size() == 3);
+  const auto second = layer_keys(recipe, {gpu, other});
+  CHECK(second[0] == first[0]);
+  CHECK(second[1] == first[1]);
+  CHECK(second[2] != first[2]);
+  const auto third = layer_keys({{"suite", "bookworm"}}, {gpu, hpc});
+  for (size_t i = 0; i < 3; ++i) CHECK(third[i] != first[i]);
+  CHECK(layer_keys(recipe, {hpc, gpu})[2] != first[2]);
+}
+
+TEST_CASE("layers: what changed among them is said by name") {
+  const ImageLayer gpu{"gpu", Json::array({1}), {}}, newer{"gpu", Json::array({2}), {}}, hpc{"hpc", Json::array(), {}};
+  const auto inputs = [](const std::vector<ImageLayer>& layers) { return build_inputs({}, "full", 1, layers); };
+  CHECK(input_changes(inputs({gpu}), inputs({gpu})).empty());
+  CHECK(input_changes(inputs({}), inputs({gpu})) == "layers: +gpu");
+  CHECK(input_changes(inputs({gpu, hpc}), inputs({newer})) == "layers: gpu -hpc");
+  CHECK(input_changes(inputs({gpu, hpc}), inputs({hpc, gpu})) == "layers: another order");
+}
