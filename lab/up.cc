@@ -60,7 +60,7 @@ class Builder {
   Result<Json> build() {
     TRY_(files_and_keys());
     TRY_(accelerator());
-    TRY(const auto claim, NamespaceClaim::take(namespace_name(spec_)));
+    TRY(const auto claim, claim_namespace(namespace_name(spec_)));
     TRY(const auto space, create_namespace(process_, dir_, namespace_name(spec_)));
     space_ = space.name;
     TRY_(run_all(process_, bridge_commands(spec_, space_)));
