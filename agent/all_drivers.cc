@@ -39,6 +39,7 @@ const std::vector<StepModule>& step_modules() {
       mount_module(),
       nfs_server_module(),
       package_module(),
+      partition_module(),
       probe_module(),
       prometheus_targets_module(),
       raid_module(),
