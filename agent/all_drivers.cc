@@ -40,6 +40,7 @@ const std::vector<StepModule>& step_modules() {
       nfs_server_module(),
       not_applicable_module(),
       package_module(),
+      partition_module(),
       probe_module(),
       prometheus_targets_module(),
       raid_module(),

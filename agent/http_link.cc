@@ -221,8 +221,8 @@ Result<Credentials> renew(const std::string& url, const std::string& node, const
 }
 
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
-                                                       const Credentials& credentials,
-                                                       const std::string& boot_id) {
+                                                      const Credentials& credentials,
+                                                      const std::string& boot_id) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
   return std::unique_ptr<RenewableLink>(

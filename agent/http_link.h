@@ -39,7 +39,7 @@ class RenewableLink : public ControllerLink {
   virtual Status use(const Credentials& credentials) = 0;
 };
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
-                                                       const Credentials& credentials,
-                                                       const std::string& boot_id);
+                                                      const Credentials& credentials,
+                                                      const std::string& boot_id);
 
 }  // namespace muster

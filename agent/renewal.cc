@@ -23,11 +23,12 @@ void Renewal::look() {
 }
 
 void Renewal::keep(const Result<Credentials>& fresh) {
-  Status kept = Ok{};
-  if (!fresh.ok()) kept = fresh.error();
-  else if (kept = write_credentials(files_, folder_, *fresh); kept.ok()) kept = link_.use(*fresh);
-  if (kept.ok()) log::info("certificate renewed", {{"node", config_.node}});
-  else log::warning("the certificate is not renewed; tried again tomorrow", {{"error", kept.error().message}});
+  const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
+  if (!kept.ok()) return log::warning("the certificate is not renewed; tried again tomorrow", {{"error", kept.error().message}});
+  // It is on the disk, and the old one stays good for a third of its life: the next start of the agent uses the new one.
+  const Status used = link_.use(*fresh);
+  if (used.ok()) log::info("certificate renewed", {{"node", config_.node}});
+  else log::warning("certificate renewed, but the link keeps the old one until the agent restarts", {{"error", used.error().message}});
 }
 
 }  // namespace muster

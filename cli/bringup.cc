@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -93,6 +94,11 @@ bool ask(const std::string& question) {
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+void add_approval(CLI::App* verb, Approval& approval, const std::string& what) {
+  verb->add_flag("--yes,-y", approval.yes, what);
+  verb->add_option("--approve", approval.digest, "approve exactly the plan with this digest");
 }
 
 Status approve(const Context& context, const Approval& approval, const Json& planned) {

@@ -7,12 +7,19 @@
 
 #include "cli/context.h"
 
+namespace CLI {
+class App;
+}
+
 namespace muster::cli {
 
 struct Approval {
   bool yes = false;          // approve whatever is planned
   std::string digest;        // approve exactly this plan (a prefix of 8 digits will do)
 };
+
+// Adds --yes and --approve to a verb. `approval` must live as long as the app.
+void add_approval(CLI::App* verb, Approval& approval, const std::string& what = "approve the plan without asking");
 
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes

@@ -14,11 +14,12 @@ namespace muster::cli {
 namespace {
 
 struct Flags {
-  std::string node, reason, report = "muster-report", approve;
+  std::string node, reason, report = "muster-report";
   std::string like, mac, machine, power_address, address;
   std::string state, duration = "1 h";
   std::string host, user, key, host_key;
-  bool release = false, yes = false;
+  bool release = false;
+  Approval approval;
 };
 
 void list(Context& context) {
@@ -97,7 +98,7 @@ void admit(Context& context, const Flags& flags) {
   if (!declared && !declare(context, flags)) return;
   Goal goal;
   goal.nodes = *nodes;
-  goal.approval = {flags.yes, flags.approve};
+  goal.approval = flags.approval;
   goal.report_dir = flags.report;
   reach(context, goal);
   if (!declared && !context.json && context.exit == kAccepted)
@@ -107,7 +108,7 @@ void admit(Context& context, const Flags& flags) {
 void add_or_explain(Context& context, const Flags& flags) {
   if (!flags.host.empty())
     return adopt(context, {flags.node, flags.host, flags.like, flags.address, flags.user, flags.key, flags.host_key,
-                           {flags.yes, flags.approve}, flags.report});
+                           flags.approval, flags.report});
   complain(context, fail(Code::invalid, fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml "
                                                     "(name, role, power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
                                                     "network can be taken in without: muster node admit {} --like NODE; a running host that shall "
@@ -123,8 +124,7 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
   admit_verb->add_option("--machine", flags->machine, "the same as its name in `muster node list`: unknown-<MAC>");
   admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
   admit_verb->add_option("--address", flags->address, "its own address on the provisioning network; default: the next free one");
-  admit_verb->add_flag("--yes,-y", flags->yes, "approve the plans");
-  admit_verb->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  add_approval(admit_verb, flags->approval, "approve the plans");
   admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   admit_verb->callback([flags, &context] { admit(context, *flags); });
 }
@@ -138,8 +138,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
   add->add_option("--user", flags->user, "whom to log in as; not root: needs sudo without a password; default: root");
   add->add_option("--key", flags->key, "file of the private key, unencrypted; default: the keys of the SSH agent");
   add->add_option("--host-key", flags->host_key, "SHA256:... that the host must show, or a file that holds it; default: it is shown and asked about");
-  add->add_flag("--yes,-y", flags->yes, "approve what would change");
-  add->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer("Needs systemd, util-linux and Debian or Ubuntu on the host. Nothing is written there before approval. Its OS disk is never\n"
               "partitioned or formatted, its data disks only where the plan lists them.\n"

@@ -11,9 +11,10 @@ namespace muster::cli {
 namespace {
 
 struct Flags {
-  std::string nodes, limit, profile, kind = "auto", approve, report = "muster-report";
+  std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
   std::vector<std::string> force;
-  bool yes = false, detach = false;
+  Approval approval;
+  bool detach = false;
 };
 
 void show_plan(Context& context, const Flags& flags) {
@@ -34,7 +35,7 @@ void show_plan(Context& context, const Flags& flags) {
 
 void approve_digest(Context& context, const Flags& flags) {
   Api api(context);
-  const auto started = api.post("/v1/plans/" + url_encode(flags.approve) + "/approve", {{"by", "muster approve"}});
+  const auto started = api.post("/v1/plans/" + url_encode(flags.digest) + "/approve", {{"by", "muster approve"}});
   if (!started.ok()) return complain(context, started.error(), api.details());
   const auto id = started->value("run", int64_t{0});
   if (flags.detach) return show(context, *started, [&] { fmt::print("run {}\n", id); });
@@ -53,14 +54,13 @@ void carry_out(Context& context, const Flags& flags, const std::string& kind) {
   goal.profile = flags.profile;
   goal.kind = kind;
   goal.nodes = *nodes;
-  goal.approval = {flags.yes, flags.approve};
+  goal.approval = flags.approval;
   goal.report_dir = flags.report;
   reach(context, goal);
 }
 
-void approval_flags(CLI::App* verb, Flags& flags) {
-  verb->add_flag("--yes,-y", flags.yes, "approve the plan without asking");
-  verb->add_option("--approve", flags.approve, "approve exactly the plan with this digest");
+void goal_flags(CLI::App* verb, Flags& flags) {
+  add_approval(verb, flags.approval);
   verb->add_option("--report", flags.report, "folder for the report")->capture_default_str();
 }
 
@@ -79,7 +79,7 @@ void add_plan(CLI::App& app, Context& context) {
 void add_approve(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("approve", "carry out a plan that was shown");
-  verb->add_option("DIGEST", flags->approve, "as muster plan printed it; 8 digits will do")->required();
+  verb->add_option("DIGEST", flags->digest, "as muster plan printed it; 8 digits will do")->required();
   verb->add_flag("--detach", flags->detach, "start it and return");
   verb->footer("Example:\n  muster approve 3f9a17c2");
   verb->callback([flags, &context] { approve_digest(context, *flags); });
@@ -89,7 +89,7 @@ void add_reimage(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("reimage", "install nodes anew; data disks are kept");
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
-  approval_flags(verb, *flags);
+  goal_flags(verb, *flags);
   verb->footer("Example:\n  muster reimage gpu03 --yes");
   verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
 }
@@ -100,7 +100,7 @@ void add_accept(CLI::App& app, Context& context) {
   verb->add_option("NODES", flags->nodes, "default: all");
   verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
   verb->add_option("--profile", flags->profile, "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
-  approval_flags(verb, *flags);
+  goal_flags(verb, *flags);
   verb->footer("Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
                "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
   verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
@@ -113,8 +113,7 @@ void add_one_drain(CLI::App& app, Context& context, const std::string& kind, con
   flags->report = "";
   CLI::App* verb = app.add_subcommand(kind, help);
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
-  verb->add_flag("--yes,-y", flags->yes, "approve the plan without asking");
-  verb->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  add_approval(verb, flags->approval);
   verb->footer(footer);
   verb->callback([flags, &context, kind] { carry_out(context, *flags, kind); });
 }

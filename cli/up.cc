@@ -15,8 +15,8 @@ namespace muster::cli {
 namespace {
 
 struct Flags {
-  std::string spec, limit, report = "muster-report", approve;
-  bool yes = false;
+  std::string spec, limit, report = "muster-report";
+  Approval approval;
 };
 
 Result<std::string> read_spec(const std::string& path) {
@@ -48,7 +48,7 @@ void run_up(Context& context, const Flags& flags) {
   const auto nodes = node_list(flags.limit);
   if (!nodes.ok()) return complain(context, nodes.error());
   goal.nodes = *nodes;
-  goal.approval = {flags.yes, flags.approve};
+  goal.approval = flags.approval;
   goal.report_dir = flags.report;
   if (!flags.spec.empty() && !upload(context, flags.spec)) return;
   if (const auto built = build_images(context); !built.ok()) return complain(context, built.error());
@@ -61,8 +61,7 @@ void add_up(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("up", "bring the cluster to what SPEC says, prove it, and write a report");
   verb->add_option("SPEC", flags->spec, "cluster.yaml; without it the stored revision counts");
-  verb->add_flag("--yes,-y", flags->yes, "approve every plan (also what it destroys)");
-  verb->add_option("--approve", flags->approve, "approve exactly the plan with this digest");
+  add_approval(verb, flags->approval, "approve every plan (also what it destroys)");
   verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
   verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")->capture_default_str();
   verb->footer("Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"

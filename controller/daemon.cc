@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/http.h"
+#include "base/lock_file.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "controller/acceptance.h"
@@ -25,7 +26,6 @@
 #include "controller/power_port.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
-#include "controller/store/lock_file.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/vault.h"
 
@@ -329,7 +329,7 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   if (error) return fail(Code::denied, options.state + ": " + error.message());
   if (made) ::chmod(options.state.c_str(), 0700);
   options.state = std::filesystem::canonical(options.state).string();
-  TRY(auto lock, LockFile::take(options.state + "/musterd.lock"));
+  TRY(auto lock, LockFile::take(options.state + "/musterd.lock", "another controller runs in " + options.state));
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
   TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));

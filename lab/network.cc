@@ -1,10 +1,7 @@
 #include "lab/network.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "lab/child.h"
@@ -37,18 +34,9 @@ bool is_dead_lab(Process& process, const std::string& name) {
 
 }  // namespace
 
-NamespaceClaim::~NamespaceClaim() {
-  if (fd_ >= 0) close(fd_);
-}
-
-Result<NamespaceClaim> NamespaceClaim::take(const std::string& name) {
+Result<LockFile> claim_namespace(const std::string& name) {
   const auto path = "/run/lock/" + name + ".lab";
-  NamespaceClaim claim;
-  claim.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (claim.fd_ < 0) return fail(Code::failed, "cannot open " + path);
-  if (flock(claim.fd_, LOCK_EX | LOCK_NB) != 0)
-    return fail(Code::conflict, "another lab named " + name + " is coming up at this moment (" + path + " is locked)");
-  return claim;
+  return LockFile::take(path, "another lab named " + name + " is coming up at this moment: " + path + " is locked");
 }
 
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }

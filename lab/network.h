@@ -8,9 +8,9 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/lock_file.h"
 #include "base/os.h"
 #include "lab/lab_dir.h"
 #include "lab/spec.h"
@@ -37,17 +37,7 @@ Status run_all(Process& process, const std::vector<Argv>& commands);
 
 // Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not taken for a dead lab's. Freed with the
 // object or the process.
-class NamespaceClaim {
- public:
-  static Result<NamespaceClaim> take(const std::string& name);   // Code::conflict while another process holds it
-  NamespaceClaim(NamespaceClaim&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  NamespaceClaim& operator=(NamespaceClaim&&) = delete;
-  ~NamespaceClaim();
-
- private:
-  NamespaceClaim() = default;
-  int fd_ = -1;
-};
+Result<LockFile> claim_namespace(const std::string& name);   // Code::conflict while another process holds it
 
 // Makes the namespace and records it in DIR. One of that name that is a dead lab's (a lab's bridge in it and no process) is replaced;
 // Code::conflict when it is anything else. Needs the claim.

@@ -164,6 +164,10 @@ void set_identity(LabNode& node, const std::string& cluster) {
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto pattern = scalar(group["name"]);
   const auto names = expand_names(pattern, problems);
+  if (group["adopt"]) {
+    for (const auto& name : names) spec.adopted.push_back(name.name);
+    return;
+  }
   const auto power = group["power"];
   const auto macs = group["mac"];
   const std::string power_address = power && power.IsMap() ? scalar(power["address"]) : "";
@@ -208,7 +212,9 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
     const auto where = "lab.nodes." + name;
     const auto node = std::find_if(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.name == name; });
     if (node == spec.nodes.end()) {
-      problems.push_back(fmt::format("line {}: {}: no such node", entry.first.Mark().line + 1, where));
+      const bool adopted = std::count(spec.adopted.begin(), spec.adopted.end(), name) > 0;
+      problems.push_back(fmt::format("line {}: {}: {}", entry.first.Mark().line + 1, where,
+                                     adopted ? "an adopted host has no machine in a lab" : "no such node"));
       continue;
     }
     refuse_unknown_keys(entry.second, where, {"profile", "memory_mib", "smp", "drives"}, problems);
@@ -250,6 +256,8 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   else
     for (const auto& group : nodes)
       if (group.IsMap()) add_nodes(group, spec, problems);
+  if (problems.empty() && spec.nodes.empty())
+    problems.push_back("nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
   apply_overrides(section["nodes"], spec, problems);
 }
 

@@ -1,7 +1,7 @@
 // LabSpec: what the virtual cluster needs to know of a cluster.yaml: names, addresses and the `lab:` section.
 //
-// Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power address,
-// and the controller's parser is the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error.
+// Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power address
+// (those with `adopt` are hosts that exist already, and are left out), and the controller's parser is the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error.
 // The value is also what DIR/lab.json holds, including machines added later (`muster lab add`).
 // Thread: values; pure functions.
 #pragma once
@@ -51,6 +51,7 @@ struct LabSpec {
   std::string user;                // first user of the spec: `lab ssh` logs in as this
   std::vector<std::string> secrets;   // names under which nodes want the BMCs' secret: "bmc"
   std::vector<LabNode> nodes;
+  std::vector<std::string> adopted;   // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -58,9 +59,11 @@ class Builder {
       : process_(process), options_(options), dir_(std::move(dir)), spec_(std::move(spec)), text_(std::move(text)) {}
 
   Result<Json> build() {
+    if (!spec_.adopted.empty())
+      warn(fmt::format("left out, because a lab has no machine for a host that is adopted: {}", fmt::join(spec_.adopted, ", ")));
     TRY_(files_and_keys());
     TRY_(accelerator());
-    TRY(const auto claim, NamespaceClaim::take(namespace_name(spec_)));
+    TRY(const auto claim, claim_namespace(namespace_name(spec_)));
     TRY(const auto space, create_namespace(process_, dir_, namespace_name(spec_)));
     space_ = space.name;
     TRY_(run_all(process_, bridge_commands(spec_, space_)));

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "agent/disk/disk.h"
-#include "agent/disk/probe.h"
 #include "agent/steps/modules.h"
 
 namespace muster::steps {
@@ -124,6 +123,20 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (wanted.policy == "format-if-blank" && !content.blank)
     return fail(Code::denied, who + " is not blank: " + content.summary);
   return device;
+}
+
+Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
+                                            const std::function<bool(const DiskContent&)>& ours) {
+  WantedDisk now = wanted;
+  {
+    TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
+    TRY(const auto content, probe_disk(device));
+    // The approval was given and checked when the intent was noted; what that run did since is no new content.
+    const bool left_by_us = ours(content);
+    if (left_by_us || content.blank) now.content_hash = content.hash;
+    if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";
+  }
+  return open_for_format(files, now, disk);
 }
 
 Status wipe_ends(const BlockDevice& device) {

@@ -14,10 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "agent/disk/block.h"
+#include "agent/disk/probe.h"
 #include "agent/step.h"
 #include "base/facts.h"
 
@@ -43,6 +45,10 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 // The permission: opens the disk exclusively, probes it again and applies the rules above. The caller writes
 // through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
+// The same where an earlier run noted its intent and was interrupted: the disk may also be blank by now, or
+// hold what `ours` says that run left. Anything else that came since is refused.
+Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
+                                            const std::function<bool(const DiskContent&)>& ours);
 // Zeroes the first and last 16 MiB, which hold every signature there is.
 Status wipe_ends(const BlockDevice& device);
 

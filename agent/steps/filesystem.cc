@@ -1,8 +1,8 @@
-// filesystem: a file system with this label on an array or on one whole disk. One that is there with that
-// label is kept.
+// filesystem: a file system with this label on an array, on a partition or on one whole disk. One that is there
+// with that label is kept.
 //
-// It is made only on a device that the probe finds empty (an array, wiped when it was created) or that the
-// plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+// It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or that
+// the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
 #include <fmt/format.h>
 
 #include "agent/disk/probe.h"
@@ -13,7 +13,7 @@ namespace muster::steps {
 namespace {
 
 struct Wanted {
-  std::string fs, label;
+  std::string fs, label, partition;
   bool on_array = false;
   int64_t chunk_kib = 512;
   std::vector<WantedDisk> disks;
@@ -23,6 +23,7 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out;
   out.fs = text_of(params, "fs", "xfs");
   out.label = text_of(params, "label");
+  out.partition = text_of(params, "partition");
   out.on_array = bool_of(params, "array", false);
   out.chunk_kib = int_of(params, "chunk_kib", 512);
   if (out.fs != "xfs" && out.fs != "ext4")
@@ -32,7 +33,27 @@ Result<Wanted> wanted(const Json& params) {
   TRY(out.disks, wanted_disks(params));
   if (!out.on_array && out.disks.size() != 1)
     return fail(Code::invalid, "filesystem: without an array exactly one disk is named");
+  if (out.on_array && !out.partition.empty())
+    return fail(Code::invalid, "filesystem: on an array or on a partition, not both");
   return out;
+}
+
+// The device of the partition of this name, once both the table and the kernel have it.
+Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk) {
+  TRY(const auto whole, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
+  TRY(const auto content, probe_disk(whole));
+  const GptPartition* found = nullptr;
+  for (const auto& p : content.gpt.partitions) {
+    if (p.name != name) continue;
+    if (found) return fail(Code::conflict, "disk " + disk.serial + " has two partitions named " + name);
+    found = &p;
+  }
+  if (!found) return fail(Code::not_found, "disk " + disk.serial + " has no partition " + name);
+  const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
+  if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
+      files.read_line(folder + "/size") != std::to_string(found->size / 512))
+    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name + " as the table has it");
+  return device_path(partition_path(disk.name, found->number));
 }
 
 struct Target {
@@ -48,6 +69,9 @@ Result<Target> target(const Files& files, const Wanted& want) {
   if (!want.on_array && !md.empty())
     return fail(Code::conflict, "disk " + want.disks[0].serial + " is a member of array " + md);
   out.device = device_path(want.on_array ? md : out.disks[0].name);
+  if (!want.partition.empty()) {
+    TRY(out.device, find_partition(files, want.partition, out.disks[0]));
+  }
   return out;
 }
 
@@ -70,8 +94,9 @@ Result<Content> look_at(const Files& files, const Wanted& want, const Target& on
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   auto on = target(context.files, want);
-  // In mode "check" the array's own step has reported this; here it only means: nothing to see yet.
-  if (!on.ok() && on.error().code == Code::not_found && want.on_array) return differs(on.error().message);
+  // In mode "check" the step that makes the device has reported this; here it only means: nothing to see yet.
+  const bool made_by_a_step = want.on_array || !want.partition.empty();
+  if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
   if (content.found == Found::ours) return holds();
@@ -94,7 +119,9 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const Target on, target(context.files, want));
   TRY(const Content content, look_at(context.files, want, on));
   if (content.found == Found::ours) return Ok{};
-  if (want.on_array) {
+  if (want.on_array || !want.partition.empty()) {
+    if (!want.on_array && want.disks[0].policy == "keep")
+      return fail(Code::denied, "disk " + want.disks[0].serial + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
     // Held for a moment: nobody else uses it.
@@ -117,13 +144,14 @@ StepModule filesystem_module() {
   StepModule m;
   m.name = "filesystem";
   m.help =
-      "A labelled file system on an array or on one whole disk. One with that label is kept with its data; "
+      "A labelled file system on an array, a partition or one whole disk. One with that label is kept with its data; "
       "anything else on the "
       "device is only replaced where the approved plan says so.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
        parameter("label", "string", true, "label; for xfs up to 12 characters"),
        parameter("array", "bool", false, "on the array over the disks, not on the disk itself", false),
+       parameter("partition", "string", false, "on the one disk's partition of this name", ""),
        parameter("chunk_kib", "int", false, "stripe unit of that array", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;

@@ -33,6 +33,7 @@ StepModule timer_module();
 StepModule udev_rule_module();
 StepModule acs_module();
 // agent/steps: disks
+StepModule partition_module();
 StepModule raid_module();
 StepModule filesystem_module();
 StepModule mount_module();

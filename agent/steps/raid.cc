@@ -131,29 +131,15 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
 // Allowed disks, all of them, before the first byte is written to any.
 Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
+  const auto of_array = [&](const DiskContent& content) {
+    return std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
+      return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
+    });
+  };
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
-    WantedDisk disk = want.disks[i];
-    if (resumed) {
-      // The approval was given and checked when the intent was noted; since then only this step wrote to the
-      // disk.
-      TRY(const auto device,
-          BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
-      TRY(const auto content, probe_disk(device));
-      const bool ours_or_empty =
-          content.blank || content.hash == disk.content_hash ||
-          std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
-            return s.type == "linux_raid_member" && s.label.size() >= want.name.size() &&
-                   s.label.substr(s.label.find(':') + 1) == want.name;
-          });
-      if (!ours_or_empty)
-        return fail(Code::denied,
-                    "disk " + disk.serial + " changed since the interrupted creation: " + content.summary);
-      disk.content_hash = content.hash;
-      disk.policy = "format";
-      if (want.disks[i].policy == "keep") disk.policy = "keep";
-    }
-    TRY(auto device, open_for_format(context.files, disk, disks[i]));
+    TRY(auto device, resumed ? open_after_interruption(context.files, want.disks[i], disks[i], of_array)
+                             : open_for_format(context.files, want.disks[i], disks[i]));
     held.push_back(std::move(device));
   }
   if (!resumed) {

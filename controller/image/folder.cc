@@ -1,9 +1,5 @@
 #include "controller/image/folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <filesystem>
 
 #include "base/os.h"
@@ -16,16 +12,9 @@ bool valid_image_name(const std::string& name) {
              std::string::npos;
 }
 
-Result<ImageLock> ImageLock::take(const std::string& folder) {
+Result<LockFile> lock_image(const std::string& folder) {
   TRY_(Files("/").make_directories(folder));
-  ImageLock lock(::open((folder + "/.lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
-  if (lock.fd_ < 0 || ::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0)
-    return fail(Code::conflict, folder + ": this image is being built or imported already");
-  return lock;
-}
-
-ImageLock::~ImageLock() {
-  if (fd_ >= 0) ::close(fd_);
+  return LockFile::take(folder + "/.lock", folder + ": this image is being built or imported already");
 }
 
 Status make_current(const std::string& folder, const std::string& version) {

@@ -361,7 +361,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   TRY(b.recipe, effective_recipe(request));
   b.inputs = build_inputs(b.recipe, request.variant, kBuilder, request.layers);
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
-  TRY(const ImageLock lock, ImageLock::take(b.folder));
+  TRY(const LockFile lock, lock_image(b.folder));
   std::string why = "not built yet";
   if (auto present = load_image(request.state_dir, request.name)) {
     why = request.rebuild ? "a rebuild was asked for" : why_not(*present, b.inputs);

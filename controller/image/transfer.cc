@@ -293,7 +293,7 @@ Result<ImageInfo> import_image(const std::string& state_dir, const std::string& 
                                const ImageProgress& progress) {
   TRY(const Head head, read_head(path, process));
   const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name, version = head.digest.substr(7);
-  TRY(const ImageLock lock, ImageLock::take(folder));
+  TRY(const LockFile lock, lock_image(folder));
   std::error_code ec;
   for (const auto& left : Files("/").list(folder))
     if (left.rfind(kStage, 0) == 0) fs::remove_all(folder + "/" + left, ec);

@@ -197,6 +197,8 @@ Json playbook_context(const ContextInput& in) {
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
   for (const auto& [name, u] : spec.users)
     users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
+  const auto plays = spec.roles.find(leader.role);
+  const bool accounting = plays != spec.roles.end() && std::count(plays->second.begin(), plays->second.end(), "accounting") > 0;
   const Json machines = machines_of(in);
   Json own_gpus = Json::array();
   bool has_gpus = false;
@@ -222,6 +224,7 @@ Json playbook_context(const ContextInput& in) {
           {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
           {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")}, {"hosts", hosts},
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
+          {"accounting", accounting},
           {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }
 

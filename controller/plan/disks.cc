@@ -154,8 +154,10 @@ bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSp
   bool found = false;
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
-    found = found || ours.count(label) > 0;
-    return ours.count(label) > 0;
+    // What agent/steps/partition.cc made for the section, and what lies in it: "scratch-log".
+    const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
+    found = found || part || ours.count(label) > 0;
+    return part || ours.count(label) > 0;
   };
   for (const auto& signature : disk.signatures)
     if (!look(label_of(signature))) return false;

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "controller/store/lock_file.h"
+#include "base/lock_file.h"
 #include "controller/store/prefix.h"
 #include "controller/store/rows.h"
 
@@ -144,7 +144,7 @@ Result<Connection> open_current(const std::string& path, int64_t version) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post) {
-  TRY(LockFile lock, LockFile::take(path + ".lock"));
+  TRY(LockFile lock, LockFile::take(path + ".lock", "another controller has this database open"));
   TRY(const int64_t version, inspect_database(path));
   TRY(Connection writer, open_current(path, version));
   TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));

@@ -96,6 +96,10 @@ const std::map<std::string, Sample>& changing() {
                 [](FakeMachine& m) { return Json{{"name", "scratch"}, {"disks", {m.approved("A"), m.approved("B")}}}; }}},
       {"filesystem", {[](FakeMachine& m) { m.add_disk("nvme1n1", "A"); },
                       [](FakeMachine& m) { return Json{{"label", "data"}, {"disks", Json::array({m.approved("A")})}}; }}},
+      {"partition", {[](FakeMachine& m) { m.add_disk("nvme1n1", "A", 48 << 20), m.add_disk("nvme2n1", "B", 48 << 20); }, [](FakeMachine& m) {
+         return Json{{"partitions", {{{"name", "cache"}, {"size_mib", 8}}, {{"name", "log"}, {"size_mib", 8}, {"type", "raid"}}, {{"name", "data"}}}},
+                     {"disks", {m.approved("A"), m.approved("B")}}};
+       }}},
       {"mount", {[](FakeMachine& m) {
          m.add_disk("nvme1n1", "A");
          (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
@@ -188,7 +192,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
       {"apt_repository", "apt-get -q update"}, {"download", "/usr/lib/apt/apt-helper"}, {"archive", "tar"},
       {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
       {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
-      {"filesystem", "mkfs.xfs"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
+      {"filesystem", "mkfs.xfs"}, {"partition", "sfdisk"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
       {"nfs_server", "exportfs -ra"}, {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);

@@ -20,6 +20,9 @@ cleanup() {
     cp "$MUSTER_LAB_DIR"/state/muster.db* "$work"/up.log "$work-logs"/ 2>/dev/null || true
     tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
   fi
+  # Jobs the test left, the namespace of a lab among them where one runs in there.
+  local job
+  for job in $(jobs -p); do kill "$job" 2>/dev/null && wait "$job" 2>/dev/null || true; done
   keep_images || true
   $muster lab down >/dev/null 2>&1 || true
   rm -rf "$work"

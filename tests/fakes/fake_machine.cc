@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "agent/disk/disk.h"
+#include "agent/disk/gpt.h"
 #include "agent/steps/modules.h"
 #include "base/digest.h"
 
@@ -149,6 +150,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   const std::string& program = argv[0];
   if (program == "systemctl") return systemctl(argv);
   if (program == "mdadm") return mdadm(argv);
+  if (program == "sfdisk") return sfdisk(command);
   if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo") return accounts(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
   if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
@@ -304,6 +306,29 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
     write_disk(md, 0, std::string("XFSB") + std::string(508, '\1'));
   }
   return good();
+}
+
+// The real program on the file that stands for the disk; the kernel's view of what it made, and blank partitions, are added here.
+Result<Output> FakeMachine::sfdisk(const Command& command) {
+  const std::string disk = command.argv.back().substr(5);
+  Command real = command;
+  real.argv.back() = files().real(command.argv.back());
+  TRY(auto out, make_process()->run(real));
+  if (!out.ok()) return out;
+  TRY(const auto device, BlockDevice::open(real.argv.back(), BlockDevice::Access::read));
+  TRY(const GptTable table, read_gpt(device));
+  for (const auto& p : table.partitions) {
+    const std::string name = partition_path(disk, p.number), folder = "/sys/block/" + disk + "/" + name;
+    put(folder + "/partition", std::to_string(p.number) + "\n");
+    put(folder + "/start", std::to_string(p.start / 512) + "\n");
+    put(folder + "/size", std::to_string(p.size / 512) + "\n");
+    put(folder + "/dev", fmt::format("259:{}\n", next_device_++));
+    if (!fs::is_symlink(root_ + "/sys/class/block/" + name))
+      fs::create_symlink("../../block/" + disk + "/" + name, root_ + "/sys/class/block/" + name);
+    put("/dev/" + name, "");
+    fs::resize_file(root_ + "/dev/" + name, p.size);
+  }
+  return out;
 }
 
 Output FakeMachine::accounts(const std::vector<std::string>& argv) {

@@ -1,7 +1,7 @@
 // FakeMachine: a node for step modules. A folder as the root of its files, and a Process whose programs change those files and a
 // small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, mkfs.xfs, mount, apt-get,
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, sfdisk (the real one), mkfs.xfs, mount, apt-get,
 // apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch. Any
 // other program is not found.
 // Thread: one.
@@ -66,6 +66,7 @@ class FakeMachine : public Process {
   Output system(const std::vector<std::string>& argv);
   void reexec();
   Output mdadm(const std::vector<std::string>& argv);
+  Result<Output> sfdisk(const Command& command);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
   std::string volume();

@@ -1,6 +1,8 @@
 // The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is looked at.
+#include "agent/disk/gpt.h"
 #include "agent/step.h"
 #include "agent/steps/data_disks.h"
+#include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 
@@ -221,6 +223,220 @@ TEST_CASE("filesystem: one with our label is kept with its data") {
   CHECK(two.mkfs(two.machine.approved("A", "format")).ok());
   CHECK(two.untouched());
   CHECK(two.machine.disk_bytes("nvme1n1", 100 << 20, kPrecious.size()) == kPrecious);
+}
+
+// ---- partition: sfdisk is the real one, on the file that stands for the disk
+
+Json cut(const Json& disks) {
+  return {{"partitions", {{{"name", "cache"}, {"size_mib", 16}}, {{"name", "data"}}}}, {"disks", disks}};
+}
+
+struct Cut {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  Cut() { machine.add_disk("nvme1n1", "A", 64 << 20), machine.add_disk("nvme2n1", "B", 64 << 20); }
+  Json both(const std::string& policy = "format-if-blank") const { return cut({machine.approved("A", policy), machine.approved("B", policy)}); }
+  Json one(const std::string& policy = "format-if-blank") const { return cut(Json::array({machine.approved("A", policy)})); }
+  Status apply(const Json& params) { return find_step_module("partition")->apply(context, params); }
+  Result<CheckResult> check(const Json& params) { return find_step_module("partition")->check(context, params); }
+  void with_foreign_table(const char* disk) {
+    REQUIRE(machine.run({.argv = {"sfdisk", "--quiet", std::string("/dev/") + disk}, .input = "label: gpt\nsize=10MiB, name=theirs\nname=more\n"}).value().ok());
+    machine.calls.clear();
+  }
+  bool ran() const { return machine.called("sfdisk"); }
+};
+
+TEST_CASE("partition: where each lies follows from the parameters and the disk; sfdisk is not asked to force anything") {
+  Cut c;
+  const Json params = c.both();
+  const auto before = c.check(params);
+  REQUIRE(before.ok());
+  CHECK(before->diff.find("disk A (nvme1n1) is to get a new GPT with cache (16 MiB), data (46 MiB); on it is: blank") != std::string::npos);
+  REQUIRE(c.apply(params).ok());
+  CHECK(!c.machine.called("--force"));
+  for (const char* disk : {"nvme1n1", "nvme2n1"}) {
+    const auto device = BlockDevice::open(c.machine.files().real(std::string("/dev/") + disk), BlockDevice::Access::read);
+    const auto table = read_gpt(*device);
+    REQUIRE(table.ok());
+    REQUIRE(table->partitions.size() == 2);
+    CHECK(table->partitions[0].name == "cache");
+    CHECK(table->partitions[0].start == 1 << 20);
+    CHECK(table->partitions[1].start == 17 << 20);
+    CHECK(table->partitions[1].size == 46 << 20);
+    CHECK(!table->from_backup);
+  }
+}
+
+TEST_CASE("partition: a foreign table, a file system and unknown bytes are refused, and not a byte changes on any disk") {
+  for (const int what : {0, 1, 2}) {
+    Cut c;
+    if (what == 0) c.with_foreign_table("nvme2n1");
+    if (what == 1) put_xfs(c.machine, "nvme2n1", "theirs");
+    if (what == 2) c.machine.write_disk("nvme2n1", 0, kPrecious);
+    INFO(what);
+    const auto before = c.machine.snapshot();
+    const auto seen = c.check(c.both());
+    REQUIRE(seen.ok());
+    CHECK(seen->holds == Holds::no);
+    CHECK(c.apply(c.both()).error().code == Code::denied);
+    CHECK(!c.ran());
+    CHECK(c.machine.snapshot() == before);
+  }
+}
+
+TEST_CASE("partition: a table with other sizes or names, or more of them, is foreign too; policy format replaces what the plan saw") {
+  Cut c;
+  REQUIRE(c.apply(c.one()).ok());
+  Json other = c.one();
+  other["partitions"][0]["size_mib"] = 17;
+  CHECK(c.apply(other).error().code == Code::denied);
+  other = c.one();
+  other["partitions"].erase(1);
+  CHECK(c.apply(other).error().code == Code::denied);
+  other["disks"][0] = c.machine.approved("A", "format");
+  const Status replaced = c.apply(other);
+  INFO((replaced.ok() ? "" : replaced.error().message));
+  CHECK(replaced.ok());
+  CHECK(c.check(other)->holds == Holds::yes);
+}
+
+TEST_CASE("partition: content that changed after the approval is refused whatever the policy") {
+  for (const char* policy : {"format-if-blank", "format"}) {
+    Cut c;
+    const Json params = c.both(policy);
+    c.with_foreign_table("nvme2n1");
+    const auto before = c.machine.snapshot();
+    CHECK(c.apply(params).error().code == Code::denied);
+    CHECK(c.machine.snapshot() == before);
+    CHECK(!c.ran());
+  }
+}
+
+TEST_CASE("partition: a mounted disk, a mounted partition, the system's disk, and a member of an array are refused") {
+  for (const char* target : {"/data", "/", "/boot/efi"}) {
+    Cut c;
+    c.with_foreign_table("nvme2n1");
+    const Json params = c.both("format");
+    c.machine.mount_entry("nvme2n1/nvme2n1p1", target, "xfs");
+    INFO(target);
+    const auto before = c.machine.snapshot();
+    CHECK(c.apply(params).error().code == Code::denied);
+    CHECK(c.machine.snapshot() == before);
+  }
+  Cut whole;
+  const Json params = whole.both("format");
+  whole.machine.mount_entry("nvme2n1", "/data", "xfs");
+  CHECK(whole.apply(params).error().code == Code::denied);
+  Cut array;
+  REQUIRE(array.machine.run({.argv = {"mdadm", "--create", "/dev/md/x", "--name=x", "--level=raid0", "/dev/nvme1n1", "/dev/nvme2n1"}}).ok());
+  CHECK(array.apply(array.both("format")).error().code == Code::denied);
+  CHECK(!whole.ran());
+  CHECK(!array.ran());
+}
+
+TEST_CASE("partition: another disk of that name, a disk to be kept, one without an approved hash, one over the network") {
+  Cut c;
+  for (const auto& [key, value] : std::map<std::string, Json>{{"serial", "X"}, {"size_bytes", 1u << 20}, {"wwid", "eui.other"}, {"model", "OTHER"}, {"content_hash", ""}, {"policy", "keep"}}) {
+    Json params = c.both();
+    params["disks"][1][key] = value;
+    INFO(key);
+    CHECK(!c.apply(params).ok());
+  }
+  c.machine.put("/sys/block/nvme2n1/device/transport", "tcp\n");
+  CHECK(c.apply(c.both()).error().code == Code::denied);
+  CHECK(!c.ran());
+}
+
+TEST_CASE("partition: one that is there is kept with its data, also while it is mounted and whatever the policy") {
+  Cut c;
+  REQUIRE(c.apply(c.one()).ok());
+  c.machine.write_disk("nvme1n1", 40 << 20, kPrecious);
+  put_xfs(c.machine, "nvme1n1p1", "cache");
+  c.machine.mount_entry("nvme1n1/nvme1n1p1", "/cache", "xfs");
+  const auto before = c.machine.snapshot();
+  for (const char* policy : {"keep", "format-if-blank", "format"}) {
+    CHECK(c.check(c.one(policy))->holds == Holds::yes);
+    CHECK(c.apply(c.one(policy)).ok());
+  }
+  CHECK(c.machine.snapshot() == before);
+  CHECK(!c.ran());
+}
+
+TEST_CASE("partition: nothing of the disk's former life shows up in a new partition") {
+  Cut c;
+  const Json params = c.one();
+  REQUIRE(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
+  c.machine.write_disk("nvme1n1", 17 << 20, "XFSB");   // far from both ends: the disk still counts as blank
+  REQUIRE(c.apply(params).ok());
+  CHECK(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
+}
+
+TEST_CASE("partition: interrupted, it goes on, and refuses what came to the disk in between") {
+  Cut c;
+  c.with_foreign_table("nvme1n1");
+  const Json params = c.one("format");
+  c.machine.broken = {"sfdisk"};
+  CHECK(!c.apply(params).ok());   // wiped, no new table
+  CHECK(c.check(params)->diff.find("interrupted") != std::string::npos);
+  c.machine.broken.clear();
+  put_xfs(c.machine, "nvme1n1", "theirs");
+  CHECK(c.apply(params).error().code == Code::denied);
+  CHECK(c.machine.disk_bytes("nvme1n1", 0, 4) == "XFSB");
+  c.machine.write_disk("nvme1n1", 0, std::string(512, '\0'));
+  Json keep = params;
+  keep["disks"][0]["policy"] = "keep";
+  CHECK(c.apply(keep).error().code == Code::denied);
+  CHECK(c.apply(params).ok());
+  CHECK(c.check(params)->holds == Holds::yes);
+}
+
+TEST_CASE("partition: only the second copy of the table was written, or only that is left of a good one") {
+  Cut c;
+  const Json params = c.one();
+  REQUIRE(c.apply(params).ok());
+  c.machine.write_disk("nvme1n1", 0, std::string(34 * 512, '\0'));
+  // Without a note of an interruption this is somebody's disk with a damaged table: not ours to replace.
+  CHECK(c.check(params)->holds == Holds::no);
+  CHECK(c.apply(params).error().code == Code::denied);
+  c.machine.put("/var/lib/muster/intent-partition-" + sha256("A").substr(7, 16) + ".json", "{}");
+  CHECK(c.apply(params).ok());
+  CHECK(c.check(params)->holds == Holds::yes);
+}
+
+TEST_CASE("partition: parameters that make no table") {
+  Cut c;
+  const auto code_of = [&](const Json& partitions) { return c.apply({{"partitions", partitions}, {"disks", c.one()["disks"]}}).error().code; };
+  CHECK(code_of(Json::array()) == Code::invalid);
+  CHECK(code_of({{{"name", "a"}}, {{"name", "b"}}}) == Code::invalid);                       // two rests
+  CHECK(code_of({{{"name", "a"}, {"size_mib", 1}}, {{"name", "a"}}}) == Code::invalid);      // twice
+  CHECK(code_of({{{"name", "a\", type=U"}}}) == Code::invalid);                              // would leave the quotes
+  CHECK(code_of({{{"name", ""}}}) == Code::invalid);
+  CHECK(code_of({{{"name", "a"}, {"size_mib", 63}}}) == Code::invalid);                     // does not fit
+  CHECK(code_of({{{"name", "a"}, {"size_mib", -1}}}) == Code::invalid);
+  CHECK(code_of({{{"name", "a"}, {"type", "swap"}}}) == Code::invalid);
+  CHECK(code_of({{{"name", "a"}, {"size", 1}}}) == Code::invalid);
+  CHECK(!c.ran());
+}
+
+TEST_CASE("filesystem: on a partition that is there and empty, and on no other device") {
+  Cut c;
+  const StepModule* filesystem = find_step_module("filesystem");
+  Json params = {{"label", "cache"}, {"partition", "cache"}, {"disks", c.one()["disks"]}};
+  CHECK(filesystem->check(c.context, params)->diff == "disk A has no partition cache");
+  CHECK(filesystem->apply(c.context, params).error().code == Code::not_found);
+  REQUIRE(c.apply(c.one()).ok());
+  Json keep = params;
+  keep["disks"][0]["policy"] = "keep";
+  CHECK(filesystem->apply(c.context, keep).error().code == Code::denied);
+  REQUIRE(filesystem->apply(c.context, params).ok());
+  CHECK(c.machine.called("mkfs.xfs -q -L cache /dev/nvme1n1p1"));
+  CHECK(filesystem->check(c.context, params)->holds == Holds::yes);
+  Json other = params;
+  other["label"] = "other";
+  CHECK(filesystem->apply(c.context, other).error().code == Code::denied);
+  c.machine.put("/sys/block/nvme1n1/nvme1n1p2/start", "4096\n");   // an old view of the table
+  params["partition"] = "data";
+  CHECK(filesystem->apply(c.context, params).error().code == Code::conflict);
 }
 
 TEST_CASE("mount: something else at the mount point is not taken away, and a look-alike is seen") {

@@ -58,6 +58,7 @@ Json context() {
                  {"disks", {disk("C")}}}}},
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
+              {"accounting", true},
               {"acs", {{"bridges", Json::array()}}},
               {"vars", Json::object()}};
   out["storage_moosefs"] = out["storage_shared"];

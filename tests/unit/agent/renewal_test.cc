@@ -1,5 +1,8 @@
 #include "agent/renewal.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <future>
 #include <mutex>
 #include <thread>
@@ -96,6 +99,34 @@ struct Node {
   }
 };
 
+// A link that cannot be switched.
+struct StuckLink : RenewableLink {
+  bool asked = false;
+  Status use(const Credentials&) override { return asked = true, fail(Code::failed, "cannot switch"); }
+  void poll(const std::vector<std::string>&, Orders) override {}
+  void post(const wire::EventBatch&, Acked) override {}
+};
+
+// What is logged while this lives.
+class Logged {
+ public:
+  Logged() : own_(::dup(2)) {
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ::dup2(file, 2);
+    ::close(file);
+  }
+  ~Logged() {
+    ::dup2(own_, 2);
+    ::close(own_);
+  }
+  std::string text() const { return Files("/").read(path_).value_or(""); }
+
+ private:
+  TempDir dir_;
+  const std::string path_ = dir_.path("log");
+  int own_;
+};
+
 AgentConfig config_of(const Node& node) { return {"node01", node.controller.url(), "", wire::Mode::installed}; }
 
 }  // namespace
@@ -135,4 +166,16 @@ TEST_CASE("a young certificate is left alone", "[agent]") {
   node.look_and_settle(renewal);
   CHECK(node.kept() == node.old.certificate_pem);
   CHECK(node.controller.renewed.empty());
+}
+
+TEST_CASE("a link that cannot be switched does not make a renewal undone: the new certificate is kept and said to be", "[agent]") {
+  Node node(1);
+  StuckLink stuck;
+  const Logged logged;
+  Renewal renewal(node.reactor, node.files, stuck, "/muster", config_of(node));
+  node.look_and_settle(renewal);
+  CHECK(stuck.asked);
+  CHECK(node.kept() != node.old.certificate_pem);
+  CHECK(logged.text().find("certificate renewed, but the link keeps the old one") != std::string::npos);
+  CHECK(logged.text().find("not renewed") == std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include "base/os.h"
 
+#include "base/lock_file.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -167,6 +168,21 @@ TEST_CASE("run_ok turns a non-zero exit into an error with the tail of stderr") 
   auto bad = run_ok(*process, {.argv = {"sh", "-c", "echo reason >&2; exit 4"}});
   REQUIRE(bad.error().code == Code::failed);
   REQUIRE(bad.error().message == "sh exited with 4: reason");
+}
+
+TEST_CASE("a lock file is held by one, says by whom, and is free again with the object; one that cannot be made is no conflict") {
+  TestFolder folder;
+  const std::string path = folder.path() + "/x.lock";
+  {
+    const auto first = LockFile::take(path, "somebody else has it");
+    REQUIRE(first.ok());
+    const auto second = LockFile::take(path, "somebody else has it");
+    REQUIRE(!second.ok());
+    CHECK(second.error().code == Code::conflict);
+    CHECK(second.error().message == "somebody else has it (pid " + std::to_string(::getpid()) + ")");
+  }
+  CHECK(LockFile::take(path, "").ok());
+  CHECK(LockFile::take(folder.path() + "/no/such/folder", "").error().code == Code::failed);
 }
 
 }  // namespace muster

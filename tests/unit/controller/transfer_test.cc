@@ -326,7 +326,7 @@ TEST_CASE("an export leaves a whole file or none") {
 
 TEST_CASE("an image is not imported while it is being built") {
   const TwoControllers c;
-  const auto lock = ImageLock::take(c.there + "/images/cpu");
+  const auto lock = lock_image(c.there + "/images/cpu");
   REQUIRE(lock.ok());
   CHECK(take(c.there, c.file).error().code == Code::conflict);
 }

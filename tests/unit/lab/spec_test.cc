@@ -142,3 +142,20 @@ TEST_CASE("the quickstart spec is a lab of three") {
     CHECK(parsed.spec.nodes[i].power.address == spec->nodes[i].bmc_address);
   }
 }
+
+TEST_CASE("a lab has no machine for an adopted node, and says so; the others keep their numbers and addresses") {
+  std::string text = kSpec;
+  const std::string adopted = "  - { name: old01, adopt: { host: 10.20.0.31 } }\n";
+  text.insert(text.find("  - { name: head"), adopted);
+  const auto spec = lab_spec_from_yaml(text);
+  REQUIRE(spec.ok());
+  CHECK(spec->adopted == std::vector<std::string>{"old01"});
+  REQUIRE(spec->nodes.size() == 3);
+  CHECK(spec->nodes[2].name == "head");
+  CHECK(spec->nodes[2].number == 3);
+  CHECK(lab_spec_from_json(to_json(*spec))->nodes.size() == 3);
+
+  CHECK(has(message_of("cluster: t\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\nnodes:\n" + adopted), "all are adopted hosts"));
+  text.replace(text.find("node02: {"), 6, "old01");
+  CHECK(has(message_of(text), "an adopted host has no machine in a lab"));
+}

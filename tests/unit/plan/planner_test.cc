@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
 
@@ -444,6 +445,35 @@ TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-
   CHECK(conf() == "node01:4:1945: node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
   in.nodes["node01"].machine.reset();
   CHECK(conf() == "node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
+}
+
+TEST_CASE("Slurm keeps accounts when the leader's role names that playbook, on all nodes alike", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#accounting}}slurmdbd{{/accounting}}{{^accounting}}none{{/accounting}}"}})};
+  const auto conf = [&](const std::string& node) {
+    return planned(in).find(node + "/configure")->params["steps"][0]["params"]["content"].get<std::string>();
+  };
+  CHECK(conf("node01") == "none");
+  in.playbooks["accounting"] = {"accounting", "", {}};
+  in.spec.roles["cpu"].push_back("accounting");
+  CHECK(conf("node01") == "slurmdbd");
+  CHECK(conf("node03") == "slurmdbd");
+}
+
+TEST_CASE("partitions called after their section are used again; one of another name makes the disk foreign", "[plan]") {
+  const PlannerInput in = input();
+  const StorageSpec& scratch = *std::find_if(in.spec.storage.begin(), in.spec.storage.end(), [](const auto& s) { return s.name == "scratch"; });
+  DiskFacts d = disk("FAST1", 2ull << 30);
+  d.blank = false;
+  PartitionFacts log, data;
+  log.label = "scratch-log", log.fs_type = "xfs", log.fs_label = "scratch-log", data.label = "scratch";
+  d.partitions = {log, data};
+  d.signatures = {"xfs label=scratch-log uuid=1"};
+  CHECK(is_our_data(d, "node01", scratch));
+  d.partitions[1].label = "theirs";
+  CHECK_FALSE(is_our_data(d, "node01", scratch));
+  d.partitions.clear();   // a file system on the whole disk is known by its exact label only
+  CHECK_FALSE(is_our_data(d, "node01", scratch));
 }
 
 TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan]") {

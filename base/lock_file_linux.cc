@@ -1,4 +1,4 @@
-#include "controller/store/lock_file.h"
+#include "base/lock_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-Result<LockFile> LockFile::take(const std::string& path) {
+Result<LockFile> LockFile::take(const std::string& path, const std::string& held) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail(errno == EACCES ? Code::denied : Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
   LockFile lock(fd);
@@ -20,7 +20,7 @@ Result<LockFile> LockFile::take(const std::string& path) {
     const ssize_t n = ::pread(fd, pid, sizeof pid - 1, 0);
     std::string who(pid, n > 0 ? static_cast<size_t>(n) : 0);
     who.erase(who.find_last_not_of('\n') + 1);
-    return fail(Code::conflict, fmt::format("another controller (pid {}) has this database open", who.empty() ? "unknown" : who));
+    return fail(Code::conflict, fmt::format("{} (pid {})", held, who.empty() ? "unknown" : who));
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)

@@ -9,8 +9,8 @@ namespace muster {
 
 class LockFile {
  public:
-  // Code::conflict when another process holds it; the message names its pid.
-  static Result<LockFile> take(const std::string& path);
+  // Code::conflict when another process holds it: `held` in words for people, and the holder's pid.
+  static Result<LockFile> take(const std::string& path, const std::string& held);
   LockFile(LockFile&& other) noexcept;
   LockFile& operator=(LockFile&&) = delete;
   ~LockFile();
