@@ -10,7 +10,6 @@ namespace muster {
 namespace {
 
 constexpr char kMpiKey[] = "mpi-ssh-key";
-constexpr char kMungeKey[] = "munge-key";
 constexpr char kReference[] = "secret:";
 
 struct SshKey {
@@ -29,6 +28,24 @@ Result<std::string> make_ssh_key() {
   if (pem.empty() || pem.back() != '\n') pem += '\n';
   return pem;
 }
+
+// Text, because orders are; munged and BeeGFS take any bytes.
+Result<std::string> make_text() { return random_hex(128); }
+
+// As cephx writes a key: type 1 (AES), no time of creation, 16 bytes.
+Result<std::string> make_ceph_key() {
+  std::string bytes("\1\0\0\0\0\0\0\0\0\0\20\0", 12);
+  const std::string hex = random_hex(16);
+  for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return to_base64(bytes);
+}
+
+struct OwnSecret {
+  const char* name;
+  Result<std::string> (*make)();
+};
+constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},          {"munge-key", make_text},          {"beegfs-key", make_text},
+                              {"ceph-mon-key", make_ceph_key}, {"ceph-admin-key", make_ceph_key}, {"ceph-client-key", make_ceph_key}};
 
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
   SshKey key;
@@ -86,11 +103,13 @@ Result<Json> Vault::resolve(const Json& params) {
   return out;
 }
 
-void Vault::make_own_secrets(Store::Done done) {
-  make_once(kMpiKey, make_ssh_key, [this, done](Status made) {
+void Vault::make_own_secrets(Store::Done done) { make_from(0, std::move(done)); }
+
+void Vault::make_from(size_t first, Store::Done done) {
+  if (first == std::size(kOwn)) return done(Ok{});
+  make_once(kOwn[first].name, kOwn[first].make, [this, first, done](Status made) {
     if (!made.ok()) return done(std::move(made));
-    // Text, because orders are; munged takes any bytes.
-    make_once(kMungeKey, [] { return Result<std::string>(random_hex(128)); }, done);
+    make_from(first + 1, done);
   });
 }
 

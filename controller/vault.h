@@ -1,7 +1,7 @@
 // Vault: secrets by name. Sealed in the store, opened only at the moment they are used.
 //
-// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`, `munge-key`). A value never
-// reaches a plan, a log or a report; the API lists names only.
+// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`, `munge-key`, the keys of
+// Ceph and BeeGFS). A value never reaches a plan, a log or a report; the API lists names only.
 // Thread: the reactor's.
 #pragma once
 
@@ -30,12 +30,13 @@ class Vault {
   // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is missing.
   Result<Json> resolve(const Json& params);
 
-  // Makes the cluster's MPI key and munge key once; afterwards public_values() has the former's public part.
+  // Makes each of them once; afterwards public_values() has the public part of the MPI key.
   void make_own_secrets(Store::Done done);
   // {"mpi_ssh_key": "ssh-ed25519 AAAA... muster-mpi"}: what playbooks may name as public.*
   Json public_values();
 
  private:
+  void make_from(size_t first, Store::Done done);
   void make_once(const std::string& name, const std::function<Result<std::string>()>& make, Store::Done done);
   Vault(std::string key, Reactor& reactor, Store& store) : key_(std::move(key)), reactor_(reactor), store_(store) {}
   std::string key_;

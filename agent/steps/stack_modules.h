@@ -11,6 +11,14 @@ StepModule slurm_nodes_module();
 StepModule slurm_mpi_module();
 StepModule prometheus_targets_module();
 // agent/storage
+StepModule ceph_mon_module();
+StepModule ceph_daemons_module();
+StepModule ceph_osds_module();
+StepModule ceph_mount_module();
+StepModule ceph_fs_module();
+StepModule ceph_members_module();
+StepModule ceph_left_module();
+StepModule ceph_drain_module();
 StepModule moosefs_drain_module();
 StepModule nfs_server_module();
 

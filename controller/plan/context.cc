@@ -30,9 +30,33 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   return out;
 }
 
+// Three monitors outvote a lost one; two would stop as soon as either is away.
+Json ceph_mons(const Json& members) {
+  Json out = Json::array();
+  for (size_t i = 0; i < (members.size() >= 3 ? 3 : 1); ++i) out.push_back(members[i]);
+  return out;
+}
+
+// What only Ceph's steps ask for. Each object store gets a quarter of the node's memory, shared by its disks: at most Ceph's default of
+// 4 GiB, at least what Ceph accepts.
+void add_ceph(const ContextInput& in, const StorageSpec& s, Json& item) {
+  const std::string fsid = ceph_fsid(in.spec.cluster, s.name);
+  const Json mons = ceph_mons(item["members"]);
+  for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"]);
+  const bool is_mon = std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
+  const auto seen = in.machines.find(in.node.name);
+  const int64_t memory = seen == in.machines.end() ? in.node.hardware.memory_bytes_min : static_cast<int64_t>(seen->second->memory_bytes);
+  const int64_t share = memory / 4 / std::max<int64_t>(1, static_cast<int64_t>(item["disks"].size()));
+  item.update({{"fsid", fsid}, {"mons", mons}, {"is_mon", is_mon}, {"member_count", item["members"].size()},
+               {"min_copies", s.copies - s.copies / 2}, {"osd_memory", std::clamp<int64_t>(share >> 20, 896, 4096) << 20}});
+}
+
 // What the kernel of a node that has it mounted rightly shows, as globs: file system type and source.
-std::pair<std::string, std::string> right_mount(const StorageSpec& s, const Json& leader, bool served_here) {
+std::pair<std::string, std::string> right_mount(const std::string& cluster, const StorageSpec& s, const Json& leader, bool served_here) {
   const std::string address = leader["address"];
+  // Monitors come and go under a mounted file system; its own name stays.
+  if (s.engine == "ceph") return {"ceph", fmt::format("muster@{}.{}=/", ceph_fsid(cluster, s.name), s.name)};
+  if (s.engine == "beegfs") return {"beegfs", "beegfs_nodev"};
   if (s.engine == "moosefs") return {"fuse*", "*" + address + ":9421"};
   if (served_here) return {s.fs, "/dev/disk/by-label/" + s.name};
   return {"nfs4", address + ":" + s.mount};
@@ -57,11 +81,12 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     if (members.empty()) continue;
     const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
     if (s.engine == "nfs" && !member && !s.role.empty() && s.role != in.node.role) continue;   // does not mount it
-    const auto [fstype, source] = right_mount(s, members[0], leads);
+    const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
     out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
                    {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
                    {"is_leader", leads}, {"is_member", member}, {"members", members},
                    {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+    if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
   return out;
 }
@@ -222,7 +247,8 @@ Json playbook_context(const ContextInput& in) {
           {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
                        {"storage", spec.network.storage.cidr}}},
           {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
-          {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")}, {"hosts", hosts},
+          {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")},
+          {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", hosts},
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
           {"accounting", accounting},
           {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <set>
 
+#include "base/digest.h"
+
 namespace muster {
 namespace {
 
@@ -34,6 +36,12 @@ std::string label_of(const std::string& signature) {
       return label.substr(0, label.find_first_of(" ,"));
     }
   return "";
+}
+
+// Version 8 of RFC 9562: 122 bits of our own choice.
+std::string uuid_from(const std::string& text) {
+  const std::string digest = sha256(text), hex = digest.substr(digest.find(':') + 1);
+  return fmt::format("{}-{}-8{}-a{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3), hex.substr(15, 3), hex.substr(18, 12));
 }
 
 // What is on a node's disk may belong to any storage section over its group.
@@ -90,9 +98,9 @@ class Chooser {
 
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
-    if (!storage || is_our_data(disk, node_.name, *storage)) return;
-    const std::string why = storage->engine != "moosefs" ? fmt::format("{} for {}", storage->level, storage->mount)
-                                                       : fmt::format("{} for {}", storage->engine, storage->mount);
+    if (!storage || is_our_data(disk, spec_.cluster, node_.name, *storage)) return;
+    const bool by_disk = storage->engine == "moosefs" || storage->engine == "ceph";   // the others make an array
+    const std::string why = fmt::format("{} for {}", by_disk ? storage->engine : storage->level, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_our_os_layout(disk))
       return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}", people(disk),
                                                group.name, disk.content));
@@ -137,7 +145,13 @@ bool is_our_os_layout(const DiskFacts& disk) {
   return labels.size() == 4;
 }
 
-bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
+std::string ceph_fsid(const std::string& cluster, const std::string& storage) { return uuid_from("ceph " + cluster + "/" + storage); }
+std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial) { return uuid_from("osd " + fsid + "/" + serial); }
+
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node, const StorageSpec& storage) {
+  if (storage.engine == "ceph")
+    return disk.partitions.empty() && disk.signatures.size() == 1 &&
+           disk.signatures[0] == "ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid(cluster, storage.name), disk.serial);
   std::set<std::string> ours;
   if (storage.engine == "moosefs") {
     // agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.

@@ -3,7 +3,7 @@
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that matches another number of
 // disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics, iSCSI, USB) are never selected.
 // `ours` recognises what muster itself made: its own layout on the OS disk, the RAID or file system of the same storage section,
-// MooseFS data of the same section. Such a disk is used again, not destroyed.
+// MooseFS data or the Ceph object store of the same section. Such a disk is used again, not destroyed.
 #pragma once
 
 #include <map>
@@ -21,7 +21,12 @@ bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
 // GPT with muster-esp, muster-root-a, muster-root-b and muster-state.
 bool is_our_os_layout(const DiskFacts& disk);
 // Made by muster for this storage section on this node.
-bool is_our_data(const DiskFacts& disk, const std::string& node, const StorageSpec& storage);
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node, const StorageSpec& storage);
+
+// The identity of a section's Ceph cluster, and of the object store on one of its disks: made from names and the serial, so that a disk
+// is recognised by what is written on it, whatever became of the systems around it. UUIDs.
+std::string ceph_fsid(const std::string& cluster, const std::string& storage);
+std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial);
 
 struct NodeDisks {
   std::map<std::string, std::vector<DiskFacts>> groups;   // by group, each in order of serial

@@ -328,10 +328,16 @@ class Planner {
   bool may_leave(const Draft& d) {
     for (const auto& s : spec_.storage) {
       if (s.engine == "local") continue;
+      if (s.engine == "beegfs" && holds_data(s, *d.spec)) {
+        refuse(d.spec->name, "drain-leader", fmt::format("muster cannot empty its target of storage '{}' (engine beegfs)", s.name));
+        return false;
+      }
       const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
       if (first == spec_.nodes.end() || first->name != d.spec->name) continue;
+      // With three monitors none of Ceph's nodes is special.
+      if (s.engine == "ceph" && std::count_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); }) >= 3) continue;
       refuse(d.spec->name, "drain-leader",
-             fmt::format("it is the {} of storage '{}' and cannot be emptied", s.engine == "nfs" ? "server" : "master", s.name));
+             fmt::format("it is the {} of storage '{}' and cannot be emptied", s.engine == "nfs" ? "server" : s.engine == "ceph" ? "only monitor" : "master", s.name));
       return false;
     }
     return true;
@@ -428,6 +434,9 @@ class Planner {
     }
     write_acceptance();
     group_by_node();
+    for (const auto& s : spec_.storage)
+      if (s.engine == "beegfs")
+        plan_.notes.push_back("storage '" + s.name + "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
   }
 

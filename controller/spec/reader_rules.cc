@@ -138,8 +138,13 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   not_for("level", "moosefs");
   not_for("copies", "local");
   not_for("copies", "nfs");
+  not_for("copies", "beegfs");
   not_for("server", "local");
   not_for("server", "moosefs");
+  not_for("server", "ceph");
+  not_for("server", "beegfs");
+  not_for("level", "ceph");
+  not_for("fs", "ceph");
   return out;
 }
 
@@ -224,11 +229,17 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
       break;
     }
   }
-  if (storage.engine == "moosefs" && storage.copies > static_cast<int>(nodes.size())) {
-    const YamlNode* copies = child(&entry.value, "copies");
-    error(copies ? *copies : at, path + ".copies",
-          fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
-  }
+  const bool ceph = storage.engine == "ceph";
+  const YamlNode* declared = child(&entry.value, "copies");
+  const YamlNode& copies = declared ? *declared : at;
+  if ((ceph || storage.engine == "moosefs") && storage.copies > static_cast<int>(nodes.size()))
+    error(copies, path + ".copies", fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
+  if (!ceph) return;
+  if (storage.copies < 2)
+    error(copies, path + ".copies", "engine 'ceph' keeps at least 2 copies; for data that may be lost with its node use engine 'moosefs' or 'local'");
+  // A second cluster would need daemons, ports and keys of its own on the same nodes.
+  if (const auto [other, first] = seen_.emplace("engine ceph", storage.name); !first)
+    error(*child(&entry.value, "engine"), path + ".engine", fmt::format("storage '{}' has engine 'ceph' already; there can be one", other->second));
 }
 
 }  // namespace muster

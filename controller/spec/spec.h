@@ -77,7 +77,7 @@ struct NodeSpec {
   std::map<std::string, std::string> vars;
 };
 struct StorageSpec {
-  std::string name, engine;        // local | moosefs | nfs
+  std::string name, engine;        // local | moosefs | nfs | ceph | beegfs
   std::string disks;               // group
   std::string server;              // engine nfs: the node whose disks these are
   std::string level = "raid0", fs = "xfs", mount;

@@ -35,6 +35,25 @@ void with_mfs(FakeMachine& m) {
 }
 void with_shared(FakeMachine& m) { m.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n"); }
 
+void with_ceph(FakeMachine& m) {
+  const std::string id = std::to_string(getuid()), group = std::to_string(getgid());
+  m.put("/etc/passwd", m.get("/etc/passwd") + "ceph:x:" + id + ":" + group + "::/var/lib/ceph:/bin/false\n");
+  m.put("/etc/group", m.get("/etc/group") + "ceph:x:" + group + ":\n");
+  m.put("/var/lib/ceph/mon/.keep", "");
+  for (const char* kind : {"osd@0", "mon@node01", "mgr@node01", "mds@node01"}) m.units[std::string("ceph-") + kind + ".service"] = {};
+}
+// Three object stores on three nodes.
+void with_osds(FakeMachine& m) {
+  for (const char* n : {"1", "2", "3"}) m.put(std::string("/ceph/osds/") + n, std::string("u") + n + " node0" + n + " 1 1");
+  m.put("/ceph/mons", "node01 node02 node03 ");
+  m.put("/ceph/quorum", "node01 node02 node03 ");
+}
+Json named(std::initializer_list<const char*> names) {
+  Json out = Json::array();
+  for (const char* name : names) out.push_back({{"name", name}, {"address", std::string("10.20.0.1") + name[5]}});
+  return out;
+}
+
 // The digests of "tarball\n" and "key\n" come from the fake web below.
 const std::string kKey = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ==\n-----END PGP PUBLIC KEY BLOCK-----\n";
 void booted(FakeMachine& m) { m.put("/run/systemd/system/x", ""); }
@@ -115,6 +134,24 @@ const std::map<std::string, Sample>& changing() {
          m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
          m.put("/mfs/own", "10.20.0.14");
        }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}, {"deadline_seconds", 0}}; }}},
+      {"ceph_mon", {with_ceph, [](FakeMachine&) {
+         return Json{{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "K1"}, {"admin_key", "K2"},
+                     {"client_key", "K3"}, {"deadline_seconds", 0}};
+       }}},
+      {"ceph_daemons", {with_ceph, [](FakeMachine&) { return Json{{"name", "node01"}}; }}},
+      {"ceph_osds", {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); }, [](FakeMachine& m) {
+         Json disk = m.approved("C");
+         disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
+         return Json{{"disks", Json::array({disk})}, {"deadline_seconds", 0}};
+       }}},
+      {"ceph_mount", {nothing, [](FakeMachine&) { return Json{{"name", "shared"}, {"fsid", "f"}, {"target", "/shared"}, {"deadline_seconds", 0}}; }}},
+      {"ceph_fs", {with_osds, [](FakeMachine&) { return Json{{"name", "shared"}, {"copies", 2}, {"min_copies", 1}, {"deadline_seconds", 0}}; }}},
+      {"ceph_left", {[](FakeMachine& m) {
+         with_osds(m), m.put("/ceph/osds/3", "u3 node03 0 1"), m.put("/ceph/quorum", "node01 node02 ");
+       }, [](FakeMachine&) {
+         return Json{{"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
+       }}},
+      {"ceph_drain", {with_osds, [](FakeMachine&) { return Json{{"node", "node03"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}}; }}},
       {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
                       [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}}; }}},
       {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
@@ -125,8 +162,9 @@ const std::map<std::string, Sample>& changing() {
 }
 
 // Pure tests and measurements, which have tests of their own.
-const std::set<std::string> kNoChange = {"probe", "not_applicable",
-                                         "wait_for", "ssh_probe", "moosefs_members", "slurm_nodes", "slurm_mpi", "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi"};
+const std::set<std::string> kNoChange = {
+    "probe", "not_applicable", "wait_for", "ssh_probe", "ceph_members", "moosefs_members", "slurm_nodes", "slurm_mpi",
+    "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {
@@ -193,7 +231,10 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
       {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
       {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
       {"filesystem", "mkfs.xfs"}, {"partition", "sfdisk"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
-      {"nfs_server", "exportfs -ra"}, {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"}};
+      {"nfs_server", "exportfs -ra"}, {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"},
+      {"ceph_mon", "ceph-mon --mkfs"}, {"ceph_daemons", "systemctl enable"}, {"ceph_osds", "ceph-osd --mkfs"}, {"ceph_mount", "systemctl start"},
+      {"ceph_fs", "ceph --connect-timeout 30 fs new"}, {"ceph_left", "ceph --connect-timeout 30 osd purge"},
+      {"ceph_drain", "ceph --connect-timeout 30 osd out"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
     FakeMachine machine;

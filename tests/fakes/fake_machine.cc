@@ -158,6 +158,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "systemd-run" || program == "true") return good();
   if (program == "false") return bad("");
   if (program == "sinfo" || program == "scontrol") return slurm(argv);
+  if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" || program == "mv") return ceph(command);
   if (program == "exportfs") return exportfs(argv);
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper") return packages(argv);
@@ -258,6 +259,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "unmask") unit.masked = false;
     if (argv[1] == "start" || argv[1] == "restart") unit.active = true;
     if (argv[1] == "stop") unit.active = false;
+    if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart")) ceph_starts(name);
     if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
       append("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
   }

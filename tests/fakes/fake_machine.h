@@ -1,9 +1,9 @@
 // FakeMachine: a node for step modules. A folder as the root of its files, and a Process whose programs change those files and a
 // small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, sfdisk (the real one), mkfs.xfs, mount, apt-get,
-// apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch. Any
-// other program is not found.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, sfdisk (the real one), mkfs.xfs,
+// mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, and
+// Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc). Any other program is not found.
 // Thread: one.
 #pragma once
 
@@ -71,6 +71,10 @@ class FakeMachine : public Process {
   Output storage(const std::vector<std::string>& argv);
   std::string volume();
   Output slurm(const std::vector<std::string>& argv);
+  Output ceph(const Command& command);
+  Output ceph_tools(const Command& command);
+  Output ceph_osd(const std::vector<std::string>& words);
+  void ceph_starts(const std::string& unit);
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
   void append(const std::string& path, const std::string& text) const;

@@ -65,6 +65,10 @@ Json context() {
   out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
                          {"is_member", true}, {"members", {first}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
                          {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
+  out["storage_beegfs"] = out["storage_nfs"];
+  out["storage_ceph"] = out["storage_shared"];
+  out["storage_ceph"][0].update({{"fsid", "f"}, {"mons", {first, second}}, {"is_mon", true}, {"member_count", 2}, {"min_copies", 1},
+                                 {"osd_memory", 939524096}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
   out.update({{"machines", {machine}}, {"own_gpus", {machine}}, {"has_gpus", true}});

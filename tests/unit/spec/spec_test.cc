@@ -218,6 +218,27 @@ TEST_CASE("the nearest spelling", "[spec]") {
   CHECK(nearest_spelling("zebra", {"os", "fast", "role"}) == "");
 }
 
+TEST_CASE("engine ceph: two copies at least, on as many nodes, and one of it", "[spec]") {
+  const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
+  const auto ceph = [&](const std::string& rest) { return with(moosefs, "engine: ceph, disks: bulk, nodes: { role: gpu }, " + rest); };
+  const ParsedSpec good = parse_spec(ceph("copies: 3,"), kNames);
+  REQUIRE(good.errors.empty());
+  CHECK(good.spec.storage.back().copies == 3);
+  CHECK(errors_of(ceph("copies: 1,")).find("keeps at least 2 copies") != std::string::npos);
+  CHECK(errors_of(ceph("copies: 4,")).find("4 copies need as many nodes, but only 3 take part") != std::string::npos);
+  for (const std::string key : {"level: raid0", "fs: xfs", "server: gpu01"})
+    CHECK(errors_of(ceph(key + ",")).find(key.substr(0, key.find(':')) + ": has no meaning for engine 'ceph'") != std::string::npos);
+  std::string two = ceph("");
+  two.replace(two.find("engine: local, disks: fast, level: raid0, fs: xfs"), 49, "engine: ceph, disks: fast");
+  CHECK(errors_of(two).find("storage 'scratch' has engine 'ceph' already; there can be one") != std::string::npos);
+}
+
+TEST_CASE("engine beegfs keeps nothing twice", "[spec]") {
+  const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
+  CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, nodes: { role: gpu },")).empty());
+  CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, copies: 2,")).find("copies: has no meaning for engine 'beegfs'") != std::string::npos);
+}
+
 TEST_CASE("engine nfs names its server", "[spec]") {
   const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
   const auto nfs = [&](const std::string& rest) { return with(moosefs, "engine: nfs, disks: bulk, " + rest); };
