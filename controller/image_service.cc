@@ -1,5 +1,7 @@
 #include "controller/image_service.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "base/log.h"
@@ -96,6 +98,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<s
   }
   request.variant = image.kernel;
   request.recipe_path = options_.images + "/" + image.recipe + ".yaml";
+  if (!std::filesystem::exists(request.recipe_path))
+    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name, image.recipe, options_.images));
   TRY_(bake(image, playbooks, request));
   return request;
 }

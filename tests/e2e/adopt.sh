@@ -25,7 +25,7 @@ files_of() {
     grep -v -e '^/var/log[/ ]' -e '^/var/lib/chrony[/ ]' -e '^/run/user' | sort -u
 }
 key=$MUSTER_LAB_DIR/ssh/id_ed25519
-pin=$(node_ssh node02 ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
+pin=$(node_ssh node02 sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
 wrong=SHA256:$(printf 'A%.0s' {1..43})
 adopt() { ip netns exec muster-quickstart "$muster" node add spare02 --adopt 10.20.0.12 --user ops --report "$work/report-adopt" "$@"; }
 

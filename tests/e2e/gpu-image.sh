@@ -10,11 +10,12 @@ lab_up
 # Everything this test writes is on this file system: tree, layers, file system and frames, and the node's drive.
 check "30 GB are free" test "$(df --output=avail -k "$work" | tail -n 1)" -gt 30000000
 
+build() { $muster image build cpu --recipe debian-13 --bake "${baked//, /,}"; }   # what the spec says too
 start=$SECONDS
-$muster image build cpu | tee "$work/build.log"
+build | tee "$work/build.log"
 first=$((SECONDS - start))
 start=$SECONDS
-$muster image build cpu | tee "$work/again.log"
+build | tee "$work/again.log"
 second=$((SECONDS - start))
 echo "  first build $first s, second $second s"
 check "the second build finds nothing to do" grep -q 'image cpu: unchanged' "$work/again.log"
