@@ -33,6 +33,7 @@ Json preview_step(StepContext& context, const StepModule& module, const wire::St
     return out;
   }
   out["diff"] = found->diff;
+  out["message"] = found->note;
   out["outcome"] = found->holds == Holds::yes ? "already" : found->holds == Holds::no ? "would_change" : "not_applicable";
   return out;
 }

@@ -37,6 +37,7 @@ enum class Holds { yes, no, not_applicable };
 struct CheckResult {
   Holds holds = Holds::no;
   std::string diff;       // what would change, for people
+  std::string note = {};  // worth knowing whatever the outcome; the report shows it with the step
 };
 
 struct StepModule {

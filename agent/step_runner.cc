@@ -59,8 +59,9 @@ class StepRun {
     if (end.status == "already" && order_.reverify && order_.write && module.verify)
       if (auto verified = module.verify(context_, step.params); !verified.ok())
         return failed("holds, but verify after the reboot: " + verified.error().message);
-    if (end.status == "already" || end.status == "applied") return confirmed(step, std::move(end));
-    return end;
+    if (end.status != "already" && end.status != "applied") return end;
+    end.message = before->note;
+    return confirmed(step, std::move(end));
   }
 
   // The check of step i, from the batch that covers it.

@@ -128,14 +128,15 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   std::string without;
   TRY_(registers_diff(context.files, settings, diff, without));
-  if (!without.empty()) say(context, "no ACS capability, nothing to switch off:" + without);
   for (const auto& file : own_files(settings)) add_difference(context.files, file, diff);
   for (const auto& unit : {service_params(), timer_params()}) {
     if (!diff.empty()) break;
     TRY(const auto enabled, context.module("service")->check(context, unit));
     if (enabled.holds != Holds::yes) diff.add(enabled.diff);
   }
-  return diff.result();
+  CheckResult out = diff.result();
+  if (!without.empty()) out.note = "no ACS capability, nothing to switch off:" + without;
+  return out;
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -237,7 +238,7 @@ StepModule acs_module() {
       "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root port (classic "
       "rule), or set as ConnectX-8 beside a Grace GPU needs it; elsewhere left alone. Applied again at boot, after driver "
       "binds and error recoveries, and every five minutes. It removes the isolation between these devices: refused where a "
-      "device is passed through to a guest. A bridge without the capability is reported in the log, not an error.";
+      "device is passed through to a guest. A bridge without the capability is named in the report, not an error.";
   m.parameters = Json::array(
       {parameter("bridges", "list", false, "addresses (0000:00:1c.0) instead of what the topology says; all must exist")});
   m.check = check;

@@ -29,7 +29,8 @@ struct Bench {
     StepModule plain{"plain", "", parameters, {}, {}, {}, {}, {}};
     plain.check = [this](StepContext&, const Json& p) -> Result<CheckResult> {
       ++checks;
-      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no, "would turn on " + p["switch"].get<std::string>()};
+      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no, "would turn on " + p["switch"].get<std::string>(),
+                         p["switch"] == "odd" ? "it is upside down" : ""};
     };
     plain.apply = [this](StepContext&, const Json& p) -> Status {
       ++applies;
@@ -95,6 +96,18 @@ TEST_CASE("what holds is left alone, what does not is applied and checked again"
   CHECK(b.applies == 1);
   CHECK(b.on["fan"]);
   CHECK(outcome.result["counts"]["applied"] == 1);
+}
+
+TEST_CASE("what a check notes is the step's message, whether it held already or was applied", "[agent]") {
+  Bench b;
+  b.add("plain", "odd");
+  b.add("plain", "odd");
+  b.add("plain", "fan");
+  const auto outcome = b.run();
+  CHECK(statuses(outcome) == "applied already applied");
+  CHECK(outcome.result["steps"][0]["message"] == "it is upside down");
+  CHECK(outcome.result["steps"][1]["message"] == "it is upside down");
+  CHECK(outcome.result["steps"][2]["message"] == "");
 }
 
 TEST_CASE("mode check writes nothing and says what is not so", "[agent]") {

@@ -469,11 +469,11 @@ TEST_CASE("partitions called after their section are used again; one of another 
   log.label = "scratch-log", log.fs_type = "xfs", log.fs_label = "scratch-log", data.label = "scratch";
   d.partitions = {log, data};
   d.signatures = {"xfs label=scratch-log uuid=1"};
-  CHECK(is_our_data(d, "node01", scratch));
+  CHECK(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions[1].label = "theirs";
-  CHECK_FALSE(is_our_data(d, "node01", scratch));
+  CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions.clear();   // a file system on the whole disk is known by its exact label only
-  CHECK_FALSE(is_our_data(d, "node01", scratch));
+  CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
 }
 
 TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan]") {
