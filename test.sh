@@ -42,6 +42,14 @@ result "all $listed listed tests ran (ran: ${ran:-?}, at least $minimum expected
 build/muster_sim --fixed
 result "simulation, 20 fixed seeds, each twice with equal hash" $?
 
+# The CUDA kernels compile where there is a compiler for them. Nothing here runs on a GPU.
+if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
+  scripts/build.sh gpu muster-accept-gpu && build-gpu/muster-accept-gpu --version >/dev/null
+  result "the GPU kernels compile and link" $?
+else
+  echo "left out: compiling the GPU kernels, there is no nvcc"
+fi
+
 for name in bmc short; do
   [[ $e2e -eq 1 ]] || continue
   tests/e2e/run.sh $name

@@ -1,6 +1,6 @@
 include(${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
 # Kernels measure the machine, not our debug settings.
-set_source_files_properties(kernels/dgemm.cc kernels/sdc.cc kernels/stream.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+set_source_files_properties(kernels/dgemm.cc kernels/gpu_logic.cc kernels/sdc.cc kernels/stream.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
 # Carried to every node through its first boot: without symbols, half the size.
 if(TARGET muster-accept AND NOT MUSTER_SANITIZE)

@@ -16,16 +16,12 @@
 #include <map>
 #include <thread>
 
+#include "kernels/gpu/exact.h"
+
 namespace muster::kernels::sdc {
 namespace {
 
 constexpr int kMaxInput = 7;
-
-uint64_t hash(uint64_t value) {  // splitmix64's finisher: one to one
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
 
 float float_of(uint16_t bf16) { return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16); }
 uint16_t bf16_of(int small) {  // exact: small integers have at most 8 significant bits
@@ -130,9 +126,9 @@ const char* explain(Check check) {
 }
 
 void Digest::add(uint64_t position, uint32_t bits) {
-  const uint64_t h = hash(hash(position + 0x9e3779b97f4a7c15u) + bits);
+  const uint64_t h = gpu::word_hash(position, bits);  // the GPU's
   sum += h;
-  mixed ^= std::rotl(h, 23) * 0x9e3779b97f4a7c15u;
+  mixed ^= gpu::word_mixed(h);
 }
 
 Inputs make_inputs(size_t n, uint64_t seed) {

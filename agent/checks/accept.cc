@@ -15,6 +15,8 @@ using steps::parameter;
 using steps::text_of;
 
 constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", "counters", "fio", "checksum-write", "checksum-read"};
+// Of muster-accept-gpu: its subcommands with this in front.
+constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl"};
 constexpr int kDefaultPort = 7490;
 
 std::string program(const Files& files, const std::string& name) {
@@ -43,6 +45,25 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   command.deadline = deadline;
   TRY(const Output output, context.process.run(command));
   return measurement(output, "muster-accept " + kernel);
+}
+
+// Not every image carries it: it is built where there is CUDA. That it is missing is the answer, and never a pass.
+Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
+  Command command;
+  const std::string kernel = arguments.front();
+  command.argv = {program(context.files, "muster-accept-gpu"), kernel.substr(4)};
+  command.argv.insert(command.argv.end(), arguments.begin() + 1, arguments.end());
+  command.deadline = deadline;
+  const auto output = context.process.run(command);
+  if (output.ok()) return measurement(*output, "muster-accept-gpu " + kernel.substr(4));
+  if (output.error().code != Code::not_found) return output.error();
+  return Json{{"check", kernel}, {"version", 1}, {"outcome", "unavailable"}, {"blame", Json::array()}, {"metrics", Json::object()},
+              {"error", "muster-accept-gpu is not on this node: the controller was built without CUDA"}};
+}
+
+template <size_t N>
+bool is_one_of(const std::string& word, const char* const (&list)[N]) {
+  return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
 struct Peer {
@@ -79,7 +100,8 @@ std::string argument_text(const Json& value, const std::string& peer) {
 
 Result<Json> measure_kernel(StepContext& context, const Json& params) {
   const std::string kernel = text_of(params, "kernel");
-  if (std::find(std::begin(kKernels), std::end(kKernels), kernel) == std::end(kKernels))
+  const bool on_gpu = is_one_of(kernel, kGpuKernels);
+  if (!on_gpu && !is_one_of(kernel, kKernels))
     return fail(Code::invalid, fmt::format("accept: there is no kernel '{}'", kernel));
   std::string peer;
   if (params.contains("peers")) {
@@ -93,7 +115,8 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(value, peer));
   }
-  return run_kernel(context, arguments, int_of(params, "deadline_seconds", 120) * kSecond);
+  const DurationMs deadline = int_of(params, "deadline_seconds", 120) * kSecond;
+  return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers. The server ends
@@ -210,7 +233,7 @@ StepModule accept_module() {
   m.name = "accept";
   m.help =
       "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, fio, "
-      "checksum-write or checksum-read.";
+      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, gpu-copies or gpu-nccl.";
   m.parameters =
       Json::array({parameter("kernel", "string", true, "which"),
                    parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),

@@ -73,6 +73,22 @@ TEST_CASE("wrong data is a measurement; no measurement is an error") {
   CHECK(bench.process.runs.size() == before);
 }
 
+TEST_CASE("GPU kernels run in their own program; without it the answer is that nothing was measured") {
+  Bench bench;
+  const auto measure = checks::accept_module().measure;
+  const Json params = {{"kernel", "gpu-gemm"}, {"options", {{"format", "fp8"}, {"expect-gpus", "8"}}}};
+  const auto missing = measure(bench.context, params);
+  REQUIRE(missing.ok());
+  CHECK((*missing)["outcome"] == "unavailable");
+  CHECK((*missing)["error"].get<std::string>().find("muster-accept-gpu is not on this node") == 0);
+  bench.process.answers["gemm"] = prints(result("gpu-gemm"));
+  CHECK(measure(bench.context, params).value() == result("gpu-gemm"));
+  CHECK(bench.process.runs.back() == std::vector<std::string>{"/usr/sbin/muster-accept-gpu", "gemm", "--expect-gpus", "8", "--format", "fp8"});
+  bench.process.hangs = true;
+  CHECK(measure(bench.context, params).error().code == Code::timeout);
+  CHECK(measure(bench.context, {{"kernel", "gpu-"}}).error().code == Code::invalid);
+}
+
 TEST_CASE("a kernel may be about the next peer that is there") {
   Bench bench;
   bench.process.answers["checksum-read"] = prints(result("checksum"));

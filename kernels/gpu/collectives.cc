@@ -1,0 +1,309 @@
+// NCCL: all-reduce, all-gather, reduce-scatter, all-to-all and send/receive, every element of every result checked.
+//
+// How to run:  muster-accept-gpu nccl                                      this node's GPUs, one rank each, in this process
+//              muster-accept-gpu nccl --make-id > id                       then, on every node, a process per GPU:
+//              muster-accept-gpu nccl --ranks 16 --rank 3 --id id --gpus 3
+// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to everybody, so sums are exact
+//              in any order and each receiver knows what it must get. Compared bit by bit, after the buffer was filled with NaN.
+// Structure:   NCCL by dlopen; for each collective and size one checked call, then timed ones in a row.
+// Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link. controller/report/expected.cc.
+// Unproven:    never ran on a GPU. A peer that does not come makes NCCL wait: the caller's deadline ends it.
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "kernels/gpu/device.h"
+#include "kernels/gpu/host.h"
+
+namespace muster::kernels::gpu {
+namespace {
+
+constexpr uint64_t kSeed = 77;
+
+struct Nccl {
+  decltype(&ncclGetVersion) version = nullptr;
+  decltype(&ncclGetUniqueId) make_id = nullptr;
+  decltype(&ncclCommInitRank) join = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclGetErrorString) error_text = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclAllGather) all_gather = nullptr;
+  decltype(&ncclReduceScatter) reduce_scatter = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+
+  static Result<Nccl> open() {
+    TRY(const Library library, Library::open("libnccl.so.2"));
+    Nccl out;
+    TRY_(library.find("ncclGetVersion", out.version));
+    TRY_(library.find("ncclGetUniqueId", out.make_id));
+    TRY_(library.find("ncclCommInitRank", out.join));
+    TRY_(library.find("ncclCommAbort", out.abort));
+    TRY_(library.find("ncclGetErrorString", out.error_text));
+    TRY_(library.find("ncclGroupStart", out.group_start));
+    TRY_(library.find("ncclGroupEnd", out.group_end));
+    TRY_(library.find("ncclAllReduce", out.all_reduce));
+    TRY_(library.find("ncclAllGather", out.all_gather));
+    TRY_(library.find("ncclReduceScatter", out.reduce_scatter));
+    TRY_(library.find("ncclSend", out.send));
+    TRY_(library.find("ncclRecv", out.receive));
+    return out;
+  }
+  Status check(ncclResult_t result, const char* what) const {
+    if (result == ncclSuccess) return Ok{};
+    return fail(Code::failed, fmt::format("{}: {}", what, error_text(result)));
+  }
+};
+
+// One rank: a GPU with its buffers.
+struct Rank {
+  Gpu gpu = {};
+  int number = 0;
+  ncclComm_t comm = nullptr;
+  CudaStream stream = {};
+  DeviceMemory from = {}, to = {}, wrong = {};
+  float* sent() const { return static_cast<float*>(from.get()); }
+  float* received() const { return static_cast<float*>(to.get()); }
+  Status use() const { return cuda(cudaSetDevice(gpu.device), "cudaSetDevice"); }
+};
+
+class Ranks {
+ public:
+  Ranks(Nccl nccl, int all) : nccl_(nccl), all_(all) {}
+  ~Ranks() {
+    for (auto& rank : ranks_)
+      if (rank.comm) (void)nccl_.abort(rank.comm);
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  Status join(const std::vector<Gpu>& gpus, int first, const ncclUniqueId& id, size_t bytes);
+  // One collective of `count` floats in all, enqueued on every rank of this process.
+  Status enqueue(Collective what, size_t count);
+  // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
+  Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad, unsigned long long& wrong);
+  Result<double> seconds(Collective what, size_t count, int repeats);
+  int all() const { return all_; }
+
+ private:
+  Status call(Collective what, const Rank& rank, size_t count);
+  Status check(Collective what, const Rank& rank, size_t count) const;
+  Status wait() const;
+  Nccl nccl_;
+  int all_ = 1;
+  std::vector<Rank> ranks_;
+};
+
+Status Ranks::join(const std::vector<Gpu>& gpus, int first, const ncclUniqueId& id, size_t bytes) {
+  ranks_.reserve(gpus.size());
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    Rank rank;
+    rank.gpu = gpus[i];
+    rank.number = first + static_cast<int>(i);
+    TRY_(rank.use());
+    TRY(rank.stream, CudaStream::open());
+    TRY(rank.from, device_memory(bytes));
+    TRY(rank.to, device_memory(bytes));
+    TRY(rank.wrong, device_memory(sizeof(unsigned long long)));
+    ranks_.push_back(std::move(rank));
+  }
+  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
+  Status status = Ok{};
+  for (auto& rank : ranks_) {
+    if (status) status = rank.use();
+    if (status) status = nccl_.check(nccl_.join(&rank.comm, all_, id, rank.number), "ncclCommInitRank");
+  }
+  const auto end = nccl_.group_end();  // in any case: a group left open would swallow every later call
+  TRY_(std::move(status));
+  return nccl_.check(end, "ncclCommInitRank");
+}
+
+Status Ranks::call(Collective what, const Rank& r, size_t count) {
+  const size_t share = count / static_cast<size_t>(all_);
+  const cudaStream_t stream = r.stream.get();
+  switch (what) {
+    case Collective::all_reduce:
+      return nccl_.check(nccl_.all_reduce(r.sent(), r.received(), count, ncclFloat, ncclSum, r.comm, stream), "ncclAllReduce");
+    case Collective::all_gather:
+      return nccl_.check(nccl_.all_gather(r.sent(), r.received(), share, ncclFloat, r.comm, stream), "ncclAllGather");
+    case Collective::reduce_scatter:
+      return nccl_.check(nccl_.reduce_scatter(r.sent(), r.received(), share, ncclFloat, ncclSum, r.comm, stream), "ncclReduceScatter");
+    case Collective::all_to_all:
+      for (int peer = 0; peer < all_; ++peer) {
+        const size_t at = static_cast<size_t>(peer) * share;
+        TRY_(nccl_.check(nccl_.send(r.sent() + at, share, ncclFloat, peer, r.comm, stream), "ncclSend"));
+        TRY_(nccl_.check(nccl_.receive(r.received() + at, share, ncclFloat, peer, r.comm, stream), "ncclRecv"));
+      }
+      return Ok{};
+    case Collective::send_receive:
+      TRY_(nccl_.check(nccl_.send(r.sent(), count, ncclFloat, (r.number + 1) % all_, r.comm, stream), "ncclSend"));
+      return nccl_.check(nccl_.receive(r.received(), count, ncclFloat, (r.number + all_ - 1) % all_, r.comm, stream), "ncclRecv");
+  }
+  return Ok{};
+}
+
+Status Ranks::enqueue(Collective what, size_t count) {
+  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
+  Status status = Ok{};
+  for (const auto& rank : ranks_) {
+    if (status) status = rank.use();
+    if (status) status = call(what, rank, count);
+  }
+  const auto end = nccl_.group_end();
+  TRY_(std::move(status));
+  return nccl_.check(end, "ncclGroupEnd");
+}
+
+Status Ranks::wait() const {
+  for (const auto& rank : ranks_) {
+    TRY_(rank.use());
+    TRY_(rank.stream.wait());
+  }
+  return Ok{};
+}
+
+// What this rank must have received: whose values, from which of their elements on.
+Status Ranks::check(Collective what, const Rank& r, size_t count) const {
+  const size_t share = count / static_cast<size_t>(all_);
+  const uint64_t mine = static_cast<uint64_t>(r.number) * share;
+  auto* wrong = static_cast<unsigned long long*>(r.wrong.get());
+  const auto is = [&](size_t at, size_t elements, int rank, int ranks, uint64_t first) {
+    return cuda(check_ranks(r.received() + at, elements, kSeed, rank, ranks, first, wrong, r.stream.get()), "check");
+  };
+  switch (what) {
+    case Collective::all_reduce:
+      return is(0, count, 0, all_, 0);
+    case Collective::reduce_scatter:
+      return is(0, share, 0, all_, mine);
+    case Collective::send_receive:
+      return is(0, count, (r.number + all_ - 1) % all_, 1, 0);
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      for (int peer = 0; peer < all_; ++peer)
+        TRY_(is(static_cast<size_t>(peer) * share, share, peer, 1, what == Collective::all_gather ? 0 : mine));
+      return Ok{};
+  }
+  return Ok{};
+}
+
+Status Ranks::verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad, unsigned long long& wrong) {
+  for (const auto& rank : ranks_) {
+    TRY_(rank.use());
+    TRY_(cuda(write_ranks(rank.sent(), count, kSeed, rank.number, 0, rank.stream.get()), "inputs"));
+    TRY_(cuda(cudaMemsetAsync(rank.received(), 0xff, count * sizeof(float), rank.stream.get()), "cudaMemsetAsync"));  // NaN
+    TRY_(cuda(cudaMemsetAsync(rank.wrong.get(), 0, sizeof(unsigned long long), rank.stream.get()), "cudaMemsetAsync"));
+  }
+  TRY_(enqueue(what, count));
+  for (const auto& rank : ranks_) {
+    TRY_(rank.use());
+    if (flip && &rank == &ranks_.front())
+      TRY_(cuda(flip_bit(rank.received(), flip->index % (count / static_cast<size_t>(all_)) * 4 + flip->bit % 32 / 8, flip->bit % 8,
+                         rank.stream.get()), "flip"));
+    TRY_(check(what, rank, count));
+    unsigned long long here = 0;
+    TRY_(cuda(cudaMemcpyAsync(&here, rank.wrong.get(), sizeof here, cudaMemcpyDeviceToHost, rank.stream.get()), "cudaMemcpyAsync"));
+    TRY_(rank.stream.wait());
+    if (here > 0) bad.push_back(fmt::format("{} as received by rank {}, GPU {}", to_string(what), rank.number, rank.gpu.uuid));
+    wrong += here;
+  }
+  return Ok{};
+}
+
+Result<double> Ranks::seconds(Collective what, size_t count, int repeats) {
+  for (int i = 0; i < 2; ++i) TRY_(enqueue(what, count));
+  TRY_(wait());
+  const double start = seconds_now();
+  for (int i = 0; i < repeats; ++i) TRY_(enqueue(what, count));
+  TRY_(wait());
+  return std::max((seconds_now() - start) / repeats, 1e-9);
+}
+
+Result<ncclUniqueId> read_id(const Nccl& nccl, const CollectiveOptions& options) {
+  ncclUniqueId id = {};
+  if (options.ranks == 0) {
+    TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));
+    return id;
+  }
+  std::ifstream file(options.id);
+  std::istream& in = options.id == "-" ? std::cin : file;
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto bytes = from_hex(text, sizeof id.internal);
+  if (!bytes) return fail(Code::invalid, fmt::format("'{}' holds no NCCL id: {} hexadecimal digits", options.id, 2 * sizeof id.internal));
+  std::memcpy(id.internal, bytes->data(), sizeof id.internal);
+  return id;
+}
+
+Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& out) {
+  // Shares of 16 bytes each; small, middle, large.
+  const size_t step = 4 * static_cast<size_t>(ranks.all());
+  for (const auto what : kCollectives)
+    for (const uint64_t bytes : {uint64_t{8} << 10, uint64_t{1} << 20, options.bytes}) {
+      const size_t count = std::max<size_t>(std::min(bytes, options.bytes) / sizeof(float) / step, 1) * step;
+      std::vector<std::string> bad;
+      unsigned long long wrong = 0;
+      TRY_(ranks.verify(what, count, options.flip ? &*options.flip : nullptr, bad, wrong));
+      TRY(const double seconds, ranks.seconds(what, count, options.repeats));
+      const double busbw = static_cast<double>(count * sizeof(float)) / seconds / 1e9 * bus_factor(what, ranks.all());
+      out.metrics[fmt::format("{}_busbw_gbps", to_string(what))] = {busbw, "GB/s"};  // of the last, largest
+      out.detail["sizes"].push_back({{"collective", to_string(what)}, {"bytes", count * sizeof(float)}, {"us", rounded(seconds * 1e6)},
+                                     {"busbw_gbps", rounded(busbw)}, {"wrong", wrong}});
+      if (bad.empty()) continue;
+      if (out.outcome == Outcome::measured) out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
+      out.outcome = Outcome::corrupt;
+      out.blame.insert(out.blame.end(), bad.begin(), bad.end());
+    }
+  return Ok{};
+}
+
+Result<Measurement> measure(const CollectiveOptions& options) {
+  if (options.ranks < 0 || options.rank < 0 || options.repeats < 1 || options.bytes < 64 || (options.ranks > 0 && options.rank >= options.ranks))
+    return fail(Code::invalid, "rank, ranks, repeats or size make no sense");
+  TRY(std::vector<Gpu> gpus, find_gpus(options.gpus));
+  if (options.ranks > 0) gpus.resize(1);
+  TRY(const Nccl nccl, Nccl::open());
+  TRY(const ncclUniqueId id, read_id(nccl, options));
+  Measurement out;
+  int version = 0;
+  TRY_(nccl.check(nccl.version(&version), "ncclGetVersion"));
+  Ranks ranks(nccl, options.ranks > 0 ? options.ranks : static_cast<int>(gpus.size()));
+  TRY_(ranks.join(gpus, options.ranks > 0 ? options.rank : 0, id, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
+  out.metrics["ranks"] = {static_cast<double>(ranks.all()), "ranks"};
+  out.detail = {{"nccl_version", version}, {"ranks_here", gpus.size()}, {"first_rank", options.rank},
+                {"verified", "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
+  TRY_(run_sizes(ranks, options, out));
+  return out;
+}
+
+}  // namespace
+
+Measurement run_collectives(const CollectiveOptions& options) {
+  auto result = measure(options);
+  if (!result) return not_measured("gpu-nccl", result.error());
+  Measurement out = std::move(result).value();
+  out.check = "gpu-nccl";
+  return out;
+}
+
+Measurement make_collective_id() {
+  const auto made = []() -> Result<std::string> {
+    TRY(const Nccl nccl, Nccl::open());
+    ncclUniqueId id = {};
+    TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));
+    const auto* bytes = reinterpret_cast<const uint8_t*>(id.internal);
+    return to_hex({bytes, bytes + sizeof id.internal});
+  }();
+  if (!made) return not_measured("gpu-nccl-id", made.error());
+  Measurement out;
+  out.check = "gpu-nccl-id";
+  out.detail["id"] = *made;
+  return out;
+}
+
+}  // namespace muster::kernels::gpu

@@ -1,0 +1,190 @@
+#include "kernels/gpu/cublaslt.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace muster::kernels::gpu {
+namespace {
+
+constexpr size_t kWorkspace = 64 << 20;
+constexpr int kGuesses = 8;
+
+// The functions used, under their own names.
+struct Functions {
+  decltype(&cublasLtCreate) create = nullptr;
+  decltype(&cublasLtDestroy) destroy = nullptr;
+  decltype(&cublasLtGetVersion) version = nullptr;
+  decltype(&cublasLtGetStatusString) status_text = nullptr;
+  decltype(&cublasLtMatmulDescCreate) operation_create = nullptr;
+  decltype(&cublasLtMatmulDescDestroy) operation_destroy = nullptr;
+  decltype(&cublasLtMatmulDescSetAttribute) operation_set = nullptr;
+  decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
+  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
+  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) guess = nullptr;
+  decltype(&cublasLtMatmul) matmul = nullptr;
+};
+
+Status find_all(const Library& library, Functions& f) {
+  TRY_(library.find("cublasLtCreate", f.create));
+  TRY_(library.find("cublasLtDestroy", f.destroy));
+  TRY_(library.find("cublasLtGetVersion", f.version));
+  TRY_(library.find("cublasLtGetStatusString", f.status_text));
+  TRY_(library.find("cublasLtMatmulDescCreate", f.operation_create));
+  TRY_(library.find("cublasLtMatmulDescDestroy", f.operation_destroy));
+  TRY_(library.find("cublasLtMatmulDescSetAttribute", f.operation_set));
+  TRY_(library.find("cublasLtMatrixLayoutCreate", f.layout_create));
+  TRY_(library.find("cublasLtMatrixLayoutDestroy", f.layout_destroy));
+  TRY_(library.find("cublasLtMatmulPreferenceCreate", f.preference_create));
+  TRY_(library.find("cublasLtMatmulPreferenceDestroy", f.preference_destroy));
+  TRY_(library.find("cublasLtMatmulPreferenceSetAttribute", f.preference_set));
+  TRY_(library.find("cublasLtMatmulAlgoGetHeuristic", f.guess));
+  TRY_(library.find("cublasLtMatmul", f.matmul));
+  return Ok{};
+}
+
+struct Types {
+  cudaDataType_t input = CUDA_R_16BF, output = CUDA_R_32F, scale = CUDA_R_32F;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+};
+Types types_of(Format format, bool exact) {
+  switch (format) {
+    case Format::bf16:
+      return {CUDA_R_16BF, exact ? CUDA_R_32F : CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Format::fp16:
+      return {CUDA_R_16F, exact ? CUDA_R_32F : CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Format::tf32:
+      return {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+    case Format::fp8:
+      return {CUDA_R_8F_E4M3, exact ? CUDA_R_32F : CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Format::int8:
+      return {CUDA_R_8I, CUDA_R_32I, CUDA_R_32I, CUBLAS_COMPUTE_32I};
+    case Format::fp64:
+      return {CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t result_bytes(Format format, bool exact) {
+  const cudaDataType_t type = types_of(format, exact).output;
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F || type == CUDA_R_32I ? 4 : 2;
+}
+
+struct Cublaslt::State {
+  Functions f;
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t operand = nullptr, result = nullptr;  // A and B have the same shape
+  DeviceMemory workspace;
+  std::vector<cublasLtMatmulHeuristicResult_t> guesses;
+  size_t chosen = 0;
+  cudaDataType_t scale = CUDA_R_32F;
+
+  ~State() {
+    if (result) f.layout_destroy(result);
+    if (operand) f.layout_destroy(operand);
+    if (operation) f.operation_destroy(operation);
+    if (handle) f.destroy(handle);
+  }
+  Status check(cublasStatus_t status, const char* what) const {
+    if (status == CUBLAS_STATUS_SUCCESS) return Ok{};
+    const bool absent = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+    return fail(absent ? Code::unavailable : Code::failed, fmt::format("{}: {}", what, f.status_text(status)));
+  }
+  Status prepare(Format format, size_t n, bool exact);
+  Status ask();
+  Status run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, cudaStream_t stream) const;
+};
+
+// Column-major words for a row-major product: C^T = B A^T, where a row-major [n][k] matrix is a column-major k x n one. So the
+// first operand is B, transposed, the second A as it is.
+Status Cublaslt::State::prepare(Format format, size_t n, bool exact) {
+  const Types types = types_of(format, exact);
+  scale = types.scale;
+  TRY_(check(f.create(&handle), "cublasLtCreate"));
+  TRY_(check(f.operation_create(&operation, types.compute, types.scale), "cublasLtMatmulDescCreate"));
+  const cublasOperation_t yes = CUBLAS_OP_T, no = CUBLAS_OP_N;
+  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSA, &yes, sizeof yes), "TRANSA"));
+  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSB, &no, sizeof no), "TRANSB"));
+  const auto edge = static_cast<int64_t>(n);
+  TRY_(check(f.layout_create(&operand, types.input, n, n, edge), "cublasLtMatrixLayoutCreate"));
+  TRY_(check(f.layout_create(&result, types.output, n, n, edge), "cublasLtMatrixLayoutCreate"));
+  TRY(workspace, device_memory(kWorkspace));
+  return ask();
+}
+
+Status Cublaslt::State::ask() {
+  cublasLtMatmulPreference_t preference = nullptr;
+  TRY_(check(f.preference_create(&preference), "cublasLtMatmulPreferenceCreate"));
+  const size_t bytes = kWorkspace;
+  const uint32_t no_split = CUBLASLT_REDUCTION_SCHEME_NONE;
+  int found = 0;
+  guesses.resize(kGuesses);
+  Status status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes), "workspace");
+  if (status)
+    status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof no_split), "reduction");
+  if (status)
+    status = check(f.guess(handle, operation, operand, operand, result, result, preference, kGuesses, guesses.data(), &found),
+                   "cublasLtMatmulAlgoGetHeuristic");
+  f.preference_destroy(preference);
+  TRY_(std::move(status));
+  guesses.resize(static_cast<size_t>(std::max(found, 0)));
+  std::erase_if(guesses, [](const auto& guess) { return guess.state != CUBLAS_STATUS_SUCCESS; });
+  if (guesses.empty()) return fail(Code::unavailable, "cuBLASLt has no algorithm for this product on this GPU");
+  return Ok{};
+}
+
+Status Cublaslt::State::run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, cudaStream_t stream) const {
+  const float one = 1, zero = 0;
+  const double one64 = 1, zero64 = 0;
+  const int32_t one32 = 1, zero32 = 0;
+  const void *alpha = &one, *beta = &zero;
+  if (scale == CUDA_R_64F) alpha = &one64, beta = &zero64;
+  if (scale == CUDA_R_32I) alpha = &one32, beta = &zero32;
+  return check(f.matmul(handle, operation, alpha, b, operand, a, operand, beta, c, result, c, result, &algorithm, workspace.get(),
+                        kWorkspace, stream),
+               "cublasLtMatmul");
+}
+
+Cublaslt::Cublaslt(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Cublaslt::Cublaslt(Cublaslt&&) noexcept = default;
+Cublaslt::~Cublaslt() = default;
+
+Result<Cublaslt> Cublaslt::open(Format format, size_t n, bool exact) {
+  // Only the major version this was compiled for: its structures are that one's.
+  TRY(const Library library, Library::open(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)));
+  auto state = std::make_unique<State>();
+  TRY_(find_all(library, state->f));
+  TRY_(state->prepare(format, n, exact));
+  return Cublaslt(std::move(state));
+}
+
+Status Cublaslt::tune(const void* a, const void* b, void* c, cudaStream_t stream) {
+  TRY(Timer timer, Timer::open());
+  double best = 1e300;
+  bool any = false;
+  for (size_t i = 0; i < state_->guesses.size(); ++i) {
+    const auto& algorithm = state_->guesses[i].algo;
+    if (!state_->run(algorithm, a, b, c, stream)) continue;  // a guess may be wrong; the next one is asked
+    TRY_(timer.start(stream));
+    for (int k = 0; k < 3; ++k) TRY_(state_->run(algorithm, a, b, c, stream));
+    TRY(const double seconds, timer.stop(stream));
+    if (seconds < best) best = seconds, state_->chosen = i;
+    any = true;
+  }
+  return any ? Status(Ok{}) : Status(fail(Code::unavailable, "none of cuBLASLt's algorithms runs on this GPU"));
+}
+
+Status Cublaslt::multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {
+  return state_->run(state_->guesses[state_->chosen].algo, a, b, c, stream);
+}
+
+size_t Cublaslt::version() const { return state_->f.version(); }
+
+}  // namespace muster::kernels::gpu

@@ -1,0 +1,119 @@
+// muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on stdout.
+// Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fmt/format.h>
+
+#include "kernels/gpu/gpu.h"
+#include "kernels/gpu_logic.h"
+
+namespace muster::kernels::gpu {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+struct Arguments {
+  Selection gpus;
+  GemmOptions gemm;
+  GpuSdcOptions sdc;
+  GpuMemoryOptions memory;
+  CopiesOptions copies;
+  CollectiveOptions nccl;
+  uint64_t memory_mib = 0, copies_mib = 512, nccl_mib = 256;
+  bool make_id = false;
+  std::string flip;
+};
+
+std::string format_names() {
+  std::string out;
+  for (const auto& info : formats()) out += (out.empty() ? "" : ", ") + std::string(info.name);
+  return out;
+}
+
+CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
+  auto* sub = app.add_subcommand(name, help);
+  sub->add_option("--gpus", a.gpus.devices, "numbers, separated by commas; without: all")->delimiter(',');
+  sub->add_option("--expect-gpus", a.gpus.expect, "fails unless so many answer; 0: at least one");
+  return sub;
+}
+void add_flip(CLI::App& sub, Arguments& a) {
+  sub.add_option("--inject-flip", a.flip, "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
+}
+void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
+  sub.add_option("--format", format, format_names());
+  sub.add_option("--kernel", maker, "auto: the own one where it is proven, else cuBLASLt; own; cublaslt");
+  sub.add_option("--n", n, "edge; a multiple of 16, of 256 for own kernels");
+  sub.add_option("--seconds", seconds, "time budget");
+}
+
+void declare(CLI::App& app, Arguments& a) {
+  auto* gemm = add(app, a, "gemm", "speed of matrix products, as a time series per GPU");
+  add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
+  gemm->add_flag("--compare", a.gemm.compare, "also the other kernel, and the cost of the digest in the registers");
+  auto* sdc = add(app, a, "sdc", "silent data corruption: products that must be right to the last bit");
+  add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
+  sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
+  sdc->add_option("--inputs", a.sdc.inputs, "how many different products");
+  sdc->add_flag("--flip-once", a.sdc.flip_once, "only in the first product: a passing disturbance");
+  add_flip(*sdc, a);
+  auto* memory = add(app, a, "memory", "bandwidth, patterns over all free memory, error counters");
+  memory->add_option("--seconds", a.memory.seconds, "for the patterns");
+  memory->add_option("--rounds", a.memory.rounds, "patterns; 0: all, then until the time is over");
+  memory->add_option("--max-mib", a.memory_mib, "memory under the patterns; 0: all that is free");
+  add_flip(*memory, a);
+  auto* copies = add(app, a, "copies", "copies between host and GPU per memory node, and between GPUs");
+  copies->add_option("--mib", a.copies_mib, "per copy");
+  copies->add_option("--samples", a.copies.samples, "per path");
+  add_flip(*copies, a);
+  auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
+  nccl->add_option("--mib", a.nccl_mib, "largest message");
+  nccl->add_option("--repeats", a.nccl.repeats, "timed calls");
+  nccl->add_option("--ranks", a.nccl.ranks, "of the whole run; 0: this node's GPUs by themselves");
+  nccl->add_option("--rank", a.nccl.rank, "of this process");
+  nccl->add_option("--id", a.nccl.id, "file with the run's id in hexadecimal; -: standard input");
+  nccl->add_flag("--make-id", a.make_id, "only makes an id");
+  add_flip(*nccl, a);
+}
+
+Measurement run(const std::string& kernel, Arguments& a, const std::optional<Flip>& flip) {
+  a.gemm.gpus = a.sdc.gpus = a.memory.gpus = a.copies.gpus = a.nccl.gpus = a.gpus;
+  a.sdc.flip = a.memory.flip = a.copies.flip = a.nccl.flip = flip;
+  a.memory.max_bytes = a.memory_mib * kMiB;
+  a.copies.bytes = a.copies_mib * kMiB;
+  a.nccl.bytes = a.nccl_mib * kMiB;
+  if (kernel == "gemm") return run_gemm(a.gemm);
+  if (kernel == "sdc") return run_gpu_sdc(a.sdc);
+  if (kernel == "memory") return run_gpu_memory(a.memory);
+  if (kernel == "copies") return run_copies(a.copies);
+  return a.make_id ? make_collective_id() : run_collectives(a.nccl);
+}
+
+int main_with(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("muster-accept-gpu: acceptance kernels for one node's GPUs");
+  app.set_version_flag("--version", MUSTER_VERSION);
+  app.require_subcommand(1);
+  declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  Flip flip;
+  if (!arguments.flip.empty() && std::sscanf(arguments.flip.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3) {
+    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", arguments.flip);
+    return 2;
+  }
+  const double start = seconds_now();
+  Measurement measurement =
+      run(app.get_subcommands().front()->get_name(), arguments, arguments.flip.empty() ? std::nullopt : std::optional(flip));
+  measurement.detail["wall_seconds"] = seconds_now() - start;
+  if (!arguments.flip.empty()) measurement.detail["injected_flip"] = arguments.flip;
+  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return exit_status(measurement.outcome);
+}
+
+}  // namespace
+}  // namespace muster::kernels::gpu
+
+int main(int argc, char** argv) { return muster::kernels::gpu::main_with(argc, argv); }
