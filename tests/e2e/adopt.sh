@@ -19,10 +19,10 @@ check "the controller knows one node" test "$($muster node list --json | jq '.no
 
 identity() { on_host 'cat /proc/sys/kernel/random/boot_id; sha256sum /scratch/blob; blkid | sort; sfdisk -d /dev/disk/by-id/nvme-*LABOS0201*'; }
 identity >"$work/identity"
-# Everything on its file systems but what every login writes.
+# Everything on its file systems but what every login writes, and the time of /run: the preview's agent lies in there while it runs.
 files_of() {
   on_host 'find / /state /scratch /boot -xdev -printf "%p %y %m %u %s %T@ %l\n" 2>/dev/null; findmnt -rn; ls -a /dev/shm' |
-    grep -v -e '^/var/log[/ ]' -e '^/var/lib/chrony[/ ]' -e '^/run/user' | sort -u
+    grep -v -e '^/var/log[/ ]' -e '^/var/lib/chrony[/ ]' -e '^/run/user' -e '^/run d ' | sort -u
 }
 key=$MUSTER_LAB_DIR/ssh/id_ed25519
 pin=$(node_ssh node02 sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
