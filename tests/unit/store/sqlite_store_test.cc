@@ -92,7 +92,7 @@ TEST_CASE("a second controller is refused and told who has it", "[store]") {
     const auto second = open(dir);
     REQUIRE_FALSE(second.ok());
     CHECK(second.error().code == Code::conflict);
-    CHECK(second.error().message == "another controller (pid " + std::to_string(::getpid()) + ") has this database open");
+    CHECK(second.error().message == "another controller has this database open (pid " + std::to_string(::getpid()) + ")");
   }
   CHECK(open(dir).ok());
 }
