@@ -133,7 +133,8 @@ struct FioOptions {
   double timeout = 60;
   double settle_seconds = 10;  // FUSE only: a file that looks too short gets so long before its error stands
 };
-// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
+// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms; attempts: 2 when
+// a FUSE file system gave an input/output error and the same again went well.
 // Removes its file in every case.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 

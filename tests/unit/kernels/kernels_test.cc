@@ -38,13 +38,19 @@ class TestRoot {  // a folder that plays the machine: mountinfo says what we wan
 class FakeFio : public Process {
  public:
   std::string report = {}, reread = {};   // reread: what --verify_only answers; empty: as the first
+  std::string second = {};                // what a second attempt, with a new file, answers; empty: as the first
   int exit_code = 0;
   bool refuse_direct = false, shorter = false;   // shorter: the file never has its whole size
   std::vector<std::vector<std::string>> runs = {};
   std::string file = {};
 
   Result<Output> run(const Command& command) override {
+    if (command.argv[0] == "journalctl") return Output{0, "write file error: no chunkservers\n", ""};
     runs.push_back(command.argv);
+    if (runs.size() > 1 && command.argv.back() != "--verify_only" && !second.empty()) {
+      std::ofstream(file) << "x";
+      return Output{0, second, ""};
+    }
     for (const auto& argument : command.argv) {
       if (argument.rfind("--filename=", 0) == 0) std::ofstream(file = argument.substr(11)) << "x";
       if (argument.rfind("--size=", 0) == 0 && !shorter) std::filesystem::resize_file(file, std::stoull(argument.substr(7)));
@@ -273,6 +279,38 @@ TEST_CASE("a file that stays too short is not read again: fio would make an empt
   const auto m = run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20, .settle_seconds = 0});
   CHECK(m.outcome == Outcome::failed);
   CHECK(m.detail["size_after_error"] == 1);
+  for (const auto& argv : fio.runs) CHECK(argv.back() != "--verify_only");
+}
+
+TEST_CASE("a shared file system that lost a write is written to once more, and the report says so; a local drive is not") {
+  TestRoot root;
+  FakeFio fio;
+  fio.report = fio_report(5, 0);
+  fio.exit_code = 1;
+  fio.shorter = true;
+  fio.second = fio_report(0, 1 << 20);
+  FioOptions options = {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20, .settle_seconds = 0};
+  root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
+  auto m = run_fio(root.files(), fio, options);
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.metrics.at("attempts").value == 2);
+  CHECK(m.detail["first_attempt"]["client_log"] == "write file error: no chunkservers\n");
+  CHECK(root.files().list("/scratch").empty());
+
+  fio.runs.clear();
+  fio.second = fio_report(5, 0);
+  m = run_fio(root.files(), fio, options);
+  CHECK(m.outcome == Outcome::failed);
+  CHECK(m.metrics.at("attempts").value == 2);
+  CHECK(fio.runs.size() == 2);
+
+  fio.runs.clear();
+  fio.second = fio_report(0, 1 << 20);
+  root.mountinfo("36 27 9:127 / /scratch rw - xfs /dev/md127 rw\n");
+  options.mount = root.scratch();
+  m = run_fio(root.files(), fio, options);
+  CHECK(m.outcome == Outcome::failed);
+  CHECK(m.metrics.at("attempts").value == 1);
   CHECK(fio.runs.size() == 1);
 }
 
