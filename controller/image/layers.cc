@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -27,6 +29,19 @@ Status mounted(const std::string& source, const std::string& at, const char* typ
 }
 
 Status bound(const std::string& source, const std::string& at) { return mounted(source, at, nullptr, MS_BIND | MS_REC); }
+
+// Whose root directory is `tree`, or is below it; of the same mount namespace.
+std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree) {
+  std::vector<std::pair<pid_t, std::string>> out;
+  const Files files("/");
+  for (const auto& name : files.list("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string root = files.read_link("/proc/" + name + "/root").value_or("");
+    if (root == tree || root.rfind(tree + "/", 0) == 0)
+      out.emplace_back(static_cast<pid_t>(std::stol(name)), files.read_line("/proc/" + name + "/comm"));
+  }
+  return out;
+}
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
@@ -141,7 +156,19 @@ Status Layers::mount(const std::vector<std::string>& below, const std::string& a
 }
 
 Status Layers::unmount(const std::string& at) const {
-  if (::umount2(at.c_str(), 0) != 0) return fail(Code::failed, fmt::format("unmounting {}: {}", at, strerror(errno)));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (::umount2(at.c_str(), 0) != 0) {
+    const int error = errno;
+    const auto left = processes_in(at);
+    if (error != EBUSY || std::chrono::steady_clock::now() >= until) {
+      std::string names;
+      for (const auto& [pid, name] : left) names += fmt::format(" {} ({})", pid, name);
+      return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error), names.empty() ? "" : "; still in it:", names));
+    }
+    // A package's script may leave a daemon behind, such as gpg-agent: its work is in the layer, it is not.
+    for (const auto& [pid, name] : left) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   return Ok{};
 }
 

@@ -1,5 +1,7 @@
 // Building images with a Debian that exists only on paper: when an image is built, why, and when it is not.
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
+#include "controller/image/layers.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"
 #include "tests/catch.h"
@@ -181,6 +184,39 @@ TEST_CASE("a layer that fails names its step and its log, and what was made befo
   b.debian.broken = false;
   REQUIRE(b.build().ok());
   CHECK(b.debian.trees == 1);
+}
+
+TEST_CASE("a daemon that a package left in a layer's tree is ended, and holds nothing up") {
+  const TempDir dir;
+  const auto process = make_process();
+  const Layers layers(dir.path("image"), dir.path("stage"), *process);
+  pid_t left = -1;
+  const auto done = in_private_mounts([&]() -> Status {
+    TRY_(Files("/").write(layers.tree("below") + "/file", "x"));
+    TRY_(layers.mount({"below"}, dir.path("tree")));
+    int ready[2];
+    if (::pipe(ready) != 0) return fail(Code::failed, "pipe");
+    left = ::fork();
+    if (left == 0) {
+      const bool in = ::chroot(dir.path("tree").c_str()) == 0 && ::chdir("/") == 0;
+      (void)!::write(ready[1], in ? "y" : "n", 1);
+      for (;;) ::pause();
+    }
+    char is_in = 0;
+    (void)!::read(ready[0], &is_in, 1);
+    ::close(ready[0]), ::close(ready[1]);
+    if (is_in != 'y') return fail(Code::denied, "chroot");
+    return layers.unmount(dir.path("tree"));
+  });
+  if (::geteuid() != 0) {
+    CHECK_FALSE(done.ok());
+    return;
+  }
+  INFO((done.ok() ? "" : done.error().message));
+  CHECK(done.ok());
+  int status = 0;
+  REQUIRE(::waitpid(left, &status, 0) == left);
+  CHECK(WTERMSIG(status) == SIGKILL);
 }
 
 TEST_CASE("an image whose files or record are damaged is built again") {
