@@ -122,6 +122,7 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     const Json map = fs.value("mdsmap", Json::object());
     if (map.value("fs_name", "") != name) continue;
     there = true;
+    if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0)) diff.add("it wants another number of metadata servers standing by");
     for (const auto& server : map.value("info", Json::object())) works = works || server.value("state", "") == "up:active";
   }
   if (!there) diff.add("there is no file system " + name);
@@ -146,7 +147,9 @@ Status apply_fs(StepContext& context, const Json& params) {
     (void)made, (void)size, (void)least;
   }
   TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
-  (void)out;
+  // Ceph remembers how many there were and warns for good when a cluster has shrunk.
+  TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted", std::to_string(int_of(params, "standbys", 0))}));
+  (void)out, (void)set;
   return wait_for_ceph(context, int_of(params, "deadline_seconds", 180), [&] { return fs_lacking(context, params, true); });
 }
 
@@ -353,6 +356,7 @@ StepModule ceph_fs_module() {
   m.help = "A CephFS with a pool for its data and one for its metadata, kept so many times, and a metadata server at work.";
   m.parameters = Json::array({parameter("name", "string", true, "of the file system"), parameter("copies", "int", false, "of all data", 2),
                               parameter("min_copies", "int", false, "with fewer, nothing is written", 1),
+                              parameter("standbys", "int", false, "metadata servers that must stand by", 0),
                               parameter("deadline_seconds", "int", false, "to become active", 180)});
   m.check = check_fs;
   m.apply = apply_fs;

@@ -47,7 +47,7 @@ void add_ceph(const ContextInput& in, const StorageSpec& s, Json& item) {
   const auto seen = in.machines.find(in.node.name);
   const int64_t memory = seen == in.machines.end() ? in.node.hardware.memory_bytes_min : static_cast<int64_t>(seen->second->memory_bytes);
   const int64_t share = memory / 4 / std::max<int64_t>(1, static_cast<int64_t>(item["disks"].size()));
-  item.update({{"fsid", fsid}, {"mons", mons}, {"is_mon", is_mon}, {"member_count", item["members"].size()},
+  item.update({{"fsid", fsid}, {"mons", mons}, {"is_mon", is_mon}, {"member_count", item["members"].size()}, {"standbys", mons.size() > 1 ? 1 : 0},
                {"min_copies", s.copies - s.copies / 2}, {"osd_memory", std::clamp<int64_t>(share >> 20, 896, 4096) << 20}});
 }
 

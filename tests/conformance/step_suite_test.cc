@@ -145,7 +145,7 @@ const std::map<std::string, Sample>& changing() {
          return Json{{"disks", Json::array({disk})}, {"deadline_seconds", 0}};
        }}},
       {"ceph_mount", {nothing, [](FakeMachine&) { return Json{{"name", "shared"}, {"fsid", "f"}, {"target", "/shared"}, {"deadline_seconds", 0}}; }}},
-      {"ceph_fs", {with_osds, [](FakeMachine&) { return Json{{"name", "shared"}, {"copies", 2}, {"min_copies", 1}, {"deadline_seconds", 0}}; }}},
+      {"ceph_fs", {with_osds, [](FakeMachine&) { return Json{{"name", "shared"}, {"copies", 2}, {"min_copies", 1}, {"standbys", 1}, {"deadline_seconds", 0}}; }}},
       {"ceph_left", {[](FakeMachine& m) {
          with_osds(m), m.put("/ceph/osds/3", "u3 node03 0 1"), m.put("/ceph/quorum", "node01 node02 ");
        }, [](FakeMachine&) {

@@ -144,9 +144,10 @@ Output FakeMachine::ceph(const Command& command) {
     return good();
   }
   if (words[0] == "fs" && words[1] == "new") return put("/ceph/fs", words[2]), good();
+  if (words[0] == "fs" && words[1] == "set") return put("/ceph/standbys", words[4]), good();
   if (words[0] == "fs" && !files().exists("/ceph/fs")) return json({{"filesystems", Json::array()}});
   if (words[0] == "fs")
-    return json({{"filesystems", {{{"mdsmap", {{"fs_name", get("/ceph/fs")}, {"info", {{"gid_1", {{"state", "up:active"}}}}}}}}}}});
+    return json({{"filesystems", {{{"mdsmap", {{"fs_name", get("/ceph/fs")}, {"standby_count_wanted", std::atoi(get("/ceph/standbys").c_str())}, {"info", {{"gid_1", {{"state", "up:active"}}}}}}}}}}});
   if (words[0] == "pg")
     return json({{"pg_summary", {{"num_pg_by_state", {{{"name", files().exists("/ceph/degraded") ? "active+undersized+degraded" : "active+clean"}, {"num", 80}}}}}}});
   Json checks = Json::object();

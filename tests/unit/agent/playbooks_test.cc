@@ -67,7 +67,7 @@ Json context() {
                          {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
   out["storage_ceph"] = out["storage_shared"];
-  out["storage_ceph"][0].update({{"fsid", "f"}, {"mons", {first, second}}, {"is_mon", true}, {"member_count", 2}, {"min_copies", 1},
+  out["storage_ceph"][0].update({{"fsid", "f"}, {"mons", {first, second}}, {"is_mon", true}, {"member_count", 2}, {"min_copies", 1}, {"standbys", 1},
                                  {"osd_memory", 939524096}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});

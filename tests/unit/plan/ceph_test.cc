@@ -15,7 +15,7 @@ PlannerInput with_engine(const std::string& engine, NodeObservation (*make)(cons
   in.spec.storage.back().engine = engine;
   PlaybookStep one = step("one", "cluster", {{"disks", "{{item.disks}}"}, {"source", "{{item.source}}"}});
   one.for_each = "storage_" + engine;
-  if (engine == "ceph") one.params.update({{"fsid", "{{item.fsid}}"}, {"mons", "{{item.mons}}"}, {"memory", "{{item.osd_memory}}"}, {"least", "{{item.min_copies}}"}});
+  if (engine == "ceph") one.params.update({{"fsid", "{{item.fsid}}"}, {"mons", "{{item.mons}}"}, {"memory", "{{item.osd_memory}}"}, {"least", "{{item.min_copies}}"}, {"standbys", "{{item.standbys}}"}});
   in.playbooks["shared"].steps = {one, step("leaves", "drain", {{"node", "{{node.name}}"}})};
   return in;
 }
@@ -39,6 +39,7 @@ TEST_CASE("ceph: monitors, names and memory come with the plan, and disks by nam
   CHECK(params["mons"].size() == 3);
   CHECK(params["memory"] == 1536 << 20);
   CHECK(params["least"] == 1);
+  CHECK(params["standbys"] == 1);
   CHECK(params["disks"][0]["uuid"] == ceph_osd_uuid(fsid, "BULKnode02"));
   CHECK(std::any_of(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& d) { return d.serial == "BULKnode02" && d.why == "ceph for /shared"; }));
   CHECK(lint_plan(plan).empty());
