@@ -15,7 +15,9 @@ PlannerInput with_engine(const std::string& engine, NodeObservation (*make)(cons
   in.spec.storage.back().engine = engine;
   PlaybookStep one = step("one", "cluster", {{"disks", "{{item.disks}}"}, {"source", "{{item.source}}"}});
   one.for_each = "storage_" + engine;
-  if (engine == "ceph") one.params.update({{"fsid", "{{item.fsid}}"}, {"mons", "{{item.mons}}"}, {"memory", "{{item.osd_memory}}"}, {"least", "{{item.min_copies}}"}, {"standbys", "{{item.standbys}}"}});
+  if (engine == "ceph")
+    one.params.update({{"fsid", "{{item.fsid}}"}, {"mons", "{{item.mons}}"}, {"memory", "{{item.osd_memory}}"}, {"least", "{{item.min_copies}}"},
+                       {"standbys", "{{item.standbys}}"}});
   in.playbooks["shared"].steps = {one, step("leaves", "drain", {{"node", "{{node.name}}"}})};
   return in;
 }
