@@ -1,4 +1,5 @@
 // wait_for: something outside this step's power becomes true within a deadline. Pure test.
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ namespace muster::steps {
 namespace {
 
 // "" when it holds, else what is not there yet.
-Result<std::string> missing(StepContext& context, const Json& params) {
+Result<std::string> missing(StepContext& context, const Json& params, DurationMs left) {
   if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
     return path + " does not exist";
   if (const auto path = text_of(params, "path_gone"); !path.empty() && context.files.exists(path))
@@ -25,9 +26,12 @@ Result<std::string> missing(StepContext& context, const Json& params) {
   if (const auto argv = list_of(params, "command"); !argv.empty()) {
     Command command;
     command.argv = argv;
-    command.deadline = 30 * kSecond;
-    TRY(const Output out, context.process.run(command));
-    if (!out.ok()) return fmt::format("`{}` ends with {}", join(argv, " "), out.exit_code);
+    // A slow answer is an answer as long as there is time; one that does not come is what is waited for, not an error.
+    command.deadline = std::max<DurationMs>(left, 5 * kSecond);
+    const auto out = context.process.run(command);
+    if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
+    if (!out.ok()) return out.error();
+    if (!out->ok()) return fmt::format("`{}` ends with {}", join(argv, " "), out->exit_code);
   }
   return std::string();
 }
@@ -37,7 +41,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   DurationMs pause = 250;
   for (;;) {
-    TRY(const std::string lacking, missing(context, params));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    TRY(const std::string lacking, missing(context, params, left.count()));
     if (lacking.empty()) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, lacking);
     if (std::chrono::steady_clock::now() >= until) return differs(lacking);

@@ -20,6 +20,33 @@ struct Run {
   Result<CheckResult> check(const char* module, const Json& params) { return find_step_module(module)->check(context, params); }
 };
 
+// Does not answer in time at first, as docker on a busy machine.
+struct SlowProgram : Process {
+  int slow = 0, runs = 0;
+  DurationMs given = 0;
+  Result<Output> run(const Command& command) override {
+    given = command.deadline;
+    if (++runs <= slow) return fail(Code::timeout, "docker did not end and was killed");
+    return Output{};
+  }
+};
+
+TEST_CASE("wait_for: a program that does not end in time is waited for like one that fails, and has all the time there is") {
+  const FakeMachine machine;
+  Files files = machine.files();
+  SlowProgram program;
+  StepContext context{files, program, "node01"};
+  const auto* module = find_step_module("wait_for");
+  program.slow = 1;
+  CHECK(module->check(context, {{"command", {"docker"}}, {"deadline_seconds", 100}})->holds == Holds::yes);
+  CHECK(program.runs == 2);
+  CHECK(program.given > 90 * kSecond);
+  program.slow = 100;
+  const auto gone = module->check(context, {{"command", {"docker"}}, {"deadline_seconds", 0}});
+  CHECK(gone->holds == Holds::no);
+  CHECK(gone->diff == "docker did not end and was killed");
+}
+
 TEST_CASE("package: apt that would remove something else is stopped before it begins") {
   Run r;
   r.machine.put("/var/lib/dpkg/status", "");
