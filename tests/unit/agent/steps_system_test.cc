@@ -27,7 +27,7 @@ struct SlowProgram : Process {
   Result<Output> run(const Command& command) override {
     given = command.deadline;
     if (++runs <= slow) return fail(Code::timeout, "docker did not end and was killed");
-    return Output{};
+    return Output{0, "", ""};
   }
 };
 
