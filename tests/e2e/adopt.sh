@@ -61,7 +61,7 @@ check "the settings are there" on_host 'grep -q spare02 /etc/hosts && test "$(ho
 check "it was not booted or switched" test "$(journal "select count(*) from journal where node = 'spare02' and
   (action like '%/netboot' or action like '%/image' or action like '%/boot')")" = 0
 
-runs() { journal "select count(*) from runs"; }
+runs() { journal "select count(*) from run"; }
 before=$(runs)
 on_host 'find /etc /usr/sbin -newermt 1970-01-01 -printf "%p %s %T@\n" | sort' >"$work/etc"
 adopt --key "$key" --yes | tee "$work/again"
