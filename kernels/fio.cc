@@ -104,6 +104,17 @@ Status check_room(const Files& files, const FioOptions& options) {
   return Ok{};
 }
 
+// The error of the first job; 0: it had none, or there is no report.
+int first_error(const Result<Json>& report) {
+  const auto pointer = Json::json_pointer("/jobs/0/error");
+  return report && report->contains(pointer) && (*report)[pointer].is_number() ? (*report)[pointer].get<int>() : 0;
+}
+
+// The only file systems that get a second chance: what is written there crosses a network. Local drives do not.
+bool may_lose_writes(const FioOptions& options, const Result<Json>& report) {
+  return options.mount.fstype.rfind("fuse", 0) == 0 && first_error(report) == EIO;
+}
+
 // The file's size as the file system says it now, not as the kernel remembers it; -1 when it does not say.
 int64_t size_now(const std::string& path) {
   struct statx about = {};
@@ -118,9 +129,8 @@ int64_t size_now(const std::string& path) {
 // Not before the file has its whole size: fio unlinks a file that looks shorter than --size and makes an empty one.
 void read_again(const Files& files, Process& process, const FioOptions& options, const std::string& name, Measurement& out,
                 Result<Output>& ran, Result<Json>& report) {
-  if (!report || options.mount.fstype.rfind("fuse", 0) != 0) return;
+  if (!may_lose_writes(options, report)) return;
   Json& jobs = (*report)["jobs"];
-  if (!jobs.is_array() || jobs.empty() || jobs[0].value("error", 0) != EIO) return;
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.settle_seconds);
   int64_t size = size_now(files.real(name));
   out.detail["size_after_error"] = size;
@@ -141,17 +151,12 @@ void read_again(const Files& files, Process& process, const FioOptions& options,
   ran = std::move(again);
 }
 
-int first_error(const Result<Json>& report) {
-  if (!report || !report->contains("jobs") || (*report)["jobs"].empty()) return 0;
-  return (*report)["jobs"][0].value("error", 0);
-}
-
 // A network file system that loses a write says so with an input/output error: to whom that happens once on a busy cluster, the second
 // attempt works. It is made, and counted: a profile decides what one is worth. What fio and the file system's client said about the
 // first one is kept either way. A local drive gets no second chance.
 void try_again(const Files& files, Process& process, const FioOptions& options, const std::string& name, Measurement& out,
                Result<Output>& ran, Result<Json>& report) {
-  if (options.mount.fstype.rfind("fuse", 0) != 0 || first_error(report) != EIO) return;
+  if (!may_lose_writes(options, report)) return;
   constexpr size_t kMost = 2000;
   const auto client = process.run(
       {.argv = {"journalctl", "-q", "--no-pager", "-o", "cat", "-n", "20", "--since=-5min", "-t", "mfsmount"}, .deadline = 20 * kSecond});
