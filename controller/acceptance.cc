@@ -349,16 +349,21 @@ Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, 
 std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, const Action& action,
                                   const std::vector<Json>& results) {
   if (results.empty() || !judge_own(spec, executor, action, results.front()).ok()) return std::nullopt;
+  // One test after the other, so each result is the next round of the first test that wants one.
+  bool followed = false;
+  size_t next = 1;
+  Json settled = results.front();
   for (auto& step : measured_steps(action, results.front())) {
     if (step.members.empty() || step.result.is_null() || collective_passed(step)) continue;
-    const std::string& id = step.id;
     step.rounds = Json::array();
-    for (size_t i = 1; i < results.size(); ++i) step.rounds.push_back(list_of(answer_of(results[i], id), "parts"));
-    const auto pairs = next_pairs(step);
-    if (!pairs.empty()) return FollowUp{order_of_pairs(action, id, pairs), nullptr};
-    return FollowUp{nullptr, with_rounds(results.front(), id, step.rounds)};
+    for (auto pairs = next_pairs(step); !pairs.empty(); pairs = next_pairs(step)) {
+      if (next == results.size()) return FollowUp{order_of_pairs(action, step.id, pairs), nullptr};
+      step.rounds.push_back(list_of(answer_of(results[next++], step.id), "parts"));
+    }
+    settled = with_rounds(std::move(settled), step.id, step.rounds);
+    followed = true;
   }
-  return std::nullopt;
+  return followed ? std::optional(FollowUp{nullptr, std::move(settled)}) : std::nullopt;
 }
 
 Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run) {

@@ -1,49 +1,21 @@
 // MPI all-reduce over every node: each element of each result checked exactly, bus bandwidth per size. JSON on rank 0.
 //
 // How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144] [--inject-flip RANK]
+//              (kernels/program_mpi.cc)
 // Reference:   rank r contributes (i mod 1009)(r + 1) + r to element i, so the sum over P ranks is
 //              (i mod 1009) P (P + 1) / 2 + P (P - 1) / 2: small integers, exact in a double whatever the order of
 //              reduction, different for every position, and wrong if any rank is missing or counted twice.
 // Bus bandwidth: 2 (P - 1) / P x bytes / time, time of the slowest rank, as nccl-tests count it.
-// Exit status: 0 measured, 1 wrong data, 2 bad usage.
-// Built as a program of its own: it must load libmpi.so.40 of Debian 12 and 13, so it uses MPI's C interface only and
-// brings its C++ runtime along. It shares no object with muster-accept, which must not need MPI.
+#include "kernels/mpi_check.h"
+
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
+namespace muster::mpi {
 namespace {
-
-using Json = nlohmann::json;
-
-struct Options {
-  double seconds = 1.0;
-  size_t max_bytes = 256 << 10;
-  int flip_rank = -1;
-};
-
-bool parse(int argc, char** argv, Options& out) {
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string key = argv[i];
-    if (key == "--seconds")
-      out.seconds = std::atof(argv[i + 1]);
-    else if (key == "--max-bytes")
-      out.max_bytes = static_cast<size_t>(std::atoll(argv[i + 1]));
-    else if (key == "--inject-flip")
-      out.flip_rank = std::atoi(argv[i + 1]);
-    else
-      return false;
-  }
-  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double);
-}
 
 double contribution(size_t i, int rank) { return static_cast<double>(i % 1009) * (rank + 1) + rank; }
 double expected_sum(size_t i, int ranks) {
@@ -113,30 +85,15 @@ std::vector<size_t> sizes_up_to(size_t max_bytes) {
   return out;
 }
 
-constexpr int kHostLength = 64;
-std::vector<std::string> gather_hosts(int ranks) {
-  char mine[kHostLength] = {};
-  ::gethostname(mine, kHostLength - 1);
-  std::vector<char> all(static_cast<size_t>(ranks) * kHostLength);
-  MPI_Gather(mine, kHostLength, MPI_CHAR, all.data(), kHostLength, MPI_CHAR, 0, MPI_COMM_WORLD);
-  std::vector<std::string> out;
-  for (int r = 0; r < ranks; ++r) out.emplace_back(&all[static_cast<size_t>(r) * kHostLength]);
-  return out;
-}
-
 std::vector<long long> gather_wrong(const std::vector<SizeResult>& results, int ranks) {
   long long mine = 0;
   for (const auto& r : results) mine += r.wrong;
-  std::vector<long long> out(static_cast<size_t>(ranks));
-  MPI_Gather(&mine, 1, MPI_LONG_LONG, out.data(), 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
-  return out;
+  return gather_counts(mine, ranks);
 }
 
-// Same envelope as muster-accept (kernels/kernels.h).
-Json report(const std::vector<SizeResult>& results, const std::vector<std::string>& hosts,
-            const std::vector<long long>& wrong) {
+Json report(const std::vector<SizeResult>& results, const std::vector<std::string>& hosts, const std::vector<long long>& wrong) {
   const int ranks = static_cast<int>(hosts.size());
-  Json sizes = Json::array(), blame = Json::array();
+  Json sizes = Json::array();
   double best = 0, latency = 0;
   for (const auto& r : results) {
     const double bus =
@@ -146,57 +103,24 @@ Json report(const std::vector<SizeResult>& results, const std::vector<std::strin
     sizes.push_back(
         {{"bytes", r.bytes}, {"iterations", r.iterations}, {"ms", r.seconds * 1000}, {"busbw_mbps", bus}});
   }
-  std::string error;
-  for (int r = 0; r < ranks; ++r) {
-    const long long count = wrong[static_cast<size_t>(r)];
-    if (count == 0) continue;
-    const std::string who = "rank " + std::to_string(r) + " on " + hosts[static_cast<size_t>(r)];
-    blame.push_back(who);
-    if (error.empty()) error = who + " received " + std::to_string(count) + " wrong elements";
-  }
-  return {{"check", "allreduce"},
-          {"version", 1},
-          {"outcome", blame.empty() ? "measured" : "corrupt"},
-          {"error", error},
-          {"blame", blame},
-          {"metrics",
-           {{"busbw_mbps", {{"value", best}, {"unit", "MB/s"}}},
-            {"latency_ms", {{"value", latency}, {"unit", "ms"}}},
-            {"ranks", {{"value", ranks}, {"unit", "ranks"}}}}},
-          {"detail",
-           {{"hosts", hosts},
-            {"sizes", sizes},
-            {"verified", "every element of every result on every rank, bit by bit"}}}};
+  Json out = envelope("allreduce", hosts, wrong, "received {} wrong elements");
+  out["metrics"]["busbw_mbps"] = {{"value", best}, {"unit", "MB/s"}};
+  out["metrics"]["latency_ms"] = {{"value", latency}, {"unit", "ms"}};
+  out["detail"]["sizes"] = sizes;
+  out["detail"]["verified"] = "every element of every result on every rank, bit by bit";
+  return out;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  Options options;
-  if (!parse(argc, argv, options)) {
-    if (rank == 0)
-      std::fprintf(stderr, "usage: muster-mpi-check [--seconds S] [--max-bytes N] [--inject-flip RANK]\n");
-    MPI_Finalize();
-    return 2;
-  }
+Json run_allreduce(const Options& options, int rank, int ranks) {
   const auto sizes = sizes_up_to(options.max_bytes);
   std::vector<SizeResult> results;
   for (const size_t bytes : sizes)
     results.push_back(run_size(bytes, options.seconds / static_cast<double>(sizes.size()), rank, ranks,
                                rank == options.flip_rank));
   const auto hosts = gather_hosts(ranks);
-  const auto wrong = gather_wrong(results, ranks);
-  int status = 0;
-  if (rank == 0) {
-    const Json json = report(results, hosts, wrong);
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-    status = json["outcome"] == "measured" ? 0 : 1;
-  }
-  MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return status;
+  return report(results, hosts, gather_wrong(results, ranks));
 }
+
+}  // namespace muster::mpi

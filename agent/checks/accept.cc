@@ -152,9 +152,10 @@ Result<Json> measure_links(StepContext& context, const Json& params) {
   return Json{{"check", "links"}, {"parts", parts}};
 }
 
-// One all-reduce over `hosts`, started from here. That it failed or hung is a measurement too: it is a test of all of them, and
+// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed or hung is a measurement too: it is a test of all of them, and
 // says nothing about this node. An error is only what keeps it from being started.
-Result<Json> all_reduce(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
+Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
+  const std::string load = text_of(params, "load", "allreduce");
   // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot there.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
@@ -165,19 +166,20 @@ Result<Json> all_reduce(StepContext& context, const Json& params, const std::vec
     members.push_back(host.name);
   }
   Command command;
-  command.argv = {"runuser",  "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list,
-                  "--map-by", "node"};
+  // A rank has threads: bound to a core, as is the default, they would share it.
+  command.argv = {"runuser", "-u", text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node", "--bind-to", "none"};
   if (const std::string network = text_of(params, "network"); !network.empty())
     for (const char* layer : {"btl_tcp_if_include", "oob_tcp_if_include"}) {
       command.argv.insert(command.argv.end(), {"--mca", layer, network});
     }
-  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--seconds",
+  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load, "--seconds",
                                            text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});
+  for (const auto& [name, value] : object_of(params, "options").items()) command.argv.insert(command.argv.end(), {"--" + name, argument_text(value, "")});
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   command.cwd = "/";
   const auto failed = [&](const std::string& error) {
-    return Json{{"check", "allreduce"}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
+    return Json{{"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
   };
   const auto output = context.process.run(command);
   if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
@@ -206,10 +208,10 @@ Result<Json> measure_pairs(StepContext& context, const Json& params, const std::
   }
   std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
   for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {
-    steps::say(context, fmt::format("all-reduce in pairs, {} of {}", i, pairs.size()));
+    steps::say(context, fmt::format("{} in pairs, {} of {}", text_of(params, "load", "allreduce"), i, pairs.size()));
     std::vector<std::thread> threads;
     for (size_t k = i; k < std::min(i + kPairsAtOnce, pairs.size()); ++k)
-      threads.emplace_back([&, k] { results[k] = all_reduce(context, params, pairs[k]); });
+      threads.emplace_back([&, k] { results[k] = run_mpi(context, params, pairs[k]); });
     for (auto& thread : threads) thread.join();
   }
   Json parts = Json::array();
@@ -217,13 +219,13 @@ Result<Json> measure_pairs(StepContext& context, const Json& params, const std::
     TRY(Json result, results[i]);
     parts.push_back({{"pair", {pairs[i][0].name, pairs[i][1].name}}, {"result", std::move(result)}});
   }
-  return Json{{"check", "allreduce-pairs"}, {"parts", parts}};
+  return Json{{"check", text_of(params, "load", "allreduce") + "-pairs"}, {"parts", parts}};
 }
 
 Result<Json> measure_mpi(StepContext& context, const Json& params) {
   TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
   if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
-  return params.contains("pairs") ? measure_pairs(context, params, hosts) : all_reduce(context, params, hosts);
+  return params.contains("pairs") ? measure_pairs(context, params, hosts) : run_mpi(context, params, hosts);
 }
 
 }  // namespace
@@ -268,15 +270,18 @@ StepModule accept_mpi_module() {
   StepModule m;
   m.name = "accept_mpi";
   m.help =
-      "Runs an MPI all-reduce over the given nodes from this one, one rank each, every element checked "
-      "exactly. When it fails or is too slow, the controller has it repeated in pairs of nodes to find who is guilty.";
+      "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: an all-reduce, or a "
+      "training-shaped load on 1, 2, 4 ... and all of them. When it fails or is too slow, the controller has it repeated in pairs of nodes "
+      "to find who is guilty.";
   m.parameters =
       Json::array({parameter("hosts", "list", true, "nodes: {name, address}"),
                    parameter("pairs", "list", false, "pairs of names: instead of all nodes, each of these pairs by itself"),
                    parameter("user", "string", false, "account that may log in to all of them", "mpi"),
                    parameter("network", "string", false, "CIDR that Open MPI must use"),
                    parameter("seconds", "string", false, "time budget", "1"),
-                   parameter("max_bytes", "int", false, "largest message", 262144),
+                   parameter("load", "string", false, "allreduce or training", "allreduce"),
+                   parameter("max_bytes", "int", false, "all-reduce: largest message", 262144),
+                   parameter("options", "object", false, "training: its options: {model: 1024} is --model 1024"),
                    parameter("deadline_seconds", "int", false, "killed after so long", 180)});
   m.measure = measure_mpi;
   return m;

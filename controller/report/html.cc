@@ -62,6 +62,9 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 figure{margin:0 0 16px}figcaption{font-size:13px;margin-bottom:5px}
 .map text{font-size:11px;fill:var(--muted);text-anchor:middle}.map text.row{text-anchor:end}.map text.turned{text-anchor:start}
 .map .heat{fill:var(--c2);fill-opacity:calc(.12 + .88*var(--l))}.map .none{fill:none;stroke:var(--muted);stroke-dasharray:3 3}.map .self{fill:var(--offbg)}
+.study .grid{stroke:var(--line)}.study .fit{fill:none;stroke-width:1.5;stroke-dasharray:5 4}
+.ln0{stroke:var(--c2)}.ln1{stroke:var(--c7)}.ln2{stroke:var(--c1)}.ln3{stroke:var(--c3)}.pt0{fill:var(--c2)}.pt1{fill:var(--c7)}.pt2{fill:var(--c1)}.pt3{fill:var(--c3)}
+.bg0{background:var(--c2)}.bg1{background:var(--c7)}.bg2{background:var(--c1)}.bg3{background:var(--c3)}
 .map text.on{fill:var(--bg)}.map text.off{fill:var(--ink)}
 details{margin:6px 0}summary{cursor:pointer;color:var(--accent);font-size:13px}
 section.node>h2{display:flex;flex-wrap:wrap;gap:6px 10px;align-items:center}
@@ -163,7 +166,7 @@ std::string node_table(const Report& report) {
   for (const auto& node : report.nodes) {
     const std::string link = "#node-" + anchor(node.name);
     out += fmt::format(
-        "<tr><td><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a href=\"{0}\">{2}</a>{3}{4}</td><td "
+        "<tr><td class=\"v\"><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a href=\"{0}\">{2}</a>{3}{4}</td><td "
         "data-l=\"Role\">{5}</td>"
         "<td data-l=\"Serial\">{6}</td><td data-l=\"Checks\"><a href=\"{0}-checks\">{7}</a></td><td "
         "data-l=\"Time\" class=\"num\">{8}</td></tr>",
@@ -340,6 +343,7 @@ std::string render_html(const Report& given) {
                      "<p class=\"muted\">The upright mark is the expected value.</p>" + bars) +
            "\n";
   out += plot_card("Links", markup::heat_map(report)) + "\n";
+  if (const std::string study = markup::scaling(report); !study.empty()) out += plot_card("Scaling", study) + "\n";
   for (const auto& node : report.nodes) out += node_section(report, node) + "\n";
   out += destroyed_card(report) + "\n";
   out += fmt::format(

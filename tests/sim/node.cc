@@ -107,6 +107,8 @@ class SimRunner : public WorkRunner {
     node_.world_.answers(host, true);
     later(1000, 10000, [this, id, host] {
       const bool answered = !node_.cut() && node_.world_.answers(host, false);
+      if (!answered && node_.cut()) node_.world_.blind.insert(node_.name_);
+      else node_.world_.blind.erase(node_.name_);
       went(id, answered ? "already" : "failed");
       if (!answered) end(fail(Code::failed, fmt::format("{}: {} does not answer, asked from {}.", id, host, node_.name_)), {{"steps", steps_}});
       else if (order_.kind == "steps") node_.applied_.insert(id);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ class World {
   Random random;
   bool faults = true;
   std::function<bool(const std::string& address, bool begins)> answers;   // a probe of a node, as the network sees it
+  std::set<std::string> blind;   // nodes whose last failed probe failed because they were cut off themselves
   std::vector<std::string> violations;
   uint64_t hash = 0xcbf29ce484222325ull;
 

@@ -169,6 +169,27 @@ TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measuremen
   CHECK(module.measure(bench.context, {{"hosts", Json::array()}}).error().code == Code::invalid);
 }
 
+TEST_CASE("a training-shaped load is started like an all-reduce, with its own options, and its ranks are not bound to one core") {
+  Bench bench;
+  Json all = result("training");
+  all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
+  bench.process.answers["mpirun"] = prints(all);
+  const auto module = checks::accept_mpi_module();
+  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node02"}, {"address", "10.0.0.2"}}};
+  const Json params = {{"hosts", hosts}, {"load", "training"}, {"seconds", "60"}, {"options", {{"model", 512}, {"layers", 4}}}};
+  REQUIRE(check_parameters(module, params).ok());
+  const Json out = module.measure(bench.context, params).value();
+  CHECK(out["outcome"] == "measured");
+  CHECK(out["members"] == Json{"node01", "node02"});
+  std::string line;
+  for (const auto& word : bench.process.runs.at(0)) line += " " + word;
+  CHECK(line.find(" --bind-to none ") != std::string::npos);
+  CHECK(line.find(" --load training --seconds 60 ") != std::string::npos);
+  CHECK(line.find(" --layers 4 --model 512") != std::string::npos);
+  bench.process.answers["mpirun"] = {1, "", "killed"};
+  CHECK(module.measure(bench.context, params).value()["check"] == "training");
+}
+
 TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is left out") {
   Bench bench;
   Json pair = result("allreduce");

@@ -352,6 +352,42 @@ TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not 
   CHECK(b.store.run(0)->state == "partial");
 }
 
+TEST_CASE("two tests of all nodes that one node spoils are both repeated in pairs, and only that node is blamed", "[acceptance]") {
+  const bool dies = GENERATE(false, true);
+  Bench b;
+  b.all_nodes("node01");
+  Json& steps = b.plan.actions[0].params["steps"];
+  Json hosts = steps[1]["params"]["hosts"];
+  steps.push_back(Bench::step("acceptance/training load", "accept_mpi", {{"hosts", hosts}, {"load", "training"}}, {{"ranks", {{"min", 2}}}}));
+  b.measure = [&](const std::string&, const wire::Step& step) {
+    if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
+    const bool training = step.params.value("load", "") == "training";
+    return all_reduce(step, [&](const std::set<std::string>& members) {
+      return members.count("node03") ? kBroken : training ? measured("training", "ranks", 4) : measured("allreduce", "busbw_mbps", 100);
+    });
+  };
+  b.start();
+  for (size_t orders = 0; b.work_once() || b.executor->active(); b.reactor.advance(kSecond)) {
+    REQUIRE(++orders < 100);
+    if (!dies || orders != 6) continue;   // in the middle of the rounds
+    b.store.crash(MemStore::Unsynced::kept);
+    b.offers.clear();
+    b.live();
+    REQUIRE(b.executor->resume(1).ok());
+    b.hello();
+  }
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+  CHECK(b.in_state("accepted").size() == 3);
+  size_t located = 0;
+  for (const auto& node : b.report().nodes)
+    for (const auto& check : node.checks)
+      if (check.name == "all-reduce/located" || check.name == "training load/located") {
+        CHECK(node.name == "node03");
+        ++located;
+      }
+  CHECK(located == 2);
+}
+
 TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all are degraded, nobody is blamed", "[acceptance]") {
   Bench b;
   b.all_nodes("node01");

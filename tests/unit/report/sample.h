@@ -108,6 +108,20 @@ inline std::vector<MeasuredStep> measurements() {
             {{"send_mbps", {8.9 * f, "MB/s"}}, {"receive_mbps", {8.4 * f, "MB/s"}}, {"rtt_ms", {1.31, "ms"}}},
             {{"to", "10.20.0.1" + peer.substr(5)}, {"verified", "every byte at its receiver"}})));
   }
+  Json scaling = Json::array();
+  const auto point = [&](const char* kind, int n, double seconds, double efficiency) {
+    scaling.push_back({{"kind", kind}, {"nodes", n}, {"seconds", seconds}, {"efficiency", efficiency}});
+  };
+  point("strong", 1, 0.8, 1);
+  point("strong", 2, 0.46, 0.87);
+  point("strong", 3, 0.33, 0.81);
+  point("weak", 1, 0.4, 1);
+  point("weak", 2, 0.45, 0.89);
+  point("weak", 3, 0.47, 0.85);
+  point("tensor", 2, 0.4, 0.5);
+  point("pipeline", 2, 0.31, 0.65);
+  out.push_back(step("node01", "training", "Training load", "", Json::parse(R"({"ranks":{"min":2,"unit":"ranks"}})"),
+                     measured("training", {{"ranks", {3, "ranks"}}}, {{"scaling", scaling}})));
   return out;
 }
 

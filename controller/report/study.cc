@@ -1,0 +1,81 @@
+#include "controller/report/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+// Farther than this times the largest number measured, a fitted curve is a guess.
+constexpr int kFarthest = 16;
+constexpr int kMostNodes = 1 << 20;
+
+std::optional<double> positive(const Json& object, const char* key) {
+  const Json& value = field(object, key);
+  if (!value.is_number()) return {};
+  const double number = value.get<double>();
+  if (!std::isfinite(number) || number <= 0) return {};
+  return number;
+}
+
+void fit(ScalingCurve& curve) {
+  if (curve.kind != "strong" && curve.kind != "weak") return;
+  const auto found = fit_scaling(curve.kind == "strong" ? Scaling::strong : Scaling::weak, curve.points);
+  curve.fitted = found.ok();
+  if (found.ok()) curve.fit = *found;
+  else curve.note = found.error().message;
+}
+
+std::vector<ScalingCurve> curves_of(const Json& entries) {
+  std::vector<ScalingCurve> out;
+  for (const char* kind : {"strong", "weak", "tensor", "pipeline"}) {
+    ScalingCurve curve;
+    curve.kind = kind;
+    for (const Json& entry : entries) {
+      const auto nodes = positive(entry, "nodes"), seconds = positive(entry, "seconds"), efficiency = positive(entry, "efficiency");
+      if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency || *nodes > kMostNodes) continue;
+      curve.points.push_back({static_cast<int>(*nodes), *seconds});
+      curve.efficiency.push_back(*efficiency);
+    }
+    if (curve.points.empty()) continue;
+    fit(curve);
+    out.push_back(std::move(curve));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<ScalingStudy> scaling_studies(const Report& report) {
+  std::vector<ScalingStudy> out;
+  for (const auto& node : report.nodes)
+    for (const auto& check : node.checks) {
+      const Json& entries = field(field(check.evidence, "detail"), "scaling");
+      if (!entries.is_array()) continue;
+      ScalingStudy study{check.title, node.name, curves_of(entries)};
+      if (!study.curves.empty()) out.push_back(std::move(study));
+    }
+  return out;
+}
+
+std::string describe(const ScalingCurve& curve) {
+  size_t last = 0;
+  for (size_t i = 0; i < curve.points.size(); ++i)
+    if (curve.points[i].nodes > curve.points[last].nodes) last = i;
+  const int nodes = curve.points[last].nodes;
+  const double efficiency = curve.efficiency[last];
+  std::string out = fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes, nodes == 1 ? "" : "s",
+                                nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
+  if (!curve.fitted) return out;
+  const int most = kFarthest * nodes, at = knee(curve.fit, 0.5, most);
+  const std::string where = at * 2 > most ? fmt::format("pays up to {} nodes at least", at)
+                                          : fmt::format("stops paying beyond {} node{}", at, at == 1 ? "" : "s");
+  return out + fmt::format("; {} (fit of compute {:.3g} s, per doubling {:.3g} s, transfer {:.3g} s; off by at most {:.1f} %)", where,
+                           curve.fit.compute, curve.fit.latency, curve.fit.transfer, 100 * curve.fit.worst_error);
+}
+
+}  // namespace muster

@@ -1,0 +1,101 @@
+// The program muster-mpi-check: reads its options, runs one load on all ranks, prints its measurement as JSON on rank 0.
+//
+// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training] [--seconds 1] ...
+// Exit status: 0 measured, 1 wrong data, 2 bad usage.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "kernels/mpi_check.h"
+
+namespace muster::mpi {
+namespace {
+
+constexpr int kHostLength = 64;
+constexpr const char* kUsage =
+    "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
+    "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers L] [--threads N]\n"
+    "                        [--inject-flip RANK]\n";
+
+bool parse(int argc, char** argv, Options& out, std::string& load) {
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    const auto count = [&] { return static_cast<size_t>(std::max(0LL, std::atoll(argv[i + 1]))); };
+    if (key == "--load") load = argv[i + 1];
+    else if (key == "--seconds") out.seconds = std::atof(argv[i + 1]);
+    else if (key == "--max-bytes") out.max_bytes = count();
+    else if (key == "--model") out.shape.model = count();
+    else if (key == "--heads") out.shape.heads = count();
+    else if (key == "--sequence") out.shape.sequence = count();
+    else if (key == "--layers") out.shape.layers = count();
+    else if (key == "--threads") out.threads = count();
+    else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
+    else return false;
+  }
+  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) && *training::unfit(out.shape) == 0 &&
+         (load == "allreduce" || load == "training");
+}
+
+}  // namespace
+
+std::vector<std::string> gather_hosts(int ranks) {
+  char mine[kHostLength] = {};
+  ::gethostname(mine, kHostLength - 1);
+  std::vector<char> all(static_cast<size_t>(ranks) * kHostLength);
+  MPI_Gather(mine, kHostLength, MPI_CHAR, all.data(), kHostLength, MPI_CHAR, 0, MPI_COMM_WORLD);
+  std::vector<std::string> out;
+  for (int r = 0; r < ranks; ++r) out.emplace_back(&all[static_cast<size_t>(r) * kHostLength]);
+  return out;
+}
+
+std::vector<long long> gather_counts(long long mine, int ranks) {
+  std::vector<long long> out(static_cast<size_t>(ranks));
+  MPI_Gather(&mine, 1, MPI_LONG_LONG, out.data(), 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+  return out;
+}
+
+Json envelope(const char* check, const std::vector<std::string>& hosts, const std::vector<long long>& wrong, const std::string& words) {
+  Json blame = Json::array();
+  std::string error;
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    if (wrong[r] == 0) continue;
+    const std::string who = "rank " + std::to_string(r) + " on " + hosts[r];
+    blame.push_back(who);
+    std::string what = words;
+    if (const size_t at = what.find("{}"); at != std::string::npos) what.replace(at, 2, std::to_string(wrong[r]));
+    if (error.empty()) error = who + " " + what;
+  }
+  return {{"check", check},
+          {"version", 1},
+          {"outcome", blame.empty() ? "measured" : "corrupt"},
+          {"error", error},
+          {"blame", blame},
+          {"metrics", {{"ranks", {{"value", hosts.size()}, {"unit", "ranks"}}}}},
+          {"detail", {{"hosts", hosts}}}};
+}
+
+}  // namespace muster::mpi
+
+int main(int argc, char** argv) {
+  using namespace muster::mpi;
+  // Threads compute; only the first one talks to MPI.
+  int level = 0, rank = 0, ranks = 1;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  Options options;
+  std::string load = "allreduce";
+  if (!parse(argc, argv, options, load)) {
+    if (rank == 0) std::fputs(kUsage, stderr);
+    MPI_Finalize();
+    return 2;
+  }
+  const Json json = load == "training" ? run_training(options, rank, ranks) : run_allreduce(options, rank, ranks);
+  int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
+  if (rank == 0) std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return status;
+}
