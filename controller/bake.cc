@@ -28,9 +28,18 @@ std::vector<std::vector<std::string>> unit_commands(const Json& params) {
   return out;
 }
 
-Status independent(const PlaybookStep& step) {
-  if (step.params.dump().find("{{") == std::string::npos && step.when.empty() && step.for_each.empty()) return Ok{};
-  return fail(Code::invalid, "a step of phase image cannot depend on a node");
+// The step with the spec's variables put in.
+Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
+  const auto put_in = [&](Json& value) -> Status {
+    if (value.dump().find("{{") == std::string::npos) return Ok{};
+    TRY(value, render_params(value, context));
+    return Ok{};
+  };
+  Status done = step.when.empty() && step.for_each.empty() ? put_in(step.params) : fail(Code::invalid, "no 'when' and no 'for_each'");
+  if (done.ok()) done = put_in(step.verify);
+  if (!done.ok())
+    return fail(Code::invalid, fmt::format("a step of phase image can use the spec's 'vars' and nothing of a node: {}", done.error().message));
+  return step;
 }
 
 // What the recipe's own tree can take without running anything of muster's in it.
@@ -40,9 +49,10 @@ bool is_simple(const PlaybookStep& step) {
   return step.module == "file" || step.module == "service";
 }
 
-void bake_simple(const PlaybookStep& step, ImageRequest& request) {
+void bake_simple(const PlaybookStep& step, const std::string& suite, ImageRequest& request) {
   if (step.module == "package") {
     for (auto& name : names_of(step.params, "name", "names")) request.packages.push_back(std::move(name));
+    for (auto& name : names_of(step.params.value("also", Json::object()), "", suite.c_str())) request.packages.push_back(std::move(name));
   } else if (step.module == "file") {
     RecipeFile file;
     file.path = step.params.value("path", "");
@@ -70,18 +80,20 @@ void bake_into_layer(const PlaybookStep& step, const std::string& playbook, Imag
   layer.steps.push_back(wire::to_json(out));
 }
 
-Status bake_playbook(const Playbook& playbook, ImageRequest& request) {
+Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageRequest& request) {
+  const Json context = {{"vars", in.vars}};
   std::vector<PlaybookStep> steps;
   bool simple = true;
   for (const auto& step : playbook.steps) {
     if (step.phase != "image") continue;
-    if (auto ok = independent(step); !ok.ok()) return std::move(ok).error().with(step.name);
-    simple = simple && is_simple(step);
-    steps.push_back(step);
+    auto own = rendered(step, context);
+    if (!own.ok()) return std::move(own).error().with(step.name);
+    simple = simple && is_simple(*own);
+    steps.push_back(std::move(own).value());
   }
   ImageLayer layer{playbook.name};
   for (const auto& step : steps)
-    if (simple) bake_simple(step, request);
+    if (simple) bake_simple(step, in.suite, request);
     else bake_into_layer(step, playbook.name, layer);
   if (!simple) request.layers.push_back(std::move(layer));
   return Ok{};
@@ -89,12 +101,12 @@ Status bake_playbook(const Playbook& playbook, ImageRequest& request) {
 
 }  // namespace
 
-Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, ImageRequest& request) {
+Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, const BakeInputs& in, ImageRequest& request) {
   for (const auto& name : image.bake) {
     const auto found = playbooks.find(name);
     if (found == playbooks.end())
       return fail(Code::invalid, fmt::format("image {} bakes playbook {}, which does not exist", image.name, name));
-    if (auto baked = bake_playbook(found->second, request); !baked.ok())
+    if (auto baked = bake_playbook(found->second, in, request); !baked.ok())
       return std::move(baked).error().with(fmt::format("image {}: {}", image.name, name));
   }
   return Ok{};

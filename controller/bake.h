@@ -2,7 +2,8 @@
 //
 // A playbook of plain packages, files and units goes into the recipe's own tree, with one run of apt for all of them. Any other
 // is a layer of its own above it (controller/image/layers.h): the agent carries out its steps in a chroot, in their order.
-// A step that needs a node's values is Code::invalid: the playbook must leave it to the node phase.
+// Such steps may name the spec's own variables ({{vars.x}}, those of the cluster). One that needs anything of a node is Code::invalid:
+// the playbook must leave it to the node phase.
 #pragma once
 
 #include <map>
@@ -14,6 +15,10 @@
 
 namespace muster {
 
-Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, ImageRequest& request);
+struct BakeInputs {
+  std::map<std::string, std::string> vars = {};  // the spec's
+  std::string suite = {};                        // of the recipe: "trixie"
+};
+Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, const BakeInputs& in, ImageRequest& request);
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "controller/bake.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
+#include "controller/image/recipe.h"
 #include "controller/image/transfer.h"
 
 namespace muster {
@@ -104,7 +105,12 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<s
   request.recipe_path = options_.images + "/" + image.recipe + ".yaml";
   if (!std::filesystem::exists(request.recipe_path))
     return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name, image.recipe, options_.images));
-  TRY_(bake(image, playbooks, request));
+  TRY(const std::string recipe_text, Files("/").read(std::filesystem::absolute(request.recipe_path).string()));
+  TRY(const ImageRecipe recipe, parse_recipe(recipe_text, request.recipe_path));
+  BakeInputs in;
+  in.suite = recipe.suite;
+  if (spec) in.vars = spec->vars;
+  TRY_(bake(image, playbooks, in, request));
   return request;
 }
 

@@ -67,11 +67,16 @@ bool ends_with(const std::string& text, const std::string& end) {
 
 }  // namespace
 
-Result<DistributionSource> distribution_source(const Files& files) {
-  DistributionSource out;
+std::string release_codename(const Files& files) {
   std::istringstream release(files.read("/etc/os-release").value_or(files.read("/usr/lib/os-release").value_or("")));
   for (std::string line; std::getline(release, line);)
-    if (line.rfind("VERSION_CODENAME=", 0) == 0) out.suite = line.substr(17);
+    if (line.rfind("VERSION_CODENAME=", 0) == 0) return line.substr(17);
+  return "";
+}
+
+Result<DistributionSource> distribution_source(const Files& files) {
+  DistributionSource out;
+  out.suite = release_codename(files);
   if (out.suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
   read_lines(files.read("/etc/apt/sources.list").value_or(""), out);
   const std::string folder = "/etc/apt/sources.list.d/";

@@ -13,6 +13,8 @@ struct DistributionSource {
   std::string suite;              // VERSION_CODENAME: "trixie"
   std::vector<std::string> uris;  // of the component main of that suite, in the order of the files
 };
+// VERSION_CODENAME of /etc/os-release: "trixie"; "" where it names none.
+std::string release_codename(const Files& files);
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
 

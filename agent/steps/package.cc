@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "agent/steps/apt_sources.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/version_lock.h"
 
@@ -62,6 +63,15 @@ std::vector<Wanted> wanted(const Json& params) {
     out.push_back({word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
   }
   return out;
+}
+
+// With the packages of this release among the names.
+Json for_this_release(const Files& files, Json params) {
+  const auto also = params.find("also");
+  if (also == params.end()) return params;
+  const Json more = also->is_object() ? also->value(release_codename(files), Json::array()) : Json::array();
+  for (const auto& name : more) params["names"].push_back(name);
+  return params;
 }
 
 // A version may hold a '*', as apt takes it: 550.163.01-*
@@ -125,7 +135,7 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
   std::vector<Result<CheckResult>> out;
   for (const auto& p : params) {
     if (have.ok())
-      out.push_back(compare(*have, p));
+      out.push_back(compare(*have, for_this_release(context.files, p)));
     else
       out.push_back(have.error());
   }
@@ -134,7 +144,7 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const auto have, installed(context.files));
-  return compare(have, params);
+  return compare(have, for_this_release(context.files, params));
 }
 
 Result<std::string> apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
@@ -196,7 +206,8 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply(StepContext& context, const Json& given) {
+  const Json params = for_this_release(context.files, given);
   TRY(auto have, installed(context.files));
   TRY(const Locks locks, locks_of(params));
   if (auto words = missing(have, params); !words.empty()) {
@@ -226,6 +237,7 @@ StepModule package_module() {
       "`locked`, stops the step before anything is changed. Packages baked into the image cost one file read.";
   m.parameters =
       Json::array({parameter("names", "list", true, "package names, optionally name=version"),
+                   parameter("also", "object", false, "more names on one release only: {trixie: [docker-cli]}, by the codename in /etc/os-release"),
                    parameter("install", "bool", false,
                              "false: they must be in the image, nothing is installed here", true),
                    parameter("hold", "bool", false, "held at their version, or not, with all that is locked; left alone when not given"),

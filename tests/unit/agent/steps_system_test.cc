@@ -64,6 +64,12 @@ TEST_CASE("package: exact versions, patterns and holds") {
   CHECK(r.check("package", {{"names", {"cuda=12.4.*"}}})->holds == Holds::yes);
   CHECK(r.check("package", {{"names", {"cuda=12.5.*"}}})->diff == "cuda: 12.4.1-1 -> 12.5.*");
   CHECK(r.check("package", {{"names", {"cuda"}}, {"hold", true}})->diff == "not held: cuda");
+  // What is wanted on another release only is not asked for here.
+  const Json also = {{"names", {"cuda"}}, {"also", {{"trixie", {"docker-cli"}}}}};
+  r.machine.put("/etc/os-release", "VERSION_CODENAME=bookworm\n");
+  CHECK(r.check("package", also)->holds == Holds::yes);
+  r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  CHECK(r.check("package", also)->diff == "not installed: docker-cli");
   REQUIRE(r.apply("package", {{"names", {"cuda"}}, {"hold", true}}).ok());
   CHECK(r.machine.get("/var/lib/dpkg/status").find("Status: hold ok installed") != std::string::npos);
   CHECK(r.check("package", {{"names", {"cuda"}}, {"hold", false}})->diff == "held: cuda");

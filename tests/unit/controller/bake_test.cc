@@ -21,12 +21,13 @@ const char* kSimple =
     "  - { name: here, phase: node, module: command, params: { argv: [ \"true\" ] } }\n";
 const char* kSource = "  - { name: source, phase: image, module: apt_repository, params: { name: more } }\n";
 
-ImageRequest baked(const std::map<std::string, Playbook>& playbooks, const std::vector<std::string>& names) {
+ImageRequest baked(const std::map<std::string, Playbook>& playbooks, const std::vector<std::string>& names,
+                   const std::map<std::string, std::string>& vars = {}) {
   ImageSpec image;
   image.name = "gpu";
   image.bake = names;
   ImageRequest request;
-  const Status done = bake(image, playbooks, request);
+  const Status done = bake(image, playbooks, {vars, "trixie"}, request);
   INFO((done.ok() ? "" : done.error().message));
   REQUIRE(done.ok());
   return request;
@@ -58,6 +59,14 @@ TEST_CASE("baking: a playbook with any other step is a layer, its steps in their
   CHECK(layer.units == std::vector<std::vector<std::string>>{{"systemctl", "enable", "x"}});
 }
 
+TEST_CASE("baking: a package of one release only goes into images of that release") {
+  const auto with = [&](const char* release) {
+    return baked({{"p", playbook(std::string("  - { name: p, phase: image, module: package, params: { names: [ docker.io ], also: { ") + release + ": [ docker-cli ] } } }\n")}}, {"p"}).packages;
+  };
+  CHECK(with("trixie") == std::vector<std::string>{"docker.io", "docker-cli"});
+  CHECK(with("bookworm") == std::vector<std::string>{"docker.io"});
+}
+
 TEST_CASE("baking: versions that are locked or held need the step itself, not only its packages") {
   const char* held = "  - { name: p, phase: image, module: package, params: { names: [ a ], hold: true } }\n";
   CHECK(baked({{"p", playbook(held)}}, {"p"}).layers.size() == 1);
@@ -68,10 +77,25 @@ TEST_CASE("baking: what depends on a node is refused, and so is an unknown playb
   image.name = "gpu";
   image.bake = {"p"};
   ImageRequest request;
-  const auto with = [&](const char* step) { return bake(image, {{"p", playbook(step)}}, request); };
+  const auto with = [&](const char* step) { return bake(image, {{"p", playbook(step)}}, {{{"release", "550"}}, ""}, request); };
   CHECK(with("  - { name: n, phase: image, module: file, params: { path: /x, content: \"{{node.name}}\" } }\n").error().code == Code::invalid);
   CHECK(with("  - { name: n, phase: image, for_each: nodes, module: command, params: { argv: [ a ], creates: /b } }\n").error().code == Code::invalid);
-  CHECK(bake(image, {}, request).error().code == Code::invalid);
+  CHECK(bake(image, {}, {}, request).error().code == Code::invalid);
+}
+
+TEST_CASE("baking: the spec's variables are put in, and a missing one is named") {
+  const char* step = "  - { name: p, phase: image, module: package, params: { names: [ \"driver={{vars.release}}-*\" ], hold: true } }\n";
+  const ImageRequest request = baked({{"p", playbook(step)}}, {"p"}, {{"release", "550"}});
+  REQUIRE(request.layers.size() == 1);
+  CHECK(request.layers[0].steps[0]["params"]["names"] == Json::array({"driver=550-*"}));
+  CHECK(baked({{"p", playbook(step)}}, {"p"}, {{"release", "560"}}).layers[0].steps != request.layers[0].steps);   // another layer
+  ImageSpec image;
+  image.bake = {"p"};
+  ImageRequest none;
+  const Status missing = bake(image, {{"p", playbook(step)}}, {}, none);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().code == Code::invalid);
+  CHECK(missing.error().message.find("release") != std::string::npos);
 }
 
 TEST_CASE("layers: a change leaves the keys below it alone and changes its own and all above") {
