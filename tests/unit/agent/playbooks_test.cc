@@ -60,7 +60,10 @@ Json context() {
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
               {"accounting", true},
               {"acs", {{"bridges", Json::array()}}},
-              {"vars", Json::object()}};
+              {"vars",
+               {{"nvidia_repository", "http://10.20.0.1/nvidia"}, {"nvidia_key_url", "http://10.20.0.1/key"}, {"nvidia_key_sha256", std::string(64, 'a')},
+                {"nvidia_driver", "595.10.01"}, {"nvidia_cuda", "13-0"}, {"nvidia_cuda_major", "13"}, {"nvidia_nccl", "2.28.3-1+cuda13.0"},
+                {"nvidia_dcgm", "1:4.4.1-1"}}}};
   out["storage_moosefs"] = out["storage_shared"];
   out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
                          {"is_member", true}, {"members", {first}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
