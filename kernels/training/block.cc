@@ -31,51 +31,88 @@ struct View {
   size_t row, column;
 };
 
-constexpr size_t kVector = 16, kWide = 2 * kVector, kTall = 4, kDepth = 256;
-typedef float Vector __attribute__((vector_size(kVector * sizeof(float)), aligned(4)));
+constexpr size_t kTall = 8;     // rows that threads share out together: a multiple of every tile's
+constexpr size_t kDepth = 256;  // of a packed panel
+constexpr size_t kMostWide = 32;
 
-// The thread sanitizer is not yet there when the loader asks which clone to take, and the program ends.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-#define MUSTER_EACH_CPU __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
-#else
-#define MUSTER_EACH_CPU
-#endif
+#define MUSTER_INLINE inline __attribute__((always_inline))
 
-// c[i][j] += sum over k of a(i, k) b[k][j], for i in [0, rows), j in [0, columns). Row by row of b, so that it lies in a row in memory.
-MUSTER_EACH_CPU void add_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+// One tile: MR rows by NV vectors of V floats, all sums in registers. `panel`: [depth][NV V].
+template <size_t V, size_t MR, size_t NV>
+MUSTER_INLINE void add_tile(size_t tall, size_t depth, View a, const float* panel, float* c, size_t c_row, size_t wide) {
+  typedef float Vector __attribute__((vector_size(V * sizeof(float))));
+  Vector sum[MR][NV] = {};
+  const float* from[MR];
+  for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
+  for (size_t k = 0; k < depth; ++k, panel += NV * V) {
+    Vector row[NV];
+    std::memcpy(row, panel, sizeof row);
+#pragma GCC unroll 8
+    for (size_t r = 0; r < MR; ++r)
+#pragma GCC unroll 2
+      for (size_t v = 0; v < NV; ++v) sum[r][v] += from[r][k * a.column] * row[v];
+  }
+  float out[MR][NV * V];
+  std::memcpy(out, sum, sizeof out);
+  for (size_t r = 0; r < tall; ++r)
+    for (size_t e = 0; e < wide; ++e) c[r * c_row + e] += out[r][e];
+}
+
+// c[i][j] += sum over k of a(i, k) b[k][j], for i in [0, rows), j in [0, columns). Columns of b are packed side by side first: rows that are
+// a power of two apart would push each other out of the cache.
+template <size_t V, size_t MR, size_t NV>
+MUSTER_INLINE void add_product_as(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+  constexpr size_t kWide = NV * V;
+  static_assert(kWide <= kMostWide);
+  alignas(64) float panel[kDepth * kMostWide];
   for (size_t k0 = 0; k0 < depth; k0 += kDepth) {
-    const size_t k1 = std::min(depth, k0 + kDepth);
-    size_t j = 0;
-    for (; j + kWide <= columns; j += kWide)
-      for (size_t i = 0; i < rows; i += kTall) {
-        const size_t tall = std::min(kTall, rows - i);
-        Vector sum[kTall][2] = {};
-        const float* from[kTall];
-        for (size_t r = 0; r < kTall; ++r) from[r] = a.at + (i + std::min(r, tall - 1)) * a.row;
-        for (size_t k = k0; k < k1; ++k) {
-          Vector low, high;
-          std::memcpy(&low, b + k * b_row + j, sizeof low);
-          std::memcpy(&high, b + k * b_row + j + kVector, sizeof high);
-          for (size_t r = 0; r < kTall; ++r) {
-            sum[r][0] += from[r][k * a.column] * low;
-            sum[r][1] += from[r][k * a.column] * high;
-          }
-        }
-        for (size_t r = 0; r < tall; ++r)
-          for (size_t v = 0; v < 2; ++v)
-            for (size_t e = 0; e < kVector; ++e) c[(i + r) * c_row + j + v * kVector + e] += sum[r][v][e];
+    const size_t deep = std::min(depth - k0, kDepth);
+    for (size_t j = 0; j < columns; j += kWide) {
+      const size_t wide = std::min(columns - j, kWide);
+      for (size_t k = 0; k < deep; ++k) {
+        std::memcpy(panel + k * kWide, b + (k0 + k) * b_row + j, wide * sizeof(float));
+        std::memset(panel + k * kWide + wide, 0, (kWide - wide) * sizeof(float));
       }
-    for (; j < columns; ++j)
-      for (size_t i = 0; i < rows; ++i) {
-        float sum = 0;
-        for (size_t k = k0; k < k1; ++k) sum += a.at[i * a.row + k * a.column] * b[k * b_row + j];
-        c[i * c_row + j] += sum;
-      }
+      for (size_t i = 0; i < rows; i += MR)
+        add_tile<V, MR, NV>(std::min(rows - i, MR), deep, {a.at + i * a.row + k0 * a.column, a.row, a.column}, panel, c + i * c_row + j, c_row, wide);
+    }
   }
 }
 
+using Product = void (*)(size_t, size_t, size_t, View, const float*, size_t, float*, size_t);
+void product_baseline(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+  add_product_as<4, 4, 2>(m, k, n, a, b, b_row, c, c_row);
+}
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void product_avx2(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+  add_product_as<8, 4, 2>(m, k, n, a, b, b_row, c, c_row);
+}
+__attribute__((target("avx512f,fma"))) void product_avx512(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+  add_product_as<16, 8, 2>(m, k, n, a, b, b_row, c, c_row);
+}
+#endif
+struct Variant {
+  const char* name;
+  Product run;
+};
+// Those this processor can run, best first.
+std::vector<Variant> variants() {
+  std::vector<Variant> out;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) out.push_back({"avx512f", product_avx512});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back({"avx2+fma", product_avx2});
+#endif
+  out.push_back({"baseline", product_baseline});
+  return out;
+}
+Variant chosen = variants().front();
+
+void add_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+  chosen.run(rows, depth, columns, a, b, b_row, c, c_row);
+}
+
 // c = the folded product.
-MUSTER_EACH_CPU void fold(float* c, size_t rows, size_t columns, size_t c_row) {
+void fold(float* c, size_t rows, size_t columns, size_t c_row) {
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < columns; ++j) c[i * c_row + j] = folded(c[i * c_row + j]);
 }
@@ -88,7 +125,7 @@ void folded_product(size_t rows, size_t depth, size_t columns, View a, const flo
   fold(c, rows, columns, c_row);
 }
 // to = folded(a + b)
-MUSTER_EACH_CPU void folded_sum(const float* a, const float* b, float* to, size_t count) {
+void folded_sum(const float* a, const float* b, float* to, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] = folded(a[i] + b[i]);
 }
 
@@ -108,6 +145,16 @@ enum Kind : uint64_t { kQkv, kOut, kUp, kDown, kInput, kTarget };
 uint64_t key(uint64_t layer, Kind kind, size_t row, size_t column) { return ((layer * 8 + kind) << 44) ^ (row << 22) ^ column; }
 
 }  // namespace
+
+std::vector<std::string> product_variants() {
+  std::vector<std::string> out;
+  for (const auto& v : variants()) out.emplace_back(v.name);
+  return out;
+}
+void choose_product(const std::string& name) {
+  for (const auto& v : variants())
+    if (v.name == name) chosen = v;
+}
 
 const char* unfit(const Shape& s) {
   if (s.model == 0 || s.heads == 0 || s.sequence == 0 || s.layers == 0) return "model, heads, sequence and layers must be positive";

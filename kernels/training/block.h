@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace muster::training {
@@ -93,6 +94,10 @@ class Network {
   Part part_;
   std::vector<Layer> layers_;
 };
+
+// The matrix product for this processor's vector units, best first; the first one is used. choose_product() is for tests, while no pass runs.
+std::vector<std::string> product_variants();
+void choose_product(const std::string& name);
 
 // Input and target of sequence number `index`, [S, D]: the same on every rank.
 void fill_input(const Shape& shape, uint64_t index, float* x);

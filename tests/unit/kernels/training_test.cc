@@ -152,6 +152,18 @@ TEST_CASE("training load: gradients are those of plain integer arithmetic, eleme
   for (const float digit : {-1.0F, 0.0F, 1.0F}) CHECK(std::count(digits.begin(), digits.end(), digit) > static_cast<long>(digits.size() / 5));
 }
 
+TEST_CASE("training load: every processor's product gives the same bits, also where nothing is a multiple of a vector", "[training]") {
+  const Network reference = whole();
+  const auto variants = product_variants();
+  REQUIRE(variants.back() == "baseline");
+  for (const auto& variant : variants) {
+    CAPTURE(variant);
+    choose_product(variant);
+    CHECK(whole(2).wrong(reference, 1) == 0);
+  }
+  choose_product(variants.front());
+}
+
 TEST_CASE("training load: however many threads, the same bits", "[training]") {
   const Network one = whole(1);
   for (const size_t threads : {2, 3, 9}) CHECK(whole(threads).wrong(one, 1) == 0);
