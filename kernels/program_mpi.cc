@@ -88,7 +88,9 @@ int main(int argc, char** argv) {
   Options options;
   std::string load = "allreduce";
   if (!parse(argc, argv, options, load)) {
-    if (rank == 0) std::fputs(kUsage, stderr);
+    // The reason last: it is what the agent shows of it.
+    const char* why = muster::training::unfit(options.shape);
+    if (rank == 0) std::fprintf(stderr, "%smuster-mpi-check: %s\n", kUsage, *why ? why : "bad arguments");
     MPI_Finalize();
     return 2;
   }

@@ -4,7 +4,8 @@
 //              weak      data parallel, the same number of sequences per node
 //              tensor    each layer over n nodes: activations all-reduced four times per layer (forward and backward)
 //              pipeline  layers over n nodes: activations sent on, micro-batches, all forward and then all backward (GPipe)
-//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far below its siblings shows.
+//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far below its siblings shows. strong stops where there is no
+//              sequence for each node; tensor and pipeline run on one number of nodes, the largest that divides heads or layers.
 // Reference:   every rank computes the same gradients alone; those that most ranks agree on are right, to the bit
 //              (kernels/training/block.h says why bits may be compared). Each partition must then give the same ones.
 // Time:        of the slowest rank of a group, median of kRepetitions. Work is sized by a probe to `seconds` in all.
@@ -35,6 +36,8 @@ using training::Shape;
 constexpr int kRepetitions = 3;
 constexpr size_t kFloatsAtOnce = size_t{1} << 28;  // MPI counts in int
 constexpr size_t kGroupsListed = 64;
+constexpr size_t kMostTokens = size_t{1} << 23;   // of one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
+constexpr size_t kMostSplit = 16;                 // sequences of a tensor or pipeline step
 constexpr int kTag = 1;
 
 void add_up(float* values, size_t count, MPI_Comm comm) {
@@ -142,17 +145,21 @@ class Study {
         ranks_(ranks),
         threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         whole_(shape_, 0, shape_.layers, Part{}, threads_) {
-    at_once_ = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
+    // Whatever decides how much is sent must be the same on every rank, also where nodes have different numbers of cores.
+    uint64_t at_once = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
+    MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    at_once_ = at_once;
   }
 
   Json run() {
     size_work();
-    const auto strong = alone(strong_sequences_, true), weak = alone(weak_sequences_, false);
+    const auto strong = alone("strong", strong_sequences_), weak = alone("weak", weak_sequences_);
     for (const int n : sizes_up_to(static_cast<int>(std::min<size_t>(static_cast<size_t>(ranks_), strong_sequences_))))
       if (n > 1) data_parallel("strong", n, strong);
     for (const int n : sizes_up_to(ranks_))
       if (n > 1) data_parallel("weak", n, weak);
-    whole_.set_gradients(weak);
+    // whole_ keeps these, as what the parts are compared with.
+    whole_.set_gradients(alone("", split_sequences_));
     if (const int n = largest_power(ranks_, shape_.heads); n > 1) tensor_parallel(n);
     if (const int n = largest_power(ranks_, shape_.layers); n > 1) pipeline(n);
     return report();
@@ -182,23 +189,32 @@ class Study {
     }
     MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     const double possible = options_.seconds / kRepetitions / (slowest / static_cast<double>(at_once_));
-    strong_sequences_ = std::bit_floor(std::max<size_t>(2, static_cast<size_t>(possible * 0.35 / 2)));
-    weak_sequences_ = std::max<size_t>(1, static_cast<size_t>(possible * 0.4 / static_cast<double>(sizes_up_to(ranks_).size() + 2)));
     // Sums over all tokens must stay exact in a float.
-    const size_t tokens = (size_t{1} << 23) / shape_.sequence;
-    strong_sequences_ = std::min(strong_sequences_, std::bit_floor(tokens));
-    weak_sequences_ = std::clamp<size_t>(tokens / static_cast<size_t>(ranks_), 1, weak_sequences_);
+    const size_t most = kMostTokens / shape_.sequence;
+    uint64_t sizes[] = {std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
+                        std::clamp<size_t>(static_cast<size_t>(possible * 0.4 / static_cast<double>(sizes_up_to(ranks_).size() + 2)), 1,
+                                           most / static_cast<size_t>(ranks_)),
+                        0};
+    // A pipeline keeps what its forward pass left of all of them, and tensor parallel layers send all of it four times.
+    sizes[2] = std::min<uint64_t>(sizes[1], kMostSplit);
+    MPI_Bcast(sizes, 3, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    strong_sequences_ = sizes[0];
+    weak_sequences_ = sizes[1];
+    split_sequences_ = sizes[2];
   }
 
   // What every rank computes by itself: the time on one node, and the gradients that most ranks agree on.
-  std::vector<float> alone(size_t sequences, bool strong) {
+  std::vector<float> alone(const std::string& kind, size_t sequences) {
     const Groups groups(1, rank_, ranks_);
-    const double seconds = timed(groups, [&] {
+    const auto step = [&] {
       whole_.clear();
       pass(whole_, 0, sequences, nullptr);
-    });
+    };
+    double seconds = 0;
+    if (kind.empty()) step();
+    else seconds = timed(groups, step);
     std::vector<float> mine = whole_.gradients();
-    if (strong && rank_ == options_.flip_rank) {
+    if (kind == "strong" && rank_ == options_.flip_rank) {
       float& hit = mine[mine.size() / 2];
       hit = std::bit_cast<float>(std::bit_cast<uint32_t>(hit) ^ 1U);
     }
@@ -214,7 +230,7 @@ class Study {
     spread(right.data(), right.size(), static_cast<int>(std::find(all.begin(), all.end(), most->first) - all.begin()));
     const size_t wrong = differences(mine, right, 1);
     wrong_ += static_cast<long long>(decided || wrong > 0 ? wrong : votes.size() > 1);
-    add(strong ? "strong" : "weak", 1, seconds);
+    if (!kind.empty()) add(kind, 1, seconds);
     return right;
   }
 
@@ -245,7 +261,7 @@ class Study {
     Network mine(shape_, 0, shape_.layers, Part{static_cast<size_t>(groups.index), static_cast<size_t>(n)}, threads_);
     const double seconds = timed(groups, [&] {
       mine.clear();
-      pass(mine, 0, weak_sequences_, [&](float* values, size_t count) { add_up(values, count, groups.comm); });
+      pass(mine, 0, split_sequences_, [&](float* values, size_t count) { add_up(values, count, groups.comm); });
     });
     if (groups.comm != MPI_COMM_NULL) wrong_ += static_cast<long long>(mine.wrong(whole_, 1));
     add("tensor", n, seconds);
@@ -263,11 +279,12 @@ class Study {
   void pipeline_step(Network& mine, const Groups& groups) {
     const size_t per_sequence = shape_.sequence * shape_.model;
     const bool first = groups.index == 0, last = groups.index + 1 == groups.size;
-    const size_t micro = std::clamp<size_t>(weak_sequences_ / (2 * static_cast<size_t>(groups.size)), 1, at_once_);
-    std::vector<Activations> kept((weak_sequences_ + micro - 1) / micro);
+    const size_t micro = std::clamp<size_t>(split_sequences_ / (2 * static_cast<size_t>(groups.size)), 1, at_once_);
+    std::vector<Activations>& kept = kept_of_stage_;
+    kept.resize((split_sequences_ + micro - 1) / micro);
     mine.clear();
     for (size_t m = 0; m < kept.size(); ++m) {
-      const size_t count = std::min(micro, weak_sequences_ - m * micro);
+      const size_t count = std::min(micro, split_sequences_ - m * micro);
       std::vector<float> x(count * per_sequence);
       if (first)
         for (size_t s = 0; s < count; ++s) training::fill_input(shape_, m * micro + s, &x[s * per_sequence]);
@@ -292,7 +309,7 @@ class Study {
     int nodes;
     std::vector<double> seconds;  // of each group, on rank 0
   };
-  void add(const char* kind, int n, double seconds) {
+  void add(const std::string& kind, int n, double seconds) {
     std::vector<double> all(static_cast<size_t>(ranks_));
     MPI_Gather(&seconds, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     Entry entry{kind, n, {}};
@@ -317,7 +334,8 @@ class Study {
       const double seconds = median(entry.seconds);
       if (!(seconds > 0)) continue;
       const bool strong = entry.kind == "strong";
-      const double sequences = static_cast<double>(strong ? strong_sequences_ : weak_sequences_) * (entry.kind == "weak" ? entry.nodes : 1);
+      const size_t done = strong ? strong_sequences_ : entry.kind == "weak" ? weak_sequences_ * static_cast<size_t>(entry.nodes) : split_sequences_;
+      const double sequences = static_cast<double>(done);
       const double rate = sequences * per_sequence / seconds / entry.nodes;
       if (entry.nodes == 1) one[entry.kind] = rate;
       const double efficiency = rate / one[strong ? "strong" : "weak"];
@@ -335,7 +353,7 @@ class Study {
     }
     out["detail"]["scaling"] = points;
     out["detail"]["model"] = {{"width", shape_.model}, {"heads", shape_.heads}, {"sequence", shape_.sequence}, {"layers", shape_.layers}};
-    out["detail"]["sequences"] = {{"strong", strong_sequences_}, {"weak_per_node", weak_sequences_}};
+    out["detail"]["sequences"] = {{"strong", strong_sequences_}, {"weak_per_node", weak_sequences_}, {"tensor_and_pipeline", split_sequences_}};
     out["detail"]["threads"] = threads_;
     out["detail"]["variant"] = training::product_variants().front();
     out["detail"]["peak_gflops"] = peak > 0 ? Json(peak / 1e9) : Json("sysfs does not tell the clock");
@@ -348,15 +366,21 @@ class Study {
   const int rank_, ranks_;
   const size_t threads_;
   size_t at_once_ = 1;  // sequences of one pass: enough rows for every thread
-  size_t strong_sequences_ = 0, weak_sequences_ = 0;
+  size_t strong_sequences_ = 0, weak_sequences_ = 0, split_sequences_ = 0;
   Network whole_;
   Activations kept_;
+  std::vector<Activations> kept_of_stage_;
   long long wrong_ = 0;
   std::vector<Entry> entries_;
 };
 
 }  // namespace
 
-Json run_training(const Options& options, int rank, int ranks) { return Study(options, rank, ranks).run(); }
+Json run_training(const Options& options, int rank, int ranks) {
+  if (options.shape.sequence * static_cast<size_t>(ranks) > kMostTokens)
+    return {{"check", "training"}, {"version", 1}, {"outcome", "failed"}, {"blame", Json::array()}, {"metrics", Json::object()},
+            {"error", "sequence x ranks is above 2^23: sums would not be exact"}};
+  return Study(options, rank, ranks).run();
+}
 
 }  // namespace muster::mpi

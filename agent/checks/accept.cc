@@ -185,6 +185,9 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "mpirun");
+  // Options it does not take are the profile's fault, and no node's.
+  if (!result.ok() && result.error().code == Code::invalid && result.error().message.find("muster-mpi-check: ") != std::string::npos)
+    return result.error();
   if (!result.ok()) return failed(result.error().message);
   (*result)["members"] = members;
   // Fewer ranks than hosts would be a good result of another cluster.

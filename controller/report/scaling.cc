@@ -80,17 +80,19 @@ Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& po
   double least = 0;
   for (const std::vector<size_t>& chosen : std::vector<std::vector<size_t>>{{0, 1, 2}, {0, 1}, {0, 2}, {0}}) {
     const auto values = solve(kind, points, chosen);
-    if (values.empty() || *std::min_element(values.begin(), values.end()) < 0) continue;
+    const bool possible = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v) && v >= 0; });
+    if (values.empty() || !possible) continue;
     ScalingFit fit;
     fit.kind = kind;
     double* const slots[] = {&fit.compute, &fit.latency, &fit.transfer};
     for (size_t i = 0; i < chosen.size(); ++i) *slots[chosen[i]] = values[i];
     const double sum = squares(fit, points);
-    if (found && sum >= least) continue;
+    if (!std::isfinite(sum) || (found && sum >= least)) continue;
     best = fit;
     least = sum;
     found = true;
   }
+  if (!found) return fail(Code::invalid, "no model fits these times");
   for (const auto& p : points) best.worst_error = std::max(best.worst_error, std::fabs(best.seconds(p.nodes) / p.seconds - 1));
   return best;
 }

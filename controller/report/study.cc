@@ -13,12 +13,13 @@ namespace {
 // Farther than this times the largest number measured, a fitted curve is a guess.
 constexpr int kFarthest = 16;
 constexpr int kMostNodes = 1 << 20;
+constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6, kMostEfficiency = 1000;
 
-std::optional<double> positive(const Json& object, const char* key) {
+std::optional<double> between(const Json& object, const char* key, double least, double most) {
   const Json& value = field(object, key);
   if (!value.is_number()) return {};
   const double number = value.get<double>();
-  if (!std::isfinite(number) || number <= 0) return {};
+  if (!(number >= least && number <= most)) return {};
   return number;
 }
 
@@ -36,8 +37,9 @@ std::vector<ScalingCurve> curves_of(const Json& entries) {
     ScalingCurve curve;
     curve.kind = kind;
     for (const Json& entry : entries) {
-      const auto nodes = positive(entry, "nodes"), seconds = positive(entry, "seconds"), efficiency = positive(entry, "efficiency");
-      if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency || *nodes > kMostNodes) continue;
+      const auto nodes = between(entry, "nodes", 1, kMostNodes), seconds = between(entry, "seconds", kLeastSeconds, kMostSeconds),
+                 efficiency = between(entry, "efficiency", 0, kMostEfficiency);
+      if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency || *nodes != std::trunc(*nodes)) continue;
       curve.points.push_back({static_cast<int>(*nodes), *seconds});
       curve.efficiency.push_back(*efficiency);
     }
@@ -70,7 +72,7 @@ std::string describe(const ScalingCurve& curve) {
   const double efficiency = curve.efficiency[last];
   std::string out = fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes, nodes == 1 ? "" : "s",
                                 nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
-  if (!curve.fitted) return out;
+  if (!curve.fitted) return curve.note.empty() || curve.points.size() < 2 ? out : out + "; no model: " + curve.note;
   const int most = kFarthest * nodes, at = knee(curve.fit, 0.5, most);
   const std::string where = at * 2 > most ? fmt::format("pays up to {} nodes at least", at)
                                           : fmt::format("stops paying beyond {} node{}", at, at == 1 ? "" : "s");

@@ -28,7 +28,7 @@ struct Shape {
   size_t layers = 4;       // of the whole network
   size_t hidden() const { return 4 * model; }
 };
-// Empty, or why these numbers make no network (zero, not divisible, sums above 2^24).
+// Empty, or why these numbers make no network (zero, not divisible, sums in a pass above 2^20). Sums over tokens are the caller's affair.
 const char* unfit(const Shape& shape);
 // Floating point operations of one sequence, forward and backward, all layers.
 double operations(const Shape& shape);

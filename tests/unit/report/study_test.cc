@@ -54,10 +54,13 @@ TEST_CASE("two numbers of nodes make a curve without a model; nonsense makes non
   REQUIRE(two.size() == 1);
   CHECK_FALSE(two[0].curves[0].fitted);
   CHECK_FALSE(two[0].curves[0].note.empty());
-  CHECK(describe(two[0].curves[0]) == "weak: 2 nodes do 1.60 times one node's work, 80 % each");
+  CHECK(describe(two[0].curves[0]) ==
+        "weak: 2 nodes do 1.60 times one node's work, 80 % each; no model: a fit needs times on one node and on two more numbers of nodes");
 
   for (const Json& bad : {Json("text"), Json::array(), Json::array({1, nullptr, "x"}), Json::array({point("magic", 1, 1, 1)}),
-                          Json::array({point("weak", 0, 1, 1), point("weak", 1, -1, 1), point("weak", 1e12, 1, 1), point("weak", 1, 1, 0)}),
+                          Json::array({point("weak", 0, 1, 1), point("weak", 1, -1, 1), point("weak", 1e12, 1, 1), point("weak", 1, 1, -0.1)}),
+                          Json::array({point("weak", 0.5, 1, 1), point("weak", 3.7, 1, 1), point("weak", 1, 1e-200, 1), point("weak", 1, 1e300, 1),
+                                       point("weak", 1, 1, 1e300)}),
                           Json::array({Json{{"kind", "weak"}, {"nodes", "2"}, {"seconds", 1}, {"efficiency", 1}}})})
     CHECK(scaling_studies(report_with(bad)).empty());
 }
