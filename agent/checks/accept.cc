@@ -32,7 +32,7 @@ Result<Json> measurement(const Output& output, const std::string& what) {
                   ? Result<Json>(fail(Code::failed, "no output"))
                   : parse_json(std::string_view(output.out).substr(brace, end - brace));
   if (json.ok() && json->is_object() && json->contains("outcome")) return json;
-  const std::string tail = output.err.substr(output.err.size() - std::min<size_t>(output.err.size(), 400));
+  const std::string tail = output.err.substr(output.err.size() - std::min<size_t>(output.err.size(), 900));
   return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
               fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code, tail));
 }

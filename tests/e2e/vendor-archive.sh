@@ -30,14 +30,14 @@ for v in $driver $newer; do
   mkdir -p "$work/stub/DEBIAN"
   printf '#!/bin/sh\ndkms add -m nvidia -v %s || true\n' "$v" >"$work/stub/DEBIAN/postinst"
   chmod 755 "$work/stub/DEBIAN/postinst"
-  stub nvidia-dkms-open $v-1 'dkms, make, gcc'
+  stub nvidia-kernel-open-dkms $v-1 'dkms, make, gcc'
   for daemon in persistenced fabricmanager; do
     mkdir -p "$work/stub/usr/lib/systemd/system"
     printf '[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' >"$work/stub/usr/lib/systemd/system/nvidia-$daemon.service"
     stub nvidia-$daemon $v-1
   done
-  stub libnvidia-compute $v-1
-  stub nvidia-open $v-1 "nvidia-dkms-open (>= $driver), libnvidia-compute (>= $driver), nvidia-persistenced (>= $driver)"
+  stub libcuda1 $v-1
+  stub nvidia-open $v-1 "nvidia-kernel-open-dkms (>= $driver), libcuda1 (>= $driver), nvidia-persistenced (>= $driver)"
 done
 stub cuda-toolkit-13-0 13.0.1-1
 for v in 2.28.3-1+cuda13.0 2.29.1-1+cuda13.1; do stub libnccl2 $v; stub libnccl-dev $v "libnccl2 (= $v)"; done
@@ -87,11 +87,11 @@ on() { node_ssh node01 "$@" | tr -d '\r'; }
 check "every step of gpu-vendor that needs a GPU says so" \
   jq -e '[.nodes[0].steps[] | select(.name | startswith("gpu-vendor/"))] | length == 4 and all(.status == "not_applicable" and .message == "no GPU")' "$work/report/report.json"
 version() { on dpkg-query -W -f "'\${Version}'" "$1"; }
-for p in nvidia-open nvidia-dkms-open libnvidia-compute nvidia-persistenced nvidia-fabricmanager; do
+for p in nvidia-open nvidia-kernel-open-dkms libcuda1 nvidia-persistenced nvidia-fabricmanager; do
   check "$p is $driver although the archive has $newer" test "$(version $p)" = $driver-1
 done
 check "NCCL is the one asked for" test "$(version libnccl2)" = 2.28.3-1+cuda13.0
 check "the module was built for the kernel that runs" test "$(on /sbin/modinfo -F version nvidia)" = $driver
 check "the named packages are held" test "$(on apt-mark showhold | grep -cE '^(nvidia-open|nvidia-fabricmanager|libnccl2|libnccl-dev|datacenter-gpu-manager-4-core)$')" = 5
-check "an upgrade would leave the set alone" sh -c "! $muster lab ssh node01 -- sudo apt-get -s dist-upgrade 2>/dev/null | grep -E '^Inst (nvidia|libn|datacenter)'"
+check "an upgrade would leave the set alone" sh -c "! $muster lab ssh node01 -- sudo apt-get -s dist-upgrade 2>/dev/null | grep -E '^Inst (nvidia|libn|libcuda|datacenter)'"
 check "no unit failed" test -z "$(on systemctl --failed --no-legend --plain)"
