@@ -80,6 +80,12 @@ struct Groups {
   Groups& operator=(const Groups&) = delete;
 };
 
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 // Of this rank's group: seconds of one step on its slowest rank; -1 when it waited.
 template <typename Step>
 double timed(const Groups& groups, const Step& step) {
@@ -94,9 +100,7 @@ double timed(const Groups& groups, const Step& step) {
       all.push_back(slowest);
     }
   MPI_Barrier(MPI_COMM_WORLD);
-  if (all.empty()) return -1;
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
+  return all.empty() ? -1 : median(std::move(all));
 }
 
 int largest_power(int most, size_t dividing) {
@@ -316,12 +320,6 @@ class Study {
     for (size_t r = 0; r < all.size(); r += static_cast<size_t>(n))
       if (all[r] > 0) entry.seconds.push_back(all[r]);
     entries_.push_back(std::move(entry));
-  }
-
-  static double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
   }
 
   Json report() {

@@ -152,8 +152,8 @@ Result<Json> measure_links(StepContext& context, const Json& params) {
   return Json{{"check", "links"}, {"parts", parts}};
 }
 
-// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed or hung is a measurement too: it is a test of all of them, and
-// says nothing about this node. An error is only what keeps it from being started.
+// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed or hung is a
+// measurement too: it is a test of all of them, and says nothing about this node. An error is only what keeps it from being started.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot there.
