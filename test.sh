@@ -46,6 +46,8 @@ result "simulation, 20 fixed seeds, each twice with equal hash" $?
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
   scripts/build.sh gpu muster-accept-gpu && build-gpu/muster-accept-gpu --version >/dev/null
   result "the GPU kernels compile and link" $?
+  scripts/build.sh gpu muster_gpu_tests && build-gpu/muster_gpu_tests
+  result "their host side over a made-up GPU" $?
 else
   echo "left out: compiling the GPU kernels, there is no nvcc"
 fi

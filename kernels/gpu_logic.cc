@@ -252,21 +252,6 @@ double bus_factor(Collective collective, int ranks) {
   return collective == Collective::send_receive ? 1 : (n - 1) / n;
 }
 
-std::string to_hex(const std::vector<uint8_t>& bytes) {
-  std::string out;
-  for (const uint8_t byte : bytes) out += fmt::format("{:02x}", byte);
-  return out;
-}
-
-std::optional<std::vector<uint8_t>> from_hex(const std::string& text, size_t bytes) {
-  const std::string digits = trimmed(text);
-  if (digits.size() != 2 * bytes || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return {};
-  std::vector<uint8_t> out;
-  for (size_t i = 0; i < digits.size(); i += 2)
-    out.push_back(static_cast<uint8_t>(std::strtoul(digits.substr(i, 2).c_str(), nullptr, 16)));
-  return out;
-}
-
 std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> out;
   for (const auto& range : split(text, ',')) {

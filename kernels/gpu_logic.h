@@ -90,9 +90,6 @@ constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_g
 const char* to_string(Collective collective);
 // Bus bandwidth over algorithm bandwidth, as nccl-tests defines it; 0 with one rank where nothing crosses a link.
 double bus_factor(Collective collective, int ranks);
-// 128 bytes of an NCCL id as 256 hexadecimal digits, blanks around them allowed.
-std::string to_hex(const std::vector<uint8_t>& bytes);
-std::optional<std::vector<uint8_t>> from_hex(const std::string& text, size_t bytes);
 
 // "0-3,8,10-11"
 std::vector<int> parse_cpu_list(const std::string& text);

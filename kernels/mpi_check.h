@@ -21,10 +21,15 @@ struct Options {
   training::Shape shape = {};         // training
   size_t threads = 0;                 // training: per rank; 0: as many as the process may use
   int flip_rank = -1;                 // flips one bit there, to show that it is seen
+  std::string program = "/usr/lib/muster/muster-accept-gpu";  // nccl
+  std::string network = {};           // nccl: CIDR in which the first node listens; empty: any
+  std::string algorithm = {};         // nccl: NCCL_ALGO
+  int gpus = 0;                       // nccl: of every node
 };
 
 Json run_allreduce(const Options& options, int rank, int ranks);
 Json run_training(const Options& options, int rank, int ranks);
+Json run_nccl(const Options& options, int rank, int ranks);
 
 std::vector<std::string> gather_hosts(int ranks);
 std::vector<long long> gather_counts(long long mine, int ranks);

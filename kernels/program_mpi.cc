@@ -1,6 +1,6 @@
 // The program muster-mpi-check: reads its options, runs one load on all ranks, prints its measurement as JSON on rank 0.
 //
-// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training] [--seconds 1] ...
+// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training|nccl] [--seconds 1] ...
 // Exit status: 0 measured, 1 wrong data, 2 bad usage.
 #include <mpi.h>
 #include <unistd.h>
@@ -17,7 +17,8 @@ constexpr int kHostLength = 64;
 constexpr const char* kUsage =
     "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
     "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers L] [--threads N]\n"
-    "                        [--inject-flip RANK]\n";
+    "                        [--inject-flip RANK]\n"
+    "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] [--program FILE] [--inject-flip RANK]\n";
 
 bool parse(int argc, char** argv, Options& out, std::string& load) {
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -31,11 +32,15 @@ bool parse(int argc, char** argv, Options& out, std::string& load) {
     else if (key == "--sequence") out.shape.sequence = count();
     else if (key == "--layers") out.shape.layers = count();
     else if (key == "--threads") out.threads = count();
+    else if (key == "--gpus") out.gpus = std::atoi(argv[i + 1]);
+    else if (key == "--network") out.network = argv[i + 1];
+    else if (key == "--algorithm") out.algorithm = argv[i + 1];
+    else if (key == "--program") out.program = argv[i + 1];
     else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
     else return false;
   }
   return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) && *training::unfit(out.shape) == 0 &&
-         (load == "allreduce" || load == "training");
+         (load == "allreduce" || load == "training" || (load == "nccl" && out.gpus > 0));
 }
 
 }  // namespace
@@ -95,7 +100,8 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 2;
   }
-  const Json json = load == "training" ? run_training(options, rank, ranks) : run_allreduce(options, rank, ranks);
+  const auto run = load == "training" ? run_training : load == "nccl" ? run_nccl : run_allreduce;
+  const Json json = run(options, rank, ranks);
   int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
   if (rank == 0) std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -113,6 +113,18 @@ Json machines_of(const ContextInput& in) {
   return out;
 }
 
+// Those of `machines` with GPUs. What is declared counts: a node that lost its GPUs is no node without GPUs.
+Json gpu_nodes_of(const Spec& spec, const Json& machines) {
+  Json out = Json::array();
+  for (Json m : machines) {
+    const NodeSpec* node = spec.node(m["name"].get<std::string>());
+    if (const int declared = node ? node->hardware.gpus.value_or(0) : 0; declared > 0)
+      m.update({{"gpus", declared}, {"gpu_files", gpu_files(declared)}});
+    if (m["gpus"] > 0) out.push_back(std::move(m));
+  }
+  return out;
+}
+
 Json hardware_of(const HardwareSpec& h) {
   Json out = {{"gpu_model", h.gpu_model}, {"cpu_model", h.cpu_model}, {"memory_bytes_min", h.memory_bytes_min},
               {"nics", h.nics}, {"pcie", h.pcie}};
@@ -225,16 +237,16 @@ Json playbook_context(const ContextInput& in) {
   const auto plays = spec.roles.find(leader.role);
   const bool accounting = plays != spec.roles.end() && std::count(plays->second.begin(), plays->second.end(), "accounting") > 0;
   const Json machines = machines_of(in);
+  const Json gpu_nodes = gpu_nodes_of(spec, machines);
   Json own_gpus = Json::array();
-  bool has_gpus = false;
-  for (const auto& m : machines) {
-    has_gpus = has_gpus || m["gpus"] > 0;
-    if (m["name"] != in.node.name) continue;
-    // What is declared counts: a node that lost its GPUs is no node without GPUs.
-    Json own = m;
-    if (const int declared = in.node.hardware.gpus.value_or(0); declared > 0) own.update({{"gpus", declared}, {"gpu_files", gpu_files(declared)}});
-    if (own["gpus"] > 0) own_gpus.push_back(own);
+  int64_t gpus_of_each = 0;
+  for (const auto& m : gpu_nodes) {
+    if (m["name"] == in.node.name) own_gpus.push_back(m);
+    const int64_t gpus = m["gpus"];
+    gpus_of_each = gpus_of_each == 0 ? gpus : std::min(gpus_of_each, gpus);
   }
+  bool has_gpus = false;
+  for (const auto& m : machines) has_gpus = has_gpus || m["gpus"] > 0;
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   return {{"cluster", spec.cluster},
@@ -250,6 +262,7 @@ Json playbook_context(const ContextInput& in) {
           {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")},
           {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", hosts},
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
+          {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
           {"accounting", accounting},
           {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }

@@ -16,6 +16,9 @@ constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
 constexpr const char* kGuide = "Azure AI-benchmarking-guide";
 constexpr const char* kMl = "ml-engineering, MAMF table";
 
+// What a 400 Gb/s port carries of its rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
+constexpr double kPortPayload = 0.97;
+
 Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
 
 double number_in(const Json& json, const char* key) {
@@ -69,11 +72,43 @@ Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
   return without(fmt::format("the table has no {} of a {}", name, model));
 }
 
+double table_value(const std::string& quantity, const std::string& model) {
+  for (const auto& row : gpu_table())
+    if (row.quantity == quantity && glob_match(row.model, model)) return row.value;
+  return 0;
+}
+
+// The bound of an all-reduce by NCCL, from what the measurement says it ran on and this node's ports: those of its fastest kind.
+Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
+  if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
+  const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();
+  const auto of = [&](const char* name) { return metrics.contains(name) ? number_in(metrics[name], "value") : 0; };
+  const double nodes = of("ranks"), gpus = of("gpus");
+  if (nodes < 1 || gpus < nodes) return without("the measurement does not say how many GPUs took part");
+  const std::string& model = facts->gpus.front().model;
+  CollectiveShape shape;
+  shape.nodes = static_cast<int>(nodes);
+  shape.gpus_per_node = static_cast<int>(gpus / nodes);
+  shape.intra_switch_gbps = table_value("gpu_node_allreduce_gbps", model);
+  shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
+  if (shape.intra_ring_gbps <= 0) shape.intra_ring_gbps = shape.intra_switch_gbps;
+  if (shape.intra_ring_gbps <= 0) return without(fmt::format("the table has no all-reduce inside a node of {}", model));
+  const auto it = result.find("detail");
+  if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring") shape.algorithm = CollectiveShape::Algorithm::ring;
+  int64_t speed = 0;
+  for (const auto& nic : facts->nics)
+    if (nic.link_up) speed = std::max(speed, nic.speed_mbps);
+  shape.nics_per_node = 0;
+  for (const auto& nic : facts->nics) shape.nics_per_node += nic.link_up && nic.speed_mbps == speed && speed > 0;
+  shape.nic_gbps = static_cast<double>(speed) / 8000 * kPortPayload;
+  return collective_bound(shape);
+}
+
 }  // namespace
 
 const std::vector<std::string>& derivable() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload"};
+    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload", "nccl_bus"};
     for (const auto& row : gpu_table())
       if (std::find(out.begin(), out.end(), row.quantity) == out.end()) out.push_back(row.quantity);
     return out;
@@ -85,6 +120,7 @@ Derived derive(const std::string& name, const Json& result, const HardwareFacts*
   if (name == "cpu_peak") return cpu_peak(result);
   if (name == "dimm_bandwidth") return dimm_bandwidth(result);
   if (name == "nic_payload") return nic_payload(facts);
+  if (name == "nccl_bus") return nccl_bus(result, facts);
   return gpu_value(name, facts);
 }
 

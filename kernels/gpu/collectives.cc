@@ -1,21 +1,21 @@
 // NCCL: all-reduce, all-gather, reduce-scatter, all-to-all and send/receive, every element of every result checked.
 //
 // How to run:  muster-accept-gpu nccl                                      this node's GPUs, one rank each, in this process
-//              muster-accept-gpu nccl --make-id > id                       then, on every node, a process per GPU:
-//              muster-accept-gpu nccl --ranks 16 --rank 3 --id id --gpus 3
+//              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3     one process per node, the same
+//                                                                          number of GPUs on each; muster-mpi-check --load nccl starts them
 // Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to everybody, so sums are exact
 //              in any order and each receiver knows what it must get. Compared bit by bit, after the buffer was filled with NaN.
-// Structure:   NCCL by dlopen; for each collective and size one checked call, then timed ones in a row.
+// Structure:   NCCL by dlopen; for each collective and size one checked call, then timed ones in a row. Node n of several holds ranks
+//              n g ... n g + g - 1. They find each other at the address that rank 0 listens on (NCCL_COMM_ID): an id made by
+//              ncclGetUniqueId() is good only as long as the process that made it lives.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link. controller/report/expected.cc.
-// Unproven:    never ran on a GPU. A peer that does not come makes NCCL wait: the caller's deadline ends it.
+// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and NCCL. A peer that does not come makes NCCL wait: the
+//              caller's deadline ends it.
 #include <nccl.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <fmt/format.h>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "kernels/gpu/device.h"
 #include "kernels/gpu/host.h"
@@ -225,19 +225,10 @@ Result<double> Ranks::seconds(Collective what, size_t count, int repeats) {
   return std::max((seconds_now() - start) / repeats, 1e-9);
 }
 
-Result<ncclUniqueId> read_id(const Nccl& nccl, const CollectiveOptions& options) {
-  ncclUniqueId id = {};
-  if (options.ranks == 0) {
-    TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));
-    return id;
-  }
-  std::ifstream file(options.id);
-  std::istream& in = options.id == "-" ? std::cin : file;
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const auto bytes = from_hex(text, sizeof id.internal);
-  if (!bytes) return fail(Code::invalid, fmt::format("'{}' holds no NCCL id: {} hexadecimal digits", options.id, 2 * sizeof id.internal));
-  std::memcpy(id.internal, bytes->data(), sizeof id.internal);
-  return id;
+// Before NCCL reads its environment for the first time.
+void set_environment(const CollectiveOptions& options) {
+  if (options.nodes > 1) ::setenv("NCCL_COMM_ID", options.root.c_str(), 1);
+  if (!options.algorithm.empty()) ::setenv("NCCL_ALGO", options.algorithm.c_str(), 1);
 }
 
 Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& out) {
@@ -257,25 +248,38 @@ Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& ou
       if (bad.empty()) continue;
       if (out.outcome == Outcome::measured) out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
       out.outcome = Outcome::corrupt;
-      out.blame.insert(out.blame.end(), bad.begin(), bad.end());
+      for (auto& who : bad)
+        if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(std::move(who));
     }
   return Ok{};
 }
 
+// Nothing, or why these make no run.
+const char* unfit(const CollectiveOptions& o) {
+  if (o.nodes < 1 || o.node < 0 || o.node >= o.nodes) return "node and nodes make no sense";
+  if (o.repeats < 1 || o.bytes < 64) return "repeats or size make no sense";
+  if (o.nodes > 1 && o.root.empty()) return "several nodes need the address that the first one listens on";
+  // With another number on some node the ranks would not add up, and NCCL would wait for ever.
+  if (o.nodes > 1 && o.gpus.expect == 0 && o.gpus.devices.empty()) return "several nodes need the number of GPUs of each";
+  return nullptr;
+}
+
 Result<Measurement> measure(const CollectiveOptions& options) {
-  if (options.ranks < 0 || options.rank < 0 || options.repeats < 1 || options.bytes < 64 || (options.ranks > 0 && options.rank >= options.ranks))
-    return fail(Code::invalid, "rank, ranks, repeats or size make no sense");
-  TRY(std::vector<Gpu> gpus, find_gpus(options.gpus));
-  if (options.ranks > 0) gpus.resize(1);
+  if (const char* why = unfit(options)) return fail(Code::invalid, why);
+  set_environment(options);
+  TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());
-  TRY(const ncclUniqueId id, read_id(nccl, options));
+  ncclUniqueId id = {};
+  TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
   Measurement out;
   int version = 0;
   TRY_(nccl.check(nccl.version(&version), "ncclGetVersion"));
-  Ranks ranks(nccl, options.ranks > 0 ? options.ranks : static_cast<int>(gpus.size()));
-  TRY_(ranks.join(gpus, options.ranks > 0 ? options.rank : 0, id, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
+  const int here = static_cast<int>(gpus.size()), first = options.node * here;
+  Ranks ranks(nccl, options.nodes * here);
+  TRY_(ranks.join(gpus, first, id, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
   out.metrics["ranks"] = {static_cast<double>(ranks.all()), "ranks"};
-  out.detail = {{"nccl_version", version}, {"ranks_here", gpus.size()}, {"first_rank", options.rank},
+  out.detail = {{"nccl_version", version}, {"nodes", options.nodes}, {"node", options.node}, {"gpus_per_node", here}, {"first_rank", first},
+                {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm},
                 {"verified", "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
   TRY_(run_sizes(ranks, options, out));
   return out;
@@ -288,21 +292,6 @@ Measurement run_collectives(const CollectiveOptions& options) {
   if (!result) return not_measured("gpu-nccl", result.error());
   Measurement out = std::move(result).value();
   out.check = "gpu-nccl";
-  return out;
-}
-
-Measurement make_collective_id() {
-  const auto made = []() -> Result<std::string> {
-    TRY(const Nccl nccl, Nccl::open());
-    ncclUniqueId id = {};
-    TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));
-    const auto* bytes = reinterpret_cast<const uint8_t*>(id.internal);
-    return to_hex({bytes, bytes + sizeof id.internal});
-  }();
-  if (!made) return not_measured("gpu-nccl-id", made.error());
-  Measurement out;
-  out.check = "gpu-nccl-id";
-  out.detail["id"] = *made;
   return out;
 }
 

@@ -71,16 +71,16 @@ Measurement run_copies(const CopiesOptions& options);
 
 // --- collectives.cc ---------------------------------------------------------------------------------------------------
 struct CollectiveOptions {
-  Selection gpus = {};
+  Selection gpus = {};         // of this node; with several nodes the same number on each
   uint64_t bytes = 256 << 20;  // largest message of a rank
   int repeats = 10;
-  int ranks = 0, rank = 0;     // 0 ranks: this node's GPUs by themselves; else this process is one rank, on the first GPU chosen
-  std::string id = {};         // file with the id in hexadecimal; "-": standard input
+  int nodes = 1, node = 0;     // one process per node
+  std::string root = {};       // several nodes: "address:port" that node 0 listens on, numeric
+  std::string algorithm = {};  // NCCL_ALGO; "Ring" where a link is judged; empty: NCCL's choice
   std::optional<Flip> flip = {};
 };
-// Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a link).
+// Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a link). Of several nodes
+// each process says what its own ranks received.
 Measurement run_collectives(const CollectiveOptions& options);
-// A fresh id in hexadecimal in detail.id: for the ranks of one run.
-Measurement make_collective_id();
 
 }  // namespace muster::kernels::gpu

@@ -20,7 +20,6 @@ struct Arguments {
   CopiesOptions copies;
   CollectiveOptions nccl;
   uint64_t memory_mib = 0, copies_mib = 512, nccl_mib = 256;
-  bool make_id = false;
   std::string flip;
 };
 
@@ -68,10 +67,10 @@ void declare(CLI::App& app, Arguments& a) {
   auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
   nccl->add_option("--repeats", a.nccl.repeats, "timed calls");
-  nccl->add_option("--ranks", a.nccl.ranks, "of the whole run; 0: this node's GPUs by themselves");
-  nccl->add_option("--rank", a.nccl.rank, "of this process");
-  nccl->add_option("--id", a.nccl.id, "file with the run's id in hexadecimal; -: standard input");
-  nccl->add_flag("--make-id", a.make_id, "only makes an id");
+  nccl->add_option("--nodes", a.nccl.nodes, "of the whole run, a process each; 1: this node's GPUs by themselves");
+  nccl->add_option("--node", a.nccl.node, "number of this one");
+  nccl->add_option("--root", a.nccl.root, "ADDRESS:PORT that node 0 listens on");
+  nccl->add_option("--algorithm", a.nccl.algorithm, "NCCL_ALGO: Ring, where a link is judged");
   add_flip(*nccl, a);
 }
 
@@ -85,7 +84,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "sdc") return run_gpu_sdc(a.sdc);
   if (kernel == "memory") return run_gpu_memory(a.memory);
   if (kernel == "copies") return run_copies(a.copies);
-  return a.make_id ? make_collective_id() : run_collectives(a.nccl);
+  return run_collectives(a.nccl);
 }
 
 int main_with(int argc, char** argv) {

@@ -190,6 +190,31 @@ TEST_CASE("a training-shaped load is started like an all-reduce, with its own op
   CHECK(module.measure(bench.context, params).value()["check"] == "training");
 }
 
+TEST_CASE("NCCL over nodes is told its program, its network and its GPUs, and in pairs the algorithm that shows a link") {
+  Bench bench;
+  Json all = result("nccl");
+  all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
+  bench.process.answers["mpirun"] = prints(all);
+  const auto module = checks::accept_mpi_module();
+  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node02"}, {"address", "10.0.0.2"}}};
+  Json params = {{"hosts", hosts}, {"load", "nccl"}, {"network", "10.0.0.0/24"}, {"max_bytes", 1 << 30}, {"options", {{"gpus", "8"}}}};
+  REQUIRE(check_parameters(module, params).ok());
+  const auto line_of = [&](const Json& result) {
+    CHECK(result.is_object());
+    std::string line;
+    for (const auto& word : bench.process.runs.back()) line += " " + word;
+    return line;
+  };
+  const std::string whole = line_of(module.measure(bench.context, params).value());
+  CHECK(whole.find(" --load nccl ") != std::string::npos);
+  CHECK(whole.find(" --max-bytes 1073741824 --program ") != std::string::npos);
+  CHECK(whole.find("/muster-accept-gpu --network 10.0.0.0/24 --gpus 8") != std::string::npos);
+  CHECK(whole.find("--algorithm") == std::string::npos);
+  params["pairs"] = Json::array();
+  params["pairs"].push_back(Json::array({"node01", "node02"}));
+  CHECK(line_of(module.measure(bench.context, params).value()).find(" --algorithm Ring --gpus 8") != std::string::npos);
+}
+
 TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is left out") {
   Bench bench;
   Json pair = result("allreduce");

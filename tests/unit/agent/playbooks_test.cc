@@ -74,7 +74,7 @@ Json context() {
                                  {"osd_memory", 939524096}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
-  out.update({{"machines", {machine}}, {"own_gpus", {machine}}, {"has_gpus", true}});
+  out.update({{"machines", {machine}}, {"own_gpus", {machine}}, {"has_gpus", true}, {"gpu_fleet", {machine, machine}}, {"gpus_of_each", 8}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
   return out;
 }

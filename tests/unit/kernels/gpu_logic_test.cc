@@ -219,16 +219,6 @@ TEST_CASE("gpu: bus bandwidth as nccl-tests defines it", "[gpu]") {
   CHECK(rank_value(1, 0, 5) != rank_value(1, 1, 5));
 }
 
-TEST_CASE("gpu: an NCCL id survives the way through a file", "[gpu]") {
-  std::vector<uint8_t> id(128);
-  for (size_t i = 0; i < id.size(); ++i) id[i] = static_cast<uint8_t>(i * 37);
-  CHECK(to_hex(id).size() == 256);
-  CHECK(from_hex(to_hex(id) + "\n", 128) == id);
-  CHECK_FALSE(from_hex(to_hex(id), 64));
-  CHECK_FALSE(from_hex(std::string(256, 'g'), 128));
-  CHECK_FALSE(from_hex("", 128));
-}
-
 TEST_CASE("gpu: patterns give every cell both values, and no word its neighbour's", "[gpu]") {
   for (const uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{1} << 34}) {
     uint64_t ones = 0, zeros = 0;

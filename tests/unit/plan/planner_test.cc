@@ -447,6 +447,20 @@ TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-
   CHECK(conf() == "node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
 }
 
+TEST_CASE("the GPU fleet of a playbook: two nodes at least, what is declared counts, the smallest number", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#gpu_fleet}}{{name}}:{{gpus}} {{/gpu_fleet}}{{gpus_of_each}}"}})};
+  const auto conf = [&] { return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>(); };
+  CHECK(conf() == "0");
+  in.nodes["node02"].facts->gpus.resize(8);
+  CHECK(conf() == "8");  // alone it is no fleet
+  in.nodes["node03"].facts->gpus.resize(4);
+  CHECK(conf() == "node02:8 node03:4 4");
+  for (auto& n : in.spec.nodes)
+    if (n.name == "node01") n.hardware.gpus = 2;  // none was found there
+  CHECK(conf() == "node01:2 node02:8 node03:4 2");
+}
+
 TEST_CASE("Slurm keeps accounts when the leader's role names that playbook, on all nodes alike", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#accounting}}slurmdbd{{/accounting}}{{^accounting}}none{{/accounting}}"}})};

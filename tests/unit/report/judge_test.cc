@@ -340,3 +340,32 @@ TEST_CASE("the bound of an all-reduce is that of the fact sheet") {
   none.nics_per_node = 0;
   CHECK_FALSE(collective_bound(none).value);
 }
+
+TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of this node's fastest ports") {
+  HardwareFacts facts;
+  facts.gpus.resize(8);
+  for (auto& gpu : facts.gpus) gpu.model = "NVIDIA H200";
+  NicFacts port;
+  port.link_up = true;
+  port.speed_mbps = 400000;
+  facts.nics.assign(8, port);
+  port.speed_mbps = 25000;
+  facts.nics.push_back(port);  // the way in, no rail
+  const auto bound = [&](double nodes, double gpus, const char* algorithm) {
+    return derive("nccl_bus", measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}}, {{"algorithm", algorithm}}), &facts);
+  };
+  CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
+  CHECK(*bound(2, 16, "Ring").value == Approx(367.6));
+  facts.nics.resize(4);
+  CHECK(*bound(2, 16, "Ring").value == Approx(4 * 48.5));
+  CHECK(bound(2, 16, "Ring").text.find("4 ports x 48.5") != std::string::npos);
+  // What is not known is said, and judges nothing.
+  CHECK_FALSE(bound(0, 0, "Ring").value);
+  facts.nics.clear();
+  CHECK(bound(2, 16, "Ring").text == "no network port between the nodes");
+  facts.gpus[0].model = "Unheard Of";
+  CHECK(bound(2, 16, "Ring").text.find("Unheard Of") != std::string::npos);
+  CHECK_FALSE(derive("nccl_bus", nullptr, &facts).value);
+  facts.gpus.clear();
+  CHECK_FALSE(bound(2, 16, "Ring").value);
+}
