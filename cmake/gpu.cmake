@@ -33,6 +33,7 @@ list(APPEND codes -gencode arch=compute_${newest},code=compute_${newest})
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/gpu/*.cu)
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/gpu/*.cc)
+list(APPEND gpu_sources ${CMAKE_SOURCE_DIR}/kernels/training/block.cc)
 set(cuda_objects "")
 foreach(source ${cuda_sources})
   get_filename_component(name ${source} NAME)

@@ -134,6 +134,14 @@ sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, siz
   return out;
 }
 
+int bf16_operations_per_cycle(int major, int minor) {
+  if (major == 8 && minor == 0) return 2048;  // A100: 312 TFLOP/s with 108 at 1.41 GHz
+  if (major == 8 && minor == 9) return 1024;  // L40S: 362 with 142 at 2.52 GHz
+  if (major == 9 && minor == 0) return 4096;  // H100: 989 with 132 at 1.83 GHz
+  if (major == 10 && minor == 0) return 8192; // B200: 2250 with 148 at 1.85 GHz
+  return 0;
+}
+
 bool can_flip(sdc::Site site, Maker maker) {
   const bool in_registers = site == sdc::Site::accumulator || site == sdc::Site::output_register;
   return maker != Maker::library || !in_registers;

@@ -47,6 +47,9 @@ bool edge_fits(Maker maker, size_t n);
 // Integer arithmetic on the host. An int8 product is a number of 32 bits, an fp64 one of two words, the lower first.
 sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, size_t threads);
 
+// bf16 operations per cycle of one multiprocessor's tensor cores, dense, sums in fp32 (data sheets); 0: not known.
+int bf16_operations_per_cycle(int major, int minor);
+
 // --- places where a bit can be flipped on purpose ----------------------------------------------------------------------
 // As in sdc.h. The library has no door to its registers: only inputs and the output in memory.
 bool can_flip(sdc::Site site, Maker maker);

@@ -1,5 +1,6 @@
 // NCCL over several nodes: every MPI rank starts muster-accept-gpu on its node, hands it the address at which the GPUs find each other,
-// and rank 0 puts together what all of them printed.
+// and rank 0 puts together what all of them printed. Loads: nccl, the collectives of all GPUs at once; gpu-training, transformer blocks on the
+// GPUs of 1, 2, 4 ... and all nodes, in groups of nodes side by side.
 //
 // How to run:  mpirun -np 2 --host a,b muster-mpi-check --load nccl --gpus 8 --network 10.20.0.0/24 --program /usr/lib/muster/muster-accept-gpu
 // Why so:      muster-accept-gpu needs no MPI and this program needs no CUDA, so each runs where the other's libraries are not.
@@ -31,6 +32,7 @@ namespace {
 constexpr int kStop = 2;             // tag: the sender's program ended without a result
 constexpr int kPollMilliseconds = 20;
 constexpr int kRootLength = 64;
+constexpr size_t kMostStrong = 256;  // sequences
 
 // --- where rank 0 listens ---------------------------------------------------------------------------------------------
 struct Network {
@@ -121,7 +123,7 @@ bool read_some(Child& child) {
 }
 
 Json missing(const std::string& outcome, const std::string& error) {
-  return {{"check", "nccl"}, {"version", 1}, {"outcome", outcome}, {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
+  return {{"check", ""}, {"version", 1}, {"outcome", outcome}, {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
 }
 
 // What it printed; where that is no measurement, one that says so.
@@ -141,19 +143,22 @@ bool took_part(const Json& result) {
   return outcome == "measured" || outcome == "corrupt";
 }
 
-bool told_to_stop() {
+bool told_to_stop(MPI_Comm comm) {
   int there = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, kStop, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+  MPI_Iprobe(MPI_ANY_SOURCE, kStop, comm, &there, MPI_STATUS_IGNORE);
   return there != 0;
 }
 
 // Runs it to its end, or to that of another rank's. "stopped" says that the end was not its own.
-Json run_here(const std::vector<std::string>& words, int rank, int ranks) {
+Json run_here(const std::vector<std::string>& words, MPI_Comm comm) {
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
   Child child = start(words);
   if (child.pid < 0) return missing("failed", "cannot start a process");
   bool stopped = false;
   while (read_some(child)) {
-    if (!told_to_stop()) continue;
+    if (!told_to_stop(comm)) continue;
     ::kill(child.pid, SIGKILL);
     stopped = true;
     break;
@@ -161,13 +166,13 @@ Json run_here(const std::vector<std::string>& words, int rank, int ranks) {
   Json result = finish(child, words.front());
   if (stopped) {
     result = missing("unavailable", "ended, because another node could not take part");
-    result["stopped"] = true;
+    result["detail"]["stopped"] = true;
   } else if (!took_part(result)) {
     for (int other = 0; other < ranks; ++other)
-      if (other != rank) MPI_Send(nullptr, 0, MPI_CHAR, other, kStop, MPI_COMM_WORLD);
+      if (other != rank) MPI_Send(nullptr, 0, MPI_CHAR, other, kStop, comm);
   }
-  MPI_Barrier(MPI_COMM_WORLD);
-  while (told_to_stop()) MPI_Recv(nullptr, 0, MPI_CHAR, MPI_ANY_SOURCE, kStop, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Barrier(comm);
+  while (told_to_stop(comm)) MPI_Recv(nullptr, 0, MPI_CHAR, MPI_ANY_SOURCE, kStop, comm, MPI_STATUS_IGNORE);
   return result;
 }
 
@@ -197,44 +202,140 @@ void add_metrics(Json& out, const Json& result) {
   }
 }
 
-Json merge(const std::vector<Json>& results, const std::vector<std::string>& hosts, const std::string& algorithm) {
+int how_bad(const Json& result) {
   static const std::map<std::string, int> kWorse = {{"measured", 0}, {"unavailable", 1}, {"refused", 2}, {"failed", 3}, {"corrupt", 4}};
-  Json out = missing("measured", "");
-  out["metrics"]["ranks"] = {{"value", hosts.size()}, {"unit", "ranks"}};
-  out["detail"] = {{"hosts", hosts}, {"algorithm", algorithm.empty() ? "NCCL's choice" : algorithm}, {"nodes", Json::array()}};
-  int worst = 0;
+  const auto found = kWorse.find(result["outcome"].get<std::string>());
+  return found == kWorse.end() ? 3 : found->second;
+}
+
+// Somebody else is the reason why it gave no result.
+bool was_stopped(const Json& result) {
+  const auto detail = result.find("detail");
+  return detail != result.end() && detail->is_object() && detail->value("stopped", false);
+}
+
+// Adds what these nodes saw wrong, and why they gave no result.
+void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector<std::string>& hosts) {
   for (size_t r = 0; r < results.size(); ++r) {
     const Json& one = results[r];
-    const std::string outcome = one["outcome"];
-    const auto rank = kWorse.find(outcome);
-    const int bad = rank == kWorse.end() ? 3 : rank->second;
+    if (was_stopped(one)) continue;
+    for (const auto& who : one["blame"]) {
+      const Json named = who.is_string() ? who.get<std::string>() + " on " + hosts[r] : hosts[r];
+      if (std::find(out["blame"].begin(), out["blame"].end(), named) == out["blame"].end()) out["blame"].push_back(named);
+    }
+    if (how_bad(one) > how_bad(out)) out["outcome"] = one["outcome"], out["error"] = hosts[r] + ": " + one.value("error", "no reason given");
+  }
+}
+
+Json merge(const Options& options, const std::vector<Json>& results, const std::vector<std::string>& hosts) {
+  Json out = missing("measured", "");
+  out["check"] = options.load;
+  out["metrics"]["ranks"] = {{"value", hosts.size()}, {"unit", "ranks"}};
+  out["detail"] = {{"hosts", hosts}, {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm}, {"nodes", Json::array()}};
+  add_verdicts(out, results, hosts);
+  for (size_t r = 0; r < results.size(); ++r) {
+    const Json& one = results[r];
     add_metrics(out, one);
-    out["detail"]["nodes"].push_back({{"host", hosts[r]}, {"outcome", outcome}, {"error", one.value("error", "")}, {"detail", one.value("detail", Json())}});
-    if (one.value("stopped", false)) continue;  // somebody else is the reason
-    for (const auto& who : one["blame"]) out["blame"].push_back(who.is_string() ? who.get<std::string>() + " on " + hosts[r] : hosts[r]);
-    if (bad > worst) worst = bad, out["outcome"] = outcome, out["error"] = hosts[r] + ": " + one.value("error", outcome);
+    out["detail"]["nodes"].push_back({{"host", hosts[r]}, {"outcome", one["outcome"]}, {"error", one.value("error", "")}, {"detail", one.value("detail", Json())}});
   }
   return out;
+}
+
+// The first GPUs of each node, where some have more: with other numbers the ranks would not add up.
+std::string gpu_list(int gpus) {
+  std::string out = "0";
+  for (int i = 1; i < gpus; ++i) out += "," + std::to_string(i);
+  return out;
+}
+
+// Runs the program on all nodes of a communicator together. Rank 0 of all has every node's result in `results`, of this group and the others.
+Json run_group(const Options& options, MPI_Comm comm, const char* kernel, const std::vector<std::string>& more) {
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  char root[kRootLength] = {};
+  if (rank == 0) std::snprintf(root, sizeof root, "%s", free_root(options).c_str());
+  MPI_Bcast(root, kRootLength, MPI_CHAR, 0, comm);
+  if (root[0] == '\0') return missing("refused", "the first node has no address in " + (options.network.empty() ? "any network" : options.network));
+  std::vector<std::string> words = {options.program, kernel, "--nodes", std::to_string(ranks), "--node", std::to_string(rank), "--root", root,
+                                    "--gpus", gpu_list(options.gpus)};
+  if (!options.algorithm.empty()) words.insert(words.end(), {"--algorithm", options.algorithm});
+  words.insert(words.end(), more.begin(), more.end());
+  return run_here(words, comm);
+}
+
+double metric_of(const Json& result, const std::string& name) {
+  const auto it = result["metrics"].find(name);
+  return it != result["metrics"].end() && it->is_object() && it->contains("value") && (*it)["value"].is_number() ? (*it)["value"].get<double>() : 0;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// A point of the scaling study: the median over groups of n nodes, whose first nodes' results these are. `one`: of each kind, operations per
+// second of a GPU on one node.
+void add_point(Json& out, const Options& options, const std::string& kind, int n, const std::vector<const Json*>& groups, std::map<std::string, double>& one) {
+  std::vector<double> seconds, rates;
+  for (const Json* group : groups)
+    if (const double took = metric_of(*group, kind + "_seconds"), rate = metric_of(*group, kind + "_tflops"); took > 0 && rate > 0)
+      seconds.push_back(took), rates.push_back(rate);
+  if (seconds.empty()) return;
+  const double rate = median(rates);
+  one.try_emplace(kind, rate);
+  const double efficiency = rate / one[kind];
+  out["detail"]["scaling"].push_back({{"kind", kind}, {"nodes", n}, {"groups", seconds.size()}, {"seconds", median(seconds)},
+                                      {"slowest_seconds", *std::max_element(seconds.begin(), seconds.end())},
+                                      {"gflops_per_node", rate * 1e3 * options.gpus}, {"efficiency", efficiency}});
+  if (n > 1) out["metrics"][kind + "_efficiency"] = {{"value", efficiency}, {"unit", "ratio"}};
 }
 
 }  // namespace
 
 Json run_nccl(const Options& options, int rank, int ranks) {
-  char root[kRootLength] = {};
-  if (rank == 0) std::snprintf(root, sizeof root, "%s", free_root(options).c_str());
-  MPI_Bcast(root, kRootLength, MPI_CHAR, 0, MPI_COMM_WORLD);
   const auto hosts = gather_hosts(ranks);
-  if (root[0] == '\0') return missing("refused", "the first node has no address in " + (options.network.empty() ? "any network" : options.network));
-  // The first ones of each node, where some have more: with other numbers the ranks would not add up.
-  std::string gpus = "0";
-  for (int i = 1; i < options.gpus; ++i) gpus += "," + std::to_string(i);
-  std::vector<std::string> words = {options.program, "nccl", "--nodes", std::to_string(ranks), "--node", std::to_string(rank), "--root", root,
-                                    "--gpus", gpus, "--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1))};
-  if (!options.algorithm.empty()) words.insert(words.end(), {"--algorithm", options.algorithm});
-  if (rank == options.flip_rank) words.insert(words.end(), {"--inject-flip", "0:0:0"});
-  const Json mine = run_here(words, rank, ranks);
+  std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1))};
+  if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
+  const Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
   const auto results = gather_results(mine, rank, ranks);
-  return rank == 0 ? merge(results, hosts, options.algorithm) : mine;
+  return rank == 0 ? merge(options, results, hosts) : mine;
+}
+
+Json run_gpu_training(const Options& options, int rank, int ranks) {
+  const auto hosts = gather_hosts(ranks);
+  const auto& shape = options.shape;
+  // So many that at all nodes each GPU has one left, as far as that is affordable on one node.
+  const size_t strong = std::min(kMostStrong, static_cast<size_t>(options.gpus) * static_cast<size_t>(ranks));
+  std::vector<int> sizes;
+  for (int n = 1; n < ranks; n *= 2) sizes.push_back(n);
+  sizes.push_back(ranks);
+  Json out, verdicts = missing("measured", "");
+  Json scaling = Json::array();
+  std::map<std::string, double> one;
+  for (const int n : sizes) {
+    std::vector<std::string> more = {"--model", std::to_string(shape.model), "--heads", std::to_string(shape.heads), "--sequence", std::to_string(shape.sequence),
+                                     "--layers", std::to_string(shape.layers), "--strong-sequences", std::to_string(strong),
+                                     "--seconds", std::to_string(options.seconds / 4 / static_cast<double>(sizes.size()))};
+    if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
+    const bool full = (rank / n + 1) * n <= ranks;  // who makes no full group waits
+    MPI_Comm group = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, full ? rank / n : MPI_UNDEFINED, rank, &group);
+    Json mine = missing("measured", "");
+    if (full) mine = run_group(options, group, "training", more);
+    if (full) MPI_Comm_free(&group);
+    const auto results = gather_results(mine, rank, ranks);
+    if (rank != 0) continue;
+    out = merge(options, results, hosts);
+    add_verdicts(verdicts, results, hosts);
+    out["detail"]["scaling"] = scaling;
+    std::vector<const Json*> groups;
+    for (size_t first = 0; first + static_cast<size_t>(n) <= results.size(); first += static_cast<size_t>(n)) groups.push_back(&results[first]);
+    for (const char* kind : {"weak", "strong", "pipeline"}) add_point(out, options, kind, n, groups, one);
+    scaling = out["detail"]["scaling"];
+    for (const char* key : {"outcome", "error", "blame"}) out[key] = verdicts[key];  // of all numbers of nodes
+  }
+  return rank == 0 ? out : missing("measured", "");
 }
 
 }  // namespace muster::mpi

@@ -16,20 +16,22 @@ namespace muster::mpi {
 using Json = nlohmann::json;
 
 struct Options {
+  std::string load = "allreduce";     // allreduce, training, nccl, gpu-training
   double seconds = 1.0;               // budget of the whole load
   size_t max_bytes = 256 << 10;       // all-reduce: largest message
   training::Shape shape = {};         // training
   size_t threads = 0;                 // training: per rank; 0: as many as the process may use
   int flip_rank = -1;                 // flips one bit there, to show that it is seen
-  std::string program = "/usr/lib/muster/muster-accept-gpu";  // nccl
-  std::string network = {};           // nccl: CIDR in which the first node listens; empty: any
-  std::string algorithm = {};         // nccl: NCCL_ALGO
-  int gpus = 0;                       // nccl: of every node
+  std::string program = "/usr/lib/muster/muster-accept-gpu";  // of GPU loads
+  std::string network = {};           // GPU loads: CIDR in which the first node listens; empty: any
+  std::string algorithm = {};         // GPU loads: NCCL_ALGO
+  int gpus = 0;                       // GPU loads: of every node
 };
 
 Json run_allreduce(const Options& options, int rank, int ranks);
 Json run_training(const Options& options, int rank, int ranks);
 Json run_nccl(const Options& options, int rank, int ranks);
+Json run_gpu_training(const Options& options, int rank, int ranks);
 
 std::vector<std::string> gather_hosts(int ranks);
 std::vector<long long> gather_counts(long long mine, int ranks);

@@ -1,6 +1,6 @@
 // The program muster-mpi-check: reads its options, runs one load on all ranks, prints its measurement as JSON on rank 0.
 //
-// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training|nccl] [--seconds 1] ...
+// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training|nccl|gpu-training] [--seconds 1] ...
 // Exit status: 0 measured, 1 wrong data, 2 bad usage.
 #include <mpi.h>
 #include <unistd.h>
@@ -18,13 +18,22 @@ constexpr const char* kUsage =
     "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
     "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers L] [--threads N]\n"
     "                        [--inject-flip RANK]\n"
-    "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] [--program FILE] [--inject-flip RANK]\n";
+    "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] [--program FILE] [--inject-flip RANK]\n"
+    "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] [--program FILE] [--inject-flip RANK]\n";
 
-bool parse(int argc, char** argv, Options& out, std::string& load) {
+using Load = Json (*)(const Options&, int, int);
+Load load_of(const std::string& name) {
+  if (name == "allreduce") return run_allreduce;
+  if (name == "training") return run_training;
+  if (name == "nccl") return run_nccl;
+  return name == "gpu-training" ? run_gpu_training : nullptr;
+}
+
+bool parse(int argc, char** argv, Options& out) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i];
     const auto count = [&] { return static_cast<size_t>(std::max(0LL, std::atoll(argv[i + 1]))); };
-    if (key == "--load") load = argv[i + 1];
+    if (key == "--load") out.load = argv[i + 1];
     else if (key == "--seconds") out.seconds = std::atof(argv[i + 1]);
     else if (key == "--max-bytes") out.max_bytes = count();
     else if (key == "--model") out.shape.model = count();
@@ -40,7 +49,7 @@ bool parse(int argc, char** argv, Options& out, std::string& load) {
     else return false;
   }
   return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) && *training::unfit(out.shape) == 0 &&
-         (load == "allreduce" || load == "training" || (load == "nccl" && out.gpus > 0));
+         load_of(out.load) && (out.load == "allreduce" || out.load == "training" || out.gpus > 0);
 }
 
 }  // namespace
@@ -92,16 +101,14 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   Options options;
-  std::string load = "allreduce";
-  if (!parse(argc, argv, options, load)) {
+  if (!parse(argc, argv, options)) {
     // The reason last: it is what the agent shows of it.
     const char* why = muster::training::unfit(options.shape);
     if (rank == 0) std::fprintf(stderr, "%smuster-mpi-check: %s\n", kUsage, *why ? why : "bad arguments");
     MPI_Finalize();
     return 2;
   }
-  const auto run = load == "training" ? run_training : load == "nccl" ? run_nccl : run_allreduce;
-  const Json json = run(options, rank, ranks);
+  const Json json = load_of(options.load)(options, rank, ranks);
   int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
   if (rank == 0) std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -175,7 +175,7 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load, "--seconds",
                                            text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});
-  if (load == "nccl") {
+  if (load == "nccl" || load == "gpu-training") {
     command.argv.insert(command.argv.end(), {"--program", program(context.files, "muster-accept-gpu")});
     if (const std::string network = text_of(params, "network"); !network.empty()) command.argv.insert(command.argv.end(), {"--network", network});
     // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
@@ -280,7 +280,8 @@ StepModule accept_mpi_module() {
   m.name = "accept_mpi";
   m.help =
       "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: an all-reduce, a "
-      "training-shaped load on 1, 2, 4 ... and all of them, or NCCL's collectives over all their GPUs. When it fails or is too slow, the controller has it repeated in pairs of nodes "
+      "training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives over all their GPUs, or "
+      "the training-shaped load on these. When it fails or is too slow, the controller has it repeated in pairs of nodes "
       "to find who is guilty.";
   m.parameters =
       Json::array({parameter("hosts", "list", true, "nodes: {name, address}"),
@@ -288,9 +289,9 @@ StepModule accept_mpi_module() {
                    parameter("user", "string", false, "account that may log in to all of them", "mpi"),
                    parameter("network", "string", false, "CIDR that Open MPI must use"),
                    parameter("seconds", "string", false, "time budget", "1"),
-                   parameter("load", "string", false, "allreduce, training or nccl", "allreduce"),
+                   parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
                    parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
-                   parameter("options", "object", false, "its options: {model: 1024} is --model 1024; nccl wants gpus, the number of each node"),
+                   parameter("options", "object", false, "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of each node"),
                    parameter("deadline_seconds", "int", false, "killed after so long", 180)});
   m.measure = measure_mpi;
   return m;

@@ -5,62 +5,19 @@
 //                                                                          number of GPUs on each; muster-mpi-check --load nccl starts them
 // Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to everybody, so sums are exact
 //              in any order and each receiver knows what it must get. Compared bit by bit, after the buffer was filled with NaN.
-// Structure:   NCCL by dlopen; for each collective and size one checked call, then timed ones in a row. Node n of several holds ranks
-//              n g ... n g + g - 1. They find each other at the address that rank 0 listens on (NCCL_COMM_ID): an id made by
-//              ncclGetUniqueId() is good only as long as the process that made it lives.
+// Structure:   for each collective and size one checked call, then timed ones in a row.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link. controller/report/expected.cc.
-// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and NCCL. A peer that does not come makes NCCL wait: the
-//              caller's deadline ends it.
-#include <nccl.h>
-
+// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and NCCL.
 #include <algorithm>
-#include <cstdlib>
 #include <fmt/format.h>
 
 #include "kernels/gpu/device.h"
-#include "kernels/gpu/host.h"
+#include "kernels/gpu/nccl.h"
 
 namespace muster::kernels::gpu {
 namespace {
 
 constexpr uint64_t kSeed = 77;
-
-struct Nccl {
-  decltype(&ncclGetVersion) version = nullptr;
-  decltype(&ncclGetUniqueId) make_id = nullptr;
-  decltype(&ncclCommInitRank) join = nullptr;
-  decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclGetErrorString) error_text = nullptr;
-  decltype(&ncclGroupStart) group_start = nullptr;
-  decltype(&ncclGroupEnd) group_end = nullptr;
-  decltype(&ncclAllReduce) all_reduce = nullptr;
-  decltype(&ncclAllGather) all_gather = nullptr;
-  decltype(&ncclReduceScatter) reduce_scatter = nullptr;
-  decltype(&ncclSend) send = nullptr;
-  decltype(&ncclRecv) receive = nullptr;
-
-  static Result<Nccl> open() {
-    TRY(const Library library, Library::open("libnccl.so.2"));
-    Nccl out;
-    TRY_(library.find("ncclGetVersion", out.version));
-    TRY_(library.find("ncclGetUniqueId", out.make_id));
-    TRY_(library.find("ncclCommInitRank", out.join));
-    TRY_(library.find("ncclCommAbort", out.abort));
-    TRY_(library.find("ncclGetErrorString", out.error_text));
-    TRY_(library.find("ncclGroupStart", out.group_start));
-    TRY_(library.find("ncclGroupEnd", out.group_end));
-    TRY_(library.find("ncclAllReduce", out.all_reduce));
-    TRY_(library.find("ncclAllGather", out.all_gather));
-    TRY_(library.find("ncclReduceScatter", out.reduce_scatter));
-    TRY_(library.find("ncclSend", out.send));
-    TRY_(library.find("ncclRecv", out.receive));
-    return out;
-  }
-  Status check(ncclResult_t result, const char* what) const {
-    if (result == ncclSuccess) return Ok{};
-    return fail(Code::failed, fmt::format("{}: {}", what, error_text(result)));
-  }
-};
 
 // One rank: a GPU with its buffers.
 struct Rank {
@@ -76,15 +33,9 @@ struct Rank {
 
 class Ranks {
  public:
-  Ranks(Nccl nccl, int all) : nccl_(nccl), all_(all) {}
-  ~Ranks() {
-    for (auto& rank : ranks_)
-      if (rank.comm) (void)nccl_.abort(rank.comm);
-  }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
+  Ranks(const Nccl& nccl, Communicators comms) : nccl_(nccl), comms_(std::move(comms)), all_(comms_.ranks()) {}
 
-  Status join(const std::vector<Gpu>& gpus, int first, const ncclUniqueId& id, size_t bytes);
+  Status open(const std::vector<Gpu>& gpus, int first, size_t bytes);
   // One collective of `count` floats in all, enqueued on every rank of this process.
   Status enqueue(Collective what, size_t count);
   // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
@@ -96,17 +47,19 @@ class Ranks {
   Status call(Collective what, const Rank& rank, size_t count);
   Status check(Collective what, const Rank& rank, size_t count) const;
   Status wait() const;
-  Nccl nccl_;
+  const Nccl& nccl_;
+  Communicators comms_;
   int all_ = 1;
   std::vector<Rank> ranks_;
 };
 
-Status Ranks::join(const std::vector<Gpu>& gpus, int first, const ncclUniqueId& id, size_t bytes) {
+Status Ranks::open(const std::vector<Gpu>& gpus, int first, size_t bytes) {
   ranks_.reserve(gpus.size());
   for (size_t i = 0; i < gpus.size(); ++i) {
     Rank rank;
     rank.gpu = gpus[i];
     rank.number = first + static_cast<int>(i);
+    rank.comm = comms_.at(i);
     TRY_(rank.use());
     TRY(rank.stream, CudaStream::open());
     TRY(rank.from, device_memory(bytes));
@@ -114,15 +67,7 @@ Status Ranks::join(const std::vector<Gpu>& gpus, int first, const ncclUniqueId& 
     TRY(rank.wrong, device_memory(sizeof(unsigned long long)));
     ranks_.push_back(std::move(rank));
   }
-  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
-  Status status = Ok{};
-  for (auto& rank : ranks_) {
-    if (status) status = rank.use();
-    if (status) status = nccl_.check(nccl_.join(&rank.comm, all_, id, rank.number), "ncclCommInitRank");
-  }
-  const auto end = nccl_.group_end();  // in any case: a group left open would swallow every later call
-  TRY_(std::move(status));
-  return nccl_.check(end, "ncclCommInitRank");
+  return Ok{};
 }
 
 Status Ranks::call(Collective what, const Rank& r, size_t count) {
@@ -225,12 +170,6 @@ Result<double> Ranks::seconds(Collective what, size_t count, int repeats) {
   return std::max((seconds_now() - start) / repeats, 1e-9);
 }
 
-// Before NCCL reads its environment for the first time.
-void set_environment(const CollectiveOptions& options) {
-  if (options.nodes > 1) ::setenv("NCCL_COMM_ID", options.root.c_str(), 1);
-  if (!options.algorithm.empty()) ::setenv("NCCL_ALGO", options.algorithm.c_str(), 1);
-}
-
 Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& out) {
   // Shares of 16 bytes each; small, middle, large.
   const size_t step = 4 * static_cast<size_t>(ranks.all());
@@ -254,32 +193,23 @@ Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& ou
   return Ok{};
 }
 
-// Nothing, or why these make no run.
-const char* unfit(const CollectiveOptions& o) {
-  if (o.nodes < 1 || o.node < 0 || o.node >= o.nodes) return "node and nodes make no sense";
-  if (o.repeats < 1 || o.bytes < 64) return "repeats or size make no sense";
-  if (o.nodes > 1 && o.root.empty()) return "several nodes need the address that the first one listens on";
-  // With another number on some node the ranks would not add up, and NCCL would wait for ever.
-  if (o.nodes > 1 && o.gpus.expect == 0 && o.gpus.devices.empty()) return "several nodes need the number of GPUs of each";
-  return nullptr;
-}
-
 Result<Measurement> measure(const CollectiveOptions& options) {
-  if (const char* why = unfit(options)) return fail(Code::invalid, why);
-  set_environment(options);
+  const Meeting& meeting = options.meeting;
+  if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
+  if (options.repeats < 1 || options.bytes < 64) return fail(Code::invalid, "repeats or size make no sense");
+  set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());
-  ncclUniqueId id = {};
-  TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
-  Measurement out;
   int version = 0;
   TRY_(nccl.check(nccl.version(&version), "ncclGetVersion"));
-  const int here = static_cast<int>(gpus.size()), first = options.node * here;
-  Ranks ranks(nccl, options.nodes * here);
-  TRY_(ranks.join(gpus, first, id, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
+  TRY(Communicators comms, Communicators::join(nccl, meeting, gpus));
+  const int here = static_cast<int>(gpus.size()), first = meeting.node * here;
+  Ranks ranks(nccl, std::move(comms));
+  TRY_(ranks.open(gpus, first, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
+  Measurement out;
   out.metrics["ranks"] = {static_cast<double>(ranks.all()), "ranks"};
-  out.detail = {{"nccl_version", version}, {"nodes", options.nodes}, {"node", options.node}, {"gpus_per_node", here}, {"first_rank", first},
-                {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm},
+  out.detail = {{"nccl_version", version}, {"nodes", meeting.nodes}, {"node", meeting.node}, {"gpus_per_node", here}, {"first_rank", first},
+                {"algorithm", meeting.algorithm.empty() ? "NCCL's choice" : meeting.algorithm},
                 {"verified", "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
   TRY_(run_sizes(ranks, options, out));
   return out;

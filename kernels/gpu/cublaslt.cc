@@ -8,7 +8,6 @@
 namespace muster::kernels::gpu {
 namespace {
 
-constexpr size_t kWorkspace = 64 << 20;
 constexpr int kGuesses = 8;
 
 // The functions used, under their own names.
@@ -22,6 +21,7 @@ struct Functions {
   decltype(&cublasLtMatmulDescSetAttribute) operation_set = nullptr;
   decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
   decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
   decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
@@ -39,6 +39,7 @@ Status find_all(const Library& library, Functions& f) {
   TRY_(library.find("cublasLtMatmulDescSetAttribute", f.operation_set));
   TRY_(library.find("cublasLtMatrixLayoutCreate", f.layout_create));
   TRY_(library.find("cublasLtMatrixLayoutDestroy", f.layout_destroy));
+  TRY_(library.find("cublasLtMatrixLayoutSetAttribute", f.layout_set));
   TRY_(library.find("cublasLtMatmulPreferenceCreate", f.preference_create));
   TRY_(library.find("cublasLtMatmulPreferenceDestroy", f.preference_destroy));
   TRY_(library.find("cublasLtMatmulPreferenceSetAttribute", f.preference_set));
@@ -80,15 +81,18 @@ struct Cublaslt::State {
   Functions f;
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t operand = nullptr, result = nullptr;  // A and B have the same shape
-  DeviceMemory workspace;
+  cublasLtMatrixLayout_t left = nullptr, right = nullptr, result = nullptr;  // of A, B and C
+  DeviceMemory own_workspace;
+  void* workspace = nullptr;
+  uint32_t alignment = 256;  // bytes that every operand promises, what cudaMalloc gives
   std::vector<cublasLtMatmulHeuristicResult_t> guesses;
   size_t chosen = 0;
   cudaDataType_t scale = CUDA_R_32F;
+  bool add = false;
 
   ~State() {
-    if (result) f.layout_destroy(result);
-    if (operand) f.layout_destroy(operand);
+    for (const auto layout : {result, right, left})
+      if (layout) f.layout_destroy(layout);
     if (operation) f.operation_destroy(operation);
     if (handle) f.destroy(handle);
   }
@@ -97,40 +101,58 @@ struct Cublaslt::State {
     const bool absent = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
     return fail(absent ? Code::unavailable : Code::failed, fmt::format("{}: {}", what, f.status_text(status)));
   }
-  Status prepare(Format format, size_t n, bool exact);
+  Status prepare(const Types& types, const BlockProduct& product);
+  Status layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row, size_t batches, size_t step) const;
   Status ask();
   Status run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, cudaStream_t stream) const;
 };
 
-// Column-major words for a row-major product: C^T = B A^T, where a row-major [n][k] matrix is a column-major k x n one. So the
-// first operand is B, transposed, the second A as it is.
-Status Cublaslt::State::prepare(Format format, size_t n, bool exact) {
-  const Types types = types_of(format, exact);
+// A row-major matrix in memory, [rows][columns], in cuBLAS's column-major words: columns x rows.
+Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row, size_t batches,
+                               size_t step) const {
+  TRY_(check(f.layout_create(&out, type, columns, rows, static_cast<int64_t>(row)), "cublasLtMatrixLayoutCreate"));
+  if (batches == 1) return Ok{};
+  const auto count = static_cast<int32_t>(batches);
+  const auto offset = static_cast<int64_t>(step);
+  TRY_(check(f.layout_set(out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "BATCH_COUNT"));
+  return check(f.layout_set(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset), "STRIDED_BATCH_OFFSET");
+}
+
+// Column-major words for a row-major product: C^T = op(B)^T op(A)^T. So the first operand is B, the second A, and what is not turned in
+// our words is not transposed in theirs.
+Status Cublaslt::State::prepare(const Types& types, const BlockProduct& p) {
   scale = types.scale;
+  add = p.add;
   TRY_(check(f.create(&handle), "cublasLtCreate"));
   TRY_(check(f.operation_create(&operation, types.compute, types.scale), "cublasLtMatmulDescCreate"));
-  const cublasOperation_t yes = CUBLAS_OP_T, no = CUBLAS_OP_N;
-  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSA, &yes, sizeof yes), "TRANSA"));
-  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSB, &no, sizeof no), "TRANSB"));
-  const auto edge = static_cast<int64_t>(n);
-  TRY_(check(f.layout_create(&operand, types.input, n, n, edge), "cublasLtMatrixLayoutCreate"));
-  TRY_(check(f.layout_create(&result, types.output, n, n, edge), "cublasLtMatrixLayoutCreate"));
-  TRY(workspace, device_memory(kWorkspace));
+  const cublasOperation_t first = p.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N, second = p.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "TRANSA"));
+  TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "TRANSB"));
+  TRY_(layout(left, types.input, p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, p.a_row, p.batches, p.a_step));
+  TRY_(layout(right, types.input, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.b_row, p.batches, p.b_step));
+  TRY_(layout(result, types.output, p.m, p.n, p.c_row, p.batches, p.c_step));
+  if (!workspace) {
+    TRY(own_workspace, device_memory(kCublasltWorkspace));
+    workspace = own_workspace.get();
+  }
   return ask();
 }
 
 Status Cublaslt::State::ask() {
   cublasLtMatmulPreference_t preference = nullptr;
   TRY_(check(f.preference_create(&preference), "cublasLtMatmulPreferenceCreate"));
-  const size_t bytes = kWorkspace;
+  const size_t bytes = kCublasltWorkspace;
   const uint32_t no_split = CUBLASLT_REDUCTION_SCHEME_NONE;
   int found = 0;
   guesses.resize(kGuesses);
   Status status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes), "workspace");
   if (status)
     status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof no_split), "reduction");
+  for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    if (status) status = check(f.preference_set(preference, which, &alignment, sizeof alignment), "alignment");
   if (status)
-    status = check(f.guess(handle, operation, operand, operand, result, result, preference, kGuesses, guesses.data(), &found),
+    status = check(f.guess(handle, operation, right, left, result, result, preference, kGuesses, guesses.data(), &found),
                    "cublasLtMatmulAlgoGetHeuristic");
   f.preference_destroy(preference);
   TRY_(std::move(status));
@@ -144,11 +166,11 @@ Status Cublaslt::State::run(const cublasLtMatmulAlgo_t& algorithm, const void* a
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const int32_t one32 = 1, zero32 = 0;
-  const void *alpha = &one, *beta = &zero;
+  const void *alpha = &one, *beta = add ? &one : &zero;
   if (scale == CUDA_R_64F) alpha = &one64, beta = &zero64;
   if (scale == CUDA_R_32I) alpha = &one32, beta = &zero32;
-  return check(f.matmul(handle, operation, alpha, b, operand, a, operand, beta, c, result, c, result, &algorithm, workspace.get(),
-                        kWorkspace, stream),
+  return check(f.matmul(handle, operation, alpha, b, right, a, left, beta, c, result, c, result, &algorithm, workspace,
+                        kCublasltWorkspace, stream),
                "cublasLtMatmul");
 }
 
@@ -156,12 +178,26 @@ Cublaslt::Cublaslt(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cublaslt::Cublaslt(Cublaslt&&) noexcept = default;
 Cublaslt::~Cublaslt() = default;
 
-Result<Cublaslt> Cublaslt::open(Format format, size_t n, bool exact) {
+Result<std::unique_ptr<Cublaslt::State>> Cublaslt::load() {
   // Only the major version this was compiled for: its structures are that one's.
   TRY(const Library library, Library::open(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)));
   auto state = std::make_unique<State>();
   TRY_(find_all(library, state->f));
-  TRY_(state->prepare(format, n, exact));
+  return state;
+}
+
+Result<Cublaslt> Cublaslt::open(Format format, size_t n, bool exact) {
+  TRY(auto state, load());
+  BlockProduct square{n, n, n, false, true, n, n, n};
+  TRY_(state->prepare(types_of(format, exact), square));
+  return Cublaslt(std::move(state));
+}
+
+Result<Cublaslt> Cublaslt::open(const BlockProduct& product, void* workspace) {
+  TRY(auto state, load());
+  state->workspace = workspace;
+  state->alignment = 16;  // heads of an attention lie side by side: they promise no more than a few elements'
+  TRY_(state->prepare(types_of(Format::bf16, true), product));
   return Cublaslt(std::move(state));
 }
 

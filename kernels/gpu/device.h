@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/gpu/exact.h"
+#include "kernels/training/digits.h"
 
 namespace muster::kernels::gpu {
 
@@ -84,5 +85,19 @@ cudaError_t check_pattern(const void* data, size_t words64, int round, uint64_t 
 cudaError_t write_ranks(float* data, size_t count, uint64_t seed, int rank, uint64_t first, cudaStream_t stream);
 cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank, int ranks, uint64_t first, unsigned long long* wrong,
                         cudaStream_t stream);
+
+// --- training.cu: bf16 numbers of kernels/training/digits.h --------------------------------------------------------------
+// to[i][j] = the digit of its place in the whole matrix, or with `of`: folded(of[i][j] + that digit).
+cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer, uint64_t kind, cudaStream_t stream);
+// Folds fp32 sums, [batches][rows][columns] without gaps, into bf16 at `to`, rows and batches as far apart as said (elements).
+struct Folding {
+  size_t batches = 1, rows = 0, columns = 0, to_row = 0, to_step = 0;
+};
+cudaError_t fold(void* to, const float* from, const Folding& what, cudaStream_t stream);
+// to = folded(a + b); a and to in bf16, `to` may be `a`.
+cudaError_t fold_sum(void* to, const void* a, const float* b, size_t count, cudaStream_t stream);
+// Adds to *wrong how many of a part's numbers are not `factor` times those in their places of the whole, bit by bit.
+cudaError_t count_wrong(const float* got, const training::Placement& at, const float* whole, size_t whole_columns, float factor,
+                        unsigned long long* wrong, cudaStream_t stream);
 
 }  // namespace muster::kernels::gpu

@@ -10,12 +10,20 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "kernels/training/block.h"
 
 namespace muster::kernels::gpu {
 
 struct Selection {
   std::vector<int> devices = {};  // empty: all
   int expect = 0;                 // this many must be there; 0: at least one
+};
+
+// Where the processes of several nodes meet: nccl.h.
+struct Meeting {
+  int nodes = 1, node = 0;     // one process per node, the same number of GPUs in each
+  std::string root = {};       // several nodes: "address:port" that node 0 listens on, numeric
+  std::string algorithm = {};  // NCCL_ALGO; "Ring" where a link is judged; empty: NCCL's choice
 };
 
 // --- gemm.cc --------------------------------------------------------------------------------------------------------
@@ -71,16 +79,28 @@ Measurement run_copies(const CopiesOptions& options);
 
 // --- collectives.cc ---------------------------------------------------------------------------------------------------
 struct CollectiveOptions {
-  Selection gpus = {};         // of this node; with several nodes the same number on each
+  Selection gpus = {};
   uint64_t bytes = 256 << 20;  // largest message of a rank
   int repeats = 10;
-  int nodes = 1, node = 0;     // one process per node
-  std::string root = {};       // several nodes: "address:port" that node 0 listens on, numeric
-  std::string algorithm = {};  // NCCL_ALGO; "Ring" where a link is judged; empty: NCCL's choice
+  Meeting meeting = {};
   std::optional<Flip> flip = {};
 };
 // Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a link). Of several nodes
 // each process says what its own ranks received.
 Measurement run_collectives(const CollectiveOptions& options);
+
+// --- training.cc ------------------------------------------------------------------------------------------------------
+struct GpuTrainingOptions {
+  Selection gpus = {};
+  Meeting meeting = {};
+  training::Shape shape = {4096, 32, 2048, 4};
+  size_t sequences = 1;         // per GPU and step, weak
+  size_t strong_sequences = 0;  // per step of all GPUs; 0: no strong measurement
+  double seconds = 5;           // for each partition's timed steps; three at least
+  std::optional<Flip> flip = {};
+};
+// Metrics: ranks; tflops_per_gpu (a GPU by itself, median), mfu; of each partition that these GPUs can make (weak, strong, tensor, pipeline)
+// NAME_seconds and NAME_tflops, per GPU. Blame: GPUs whose gradients differ from most others' or from their own of the first step.
+Measurement run_gpu_training(const GpuTrainingOptions& options);
 
 }  // namespace muster::kernels::gpu

@@ -19,6 +19,7 @@ struct Arguments {
   GpuMemoryOptions memory;
   CopiesOptions copies;
   CollectiveOptions nccl;
+  GpuTrainingOptions training;
   uint64_t memory_mib = 0, copies_mib = 512, nccl_mib = 256;
   std::string flip;
 };
@@ -45,6 +46,13 @@ void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t&
   sub.add_option("--seconds", seconds, "time budget");
 }
 
+void add_meeting(CLI::App& sub, Meeting& meeting) {
+  sub.add_option("--nodes", meeting.nodes, "of the whole run, a process each; 1: this node's GPUs by themselves");
+  sub.add_option("--node", meeting.node, "number of this one");
+  sub.add_option("--root", meeting.root, "ADDRESS:PORT that node 0 listens on");
+  sub.add_option("--algorithm", meeting.algorithm, "NCCL_ALGO: Ring, where a link is judged");
+}
+
 void declare(CLI::App& app, Arguments& a) {
   auto* gemm = add(app, a, "gemm", "speed of matrix products, as a time series per GPU");
   add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
@@ -67,16 +75,23 @@ void declare(CLI::App& app, Arguments& a) {
   auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
   nccl->add_option("--repeats", a.nccl.repeats, "timed calls");
-  nccl->add_option("--nodes", a.nccl.nodes, "of the whole run, a process each; 1: this node's GPUs by themselves");
-  nccl->add_option("--node", a.nccl.node, "number of this one");
-  nccl->add_option("--root", a.nccl.root, "ADDRESS:PORT that node 0 listens on");
-  nccl->add_option("--algorithm", a.nccl.algorithm, "NCCL_ALGO: Ring, where a link is judged");
+  add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a);
+  auto* training = add(app, a, "training", "a training-shaped load: transformer blocks over all GPUs, every gradient compared");
+  add_meeting(*training, a.training.meeting);
+  training->add_option("--model", a.training.shape.model, "width");
+  training->add_option("--heads", a.training.shape.heads, "attention heads");
+  training->add_option("--sequence", a.training.shape.sequence, "tokens of a sequence");
+  training->add_option("--layers", a.training.shape.layers, "blocks");
+  training->add_option("--sequences", a.training.sequences, "per GPU and step");
+  training->add_option("--strong-sequences", a.training.strong_sequences, "per step of all GPUs together; 0: not measured");
+  training->add_option("--seconds", a.training.seconds, "for each partition");
+  add_flip(*training, a);
 }
 
 Measurement run(const std::string& kernel, Arguments& a, const std::optional<Flip>& flip) {
-  a.gemm.gpus = a.sdc.gpus = a.memory.gpus = a.copies.gpus = a.nccl.gpus = a.gpus;
-  a.sdc.flip = a.memory.flip = a.copies.flip = a.nccl.flip = flip;
+  a.gemm.gpus = a.sdc.gpus = a.memory.gpus = a.copies.gpus = a.nccl.gpus = a.training.gpus = a.gpus;
+  a.sdc.flip = a.memory.flip = a.copies.flip = a.nccl.flip = a.training.flip = flip;
   a.memory.max_bytes = a.memory_mib * kMiB;
   a.copies.bytes = a.copies_mib * kMiB;
   a.nccl.bytes = a.nccl_mib * kMiB;
@@ -84,7 +99,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "sdc") return run_gpu_sdc(a.sdc);
   if (kernel == "memory") return run_gpu_memory(a.memory);
   if (kernel == "copies") return run_copies(a.copies);
-  return run_collectives(a.nccl);
+  return kernel == "nccl" ? run_collectives(a.nccl) : run_gpu_training(a.training);
 }
 
 int main_with(int argc, char** argv) {

@@ -5,25 +5,10 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/training/digits.h"
+
 namespace muster::training {
 namespace {
-
-// A third of all numbers each: -1, 0, 1. The same for the same place, on every machine (splitmix64's finalizer).
-float digit(uint64_t place) {
-  place += 0x9e3779b97f4a7c15;
-  place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9;
-  place = (place ^ (place >> 27)) * 0x94d049bb133111eb;
-  return static_cast<float>(static_cast<int>((place ^ (place >> 31)) % 3) - 1);
-}
-
-// The remainder of three that is nearest to zero. Exact for whole numbers below 2^20: the quotient is at least a third away from the
-// next half, and its error is far smaller.
-constexpr float kThird = 1.0F / 3;
-constexpr float kRound = 12582912;  // 1.5 x 2^23: adding it rounds to a whole number, without the SSE4.1 that rint() wants
-inline float folded(float v) {
-  const float quotient = (v * kThird + kRound) - kRound;
-  return v - 3 * quotient;
-}
 
 // An element of a matrix that lies in memory by rows (column = 1) or transposed (row = 1).
 struct View {
@@ -134,16 +119,6 @@ void transpose(size_t rows, size_t columns, const float* from, size_t from_row, 
     for (size_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * from_row + j];
 }
 
-// Where an element of a part's matrix lies in the whole one.
-struct Place { size_t row, column; };
-
-Place place_of_qkv(size_t row, size_t column, size_t width, size_t model, Part part) {
-  return {row, column / width * model + part.index * width + column % width};
-}
-
-enum Kind : uint64_t { kQkv, kOut, kUp, kDown, kInput, kTarget };
-uint64_t key(uint64_t layer, Kind kind, size_t row, size_t column) { return ((layer * 8 + kind) << 44) ^ (row << 22) ^ column; }
-
 }  // namespace
 
 std::vector<std::string> product_variants() {
@@ -161,6 +136,24 @@ const char* unfit(const Shape& s) {
   if (s.model % s.heads != 0) return "model is not a multiple of heads";
   if (s.model > 65536 || s.sequence > 65536 || s.layers > 4096) return "model, sequence or layers is too large";
   return "";
+}
+
+Placement placement(const Shape& s, Kind kind, Part part) {
+  const size_t width = s.model / part.count, hidden = s.hidden() / part.count;
+  switch (kind) {
+    case kQkv:
+      return {s.model, 3 * width, 0, part.index * width, width, s.model};
+    case kOut:
+      return {width, s.model, part.index * width, 0};
+    case kUp:
+      return {s.model, hidden, 0, part.index * hidden};
+    case kDown:
+      return {hidden, s.model, part.index * hidden, 0};
+    case kInput:
+    case kTarget:
+      break;
+  }
+  return {s.sequence, s.model};
 }
 
 double operations(const Shape& s) {
@@ -208,29 +201,25 @@ Network::Network(const Shape& shape, size_t first_layer, size_t layers, Part par
       threads_(std::max<size_t>(1, threads)),
       part_(part),
       layers_(layers) {
-  const size_t d = shape_.model;
-  const auto make = [&](Weights& w, uint64_t layer, Kind kind, size_t rows, size_t columns) {
-    w.rows = rows;
-    w.columns = columns;
-    w.values.resize(rows * columns);
-    w.transposed.resize(rows * columns);
-    w.gradient.assign(rows * columns, 0);
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t j = 0; j < columns; ++j) {
-        Place at{i, j};
-        if (kind == kQkv) at = place_of_qkv(i, j, width_, d, part_);
-        if (kind == kUp) at.column += part_.index * hidden_;
-        if (kind == kOut) at.row += part_.index * width_;
-        if (kind == kDown) at.row += part_.index * hidden_;
-        w.values[i * columns + j] = digit(key(layer, kind, at.row, at.column));
+  const auto make = [&](Weights& w, uint64_t layer, Kind kind) {
+    const Placement p = placement(shape_, kind, part_);
+    w.rows = p.rows;
+    w.columns = p.columns;
+    w.values.resize(w.rows * w.columns);
+    w.transposed.resize(w.rows * w.columns);
+    w.gradient.assign(w.rows * w.columns, 0);
+    for (size_t i = 0; i < w.rows; ++i)
+      for (size_t j = 0; j < w.columns; ++j) {
+        const Place at = place_of(p, i, j);
+        w.values[i * w.columns + j] = digit(key(layer, kind, at.row, at.column));
       }
-    transpose(rows, columns, w.values.data(), columns, w.transposed.data());
+    transpose(w.rows, w.columns, w.values.data(), w.columns, w.transposed.data());
   };
   for (size_t l = 0; l < layers; ++l) {
-    make(layers_[l].qkv, first_layer + l, kQkv, d, 3 * width_);
-    make(layers_[l].out, first_layer + l, kOut, width_, d);
-    make(layers_[l].up, first_layer + l, kUp, d, hidden_);
-    make(layers_[l].down, first_layer + l, kDown, hidden_, d);
+    make(layers_[l].qkv, first_layer + l, kQkv);
+    make(layers_[l].out, first_layer + l, kOut);
+    make(layers_[l].up, first_layer + l, kUp);
+    make(layers_[l].down, first_layer + l, kDown);
   }
 }
 
@@ -381,21 +370,21 @@ void Network::clear() {
 
 size_t Network::wrong(const Network& whole, float factor) const {
   size_t out = 0;
-  const size_t d = shape_.model;
-  const auto compare = [&](const Weights& mine, const Weights& theirs, const auto& place) {
+  const auto compare = [&](const Weights& mine, const Weights& theirs, Kind kind) {
+    const Placement p = placement(shape_, kind, part_);
     for (size_t i = 0; i < mine.rows; ++i)
       for (size_t j = 0; j < mine.columns; ++j) {
-        const Place at = place(i, j);
+        const Place at = place_of(p, i, j);
         const float expected = factor * theirs.gradient[at.row * theirs.columns + at.column], got = mine.gradient[i * mine.columns + j];
         if (std::bit_cast<uint32_t>(got) != std::bit_cast<uint32_t>(expected)) ++out;
       }
   };
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer &mine = layers_[l], &theirs = whole.layers_[first_layer_ + l];
-    compare(mine.qkv, theirs.qkv, [&](size_t i, size_t j) { return place_of_qkv(i, j, width_, d, part_); });
-    compare(mine.out, theirs.out, [&](size_t i, size_t j) { return Place{part_.index * width_ + i, j}; });
-    compare(mine.up, theirs.up, [&](size_t i, size_t j) { return Place{i, part_.index * hidden_ + j}; });
-    compare(mine.down, theirs.down, [&](size_t i, size_t j) { return Place{part_.index * hidden_ + i, j}; });
+    compare(mine.qkv, theirs.qkv, kQkv);
+    compare(mine.out, theirs.out, kOut);
+    compare(mine.up, theirs.up, kUp);
+    compare(mine.down, theirs.down, kDown);
   }
   return out;
 }

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/training/digits.h"
+
 namespace muster::training {
 
 struct Shape {
@@ -36,6 +38,8 @@ double operations(const Shape& shape);
 struct Part {
   size_t index = 0, count = 1;  // count divides heads
 };
+// Of a layer's matrix, or of the input of one sequence.
+Placement placement(const Shape& shape, Kind kind, Part part);
 
 // Row-major, rows x columns of one layer's matrix, as far as the part has it.
 struct Weights {

@@ -67,12 +67,12 @@ bool blames(const Ran& ran, const std::string& words) {
 struct Node {
   std::string environment = "A=b", program = kProgram;
 };
-Ran over_mpi(const std::string& options, const std::vector<Node>& nodes) {
+Ran over_mpi(const std::string& options, const std::vector<Node>& nodes, const std::string& load = "nccl") {
   std::string line = "mpirun --allow-run-as-root --oversubscribe";
   const char* joint = " ";
   for (const auto& node : nodes) {
-    line += fmt::format("{}-np 1 env {} {}/muster-mpi-check --load nccl --network 127.0.0.0/8 --program {} {}", joint, node.environment, kFolder,
-                        node.program, options);
+    line += fmt::format("{}-np 1 env {} {}/muster-mpi-check --load {} --network 127.0.0.0/8 --program {} {}", joint, node.environment, kFolder,
+                        load, node.program, options);
     joint = " : ";
   }
   return run_program(words_of(line), {});
@@ -164,6 +164,72 @@ TEST_CASE("nccl over nodes: one that cannot take part ends the others, and is th
   CHECK(nowhere.json["error"].get<std::string>().find("203.0.113.0/24") != std::string::npos);
 }
 
+constexpr const char* kBlocks = "--model 64 --heads 4 --sequence 32 --layers 4 ";
+
+TEST_CASE("training load: every partition over GPUs gives the bits of one GPU alone, and of the host") {
+  for (const int gpus : {1, 2, 3, 4}) {
+    const Ran ran = run(fmt::format("training {}--sequences 2 --strong-sequences 4 --seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", std::to_string(gpus)}});
+    INFO(ran.text);
+    CHECK(ran.exit == 0);
+    CHECK(outcome(ran) == "measured");
+    const Json& metrics = ran.json["metrics"];
+    for (const char* name : {"tflops_per_gpu", "mfu", "weak_tflops", "strong_tflops"}) CHECK(metrics.contains(name));
+    // Three GPUs divide neither heads nor layers.
+    for (const char* name : {"tensor_tflops", "pipeline_tflops"}) CHECK(metrics.contains(name) == (gpus == 2 || gpus == 4));
+  }
+}
+
+TEST_CASE("training load: one wrong gradient, or one wrong bit received, is seen") {
+  const Ran flipped = run(fmt::format("training {}--seconds 0 --inject-flip 0:100:3", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}});
+  CHECK(flipped.exit == 1);
+  CHECK(outcome(flipped) == "corrupt");
+  CHECK(blames(flipped, uuid(0)));
+  CHECK_FALSE(blames(flipped, uuid(1)));
+  CHECK_FALSE(blames(flipped, uuid(2)));
+  const Ran received = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
+  CHECK(outcome(received) == "corrupt");
+  CHECK(received.json["detail"]["wrong"].size() == 1);
+  CHECK(blames(received, "rank 2"));
+}
+
+TEST_CASE("training load: a GPU short of memory ends it for all, and is the reason given") {
+  const Ran ran = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_SMALL_GPU", "1"}});
+  INFO(ran.text);
+  CHECK(ran.exit == 3);
+  CHECK(outcome(ran) == "unavailable");
+  CHECK(ran.json["error"].get<std::string>().find(uuid(1)) != std::string::npos);
+}
+
+TEST_CASE("training load: what cannot be exact, or cannot be made, is refused") {
+  for (const char* arguments : {"--model 65 --heads 4", "--model 64 --heads 64", "--sequences 0", "--sequences 100000 --sequence 2048", "--nodes 2 --node 0 --gpus 0"}) {
+    const Ran ran = run(std::string("training ") + arguments);
+    INFO(arguments << ran.text);
+    CHECK(ran.exit == 3);
+    CHECK(outcome(ran) == "refused");
+  }
+}
+
+TEST_CASE("training load over nodes: a scaling study, with groups side by side") {
+  const Ran ran = over_mpi(fmt::format("--gpus 2 --seconds 0.1 {}", kBlocks), {{}, {}, {}}, "gpu-training");
+  INFO(ran.text);
+  CHECK(ran.exit == 0);
+  CHECK(outcome(ran) == "measured");
+  CHECK(metric(ran.json, "ranks") == 3);
+  CHECK(metric(ran.json, "gpus") == 6);
+  std::map<std::string, std::string> points;
+  for (const auto& point : ran.json["detail"]["scaling"])
+    points[point["kind"]] += fmt::format("{}x{} ", point["nodes"].get<int>(), point["groups"].get<int>());
+  // Two nodes make one group, the third waits; four layers are divided by two and four GPUs, not by six.
+  CHECK(points == std::map<std::string, std::string>{{"weak", "1x3 2x1 3x1 "}, {"strong", "1x3 2x1 3x1 "}, {"pipeline", "1x3 2x1 "}});
+  CHECK(metric(ran.json, "weak_efficiency") > 0);
+
+  const Ran bad = over_mpi(fmt::format("--gpus 1 --seconds 0.1 {}", kBlocks), {{}, {}, {"MUSTER_FAKE_GPUS=0"}}, "gpu-training");
+  CHECK(outcome(bad) == "unavailable");
+  CHECK(bad.json["error"].get<std::string>().find("no GPU can be used") != std::string::npos);
+  const Ran flipped = over_mpi(fmt::format("--gpus 1 --seconds 0.1 --inject-flip 1 {}", kBlocks), {{}, {}, {}}, "gpu-training");
+  CHECK(outcome(flipped) == "corrupt");
+}
+
 TEST_CASE("sdc: no product is accused without a flip, whoever makes it, in any format") {
   for (const char* arguments : {"--kernel own --format bf16", "--kernel own --format fp8", "--format bf16", "--format fp8", "--format fp16",
                                 "--format tf32", "--format int8", "--format fp64"}) {
@@ -214,7 +280,7 @@ TEST_CASE("memory and copies: clean ones pass, a flipped bit is seen, all memory
 }
 
 TEST_CASE("without a GPU, with too few, or without the library, no kernel passes") {
-  for (const char* kernel : {"gemm", "sdc", "memory", "copies", "nccl"}) {
+  for (const char* kernel : {"gemm", "sdc", "memory", "copies", "nccl", "training"}) {
     INFO(kernel);
     const Ran none = run(kernel, {{"MUSTER_FAKE_GPUS", "0"}});
     CHECK(none.exit == 3);

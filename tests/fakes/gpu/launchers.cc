@@ -208,4 +208,40 @@ cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank
   return cudaSuccess;
 }
 
+cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer, uint64_t kind, cudaStream_t) {
+  for (size_t i = 0; i < at.rows; ++i)
+    for (size_t j = 0; j < at.columns; ++j) {
+      const auto place = training::place_of(at, i, j);
+      float value = training::digit(training::key(layer, kind, place.row, place.column));
+      if (of) value = training::folded(value + from_bf16(static_cast<const uint16_t*>(of)[i * at.columns + j]));
+      static_cast<uint16_t*>(to)[i * at.columns + j] = to_bf16(value);
+    }
+  return cudaSuccess;
+}
+
+cudaError_t fold(void* to, const float* from, const Folding& what, cudaStream_t) {
+  for (size_t b = 0; b < what.batches; ++b)
+    for (size_t i = 0; i < what.rows; ++i)
+      for (size_t j = 0; j < what.columns; ++j)
+        static_cast<uint16_t*>(to)[b * what.to_step + i * what.to_row + j] =
+            to_bf16(training::folded(from[(b * what.rows + i) * what.columns + j]));
+  return cudaSuccess;
+}
+
+cudaError_t fold_sum(void* to, const void* a, const float* b, size_t count, cudaStream_t) {
+  for (size_t i = 0; i < count; ++i)
+    static_cast<uint16_t*>(to)[i] = to_bf16(training::folded(from_bf16(static_cast<const uint16_t*>(a)[i]) + b[i]));
+  return cudaSuccess;
+}
+
+cudaError_t count_wrong(const float* got, const training::Placement& at, const float* whole, size_t whole_columns, float factor,
+                        unsigned long long* wrong, cudaStream_t) {
+  for (size_t i = 0; i < at.rows; ++i)
+    for (size_t j = 0; j < at.columns; ++j) {
+      const auto place = training::place_of(at, i, j);
+      *wrong += bits_of_float(got[i * at.columns + j]) != bits_of_float(factor * whole[place.row * whole_columns + place.column]);
+    }
+  return cudaSuccess;
+}
+
 }  // namespace muster::kernels::gpu

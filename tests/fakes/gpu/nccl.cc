@@ -2,7 +2,7 @@
 // bootstrapped as NCCL does it: by an id that lives as long as its maker, or at the address in NCCL_COMM_ID, where rank 0 listens.
 //
 // Each rank sends all operations of a group to a hub, with their data; when all ranks' are there, the hub works out what each receives.
-// Groups that do not fit together (another count, an unanswered send) are an error for all ranks, where NCCL would hang.
+// Operations that do not fit together (another count) are an error for all ranks, where NCCL would hang; a receive that nobody sends to waits.
 // MUSTER_FAKE_NCCL_BAD_RANK: what this rank receives from an all-reduce has one wrong bit.
 #include <arpa/inet.h>
 #include <nccl.h>
@@ -18,6 +18,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -125,9 +127,12 @@ class Hub {
     uint32_t rank = 0;
     if (read_all(fd, &rank, sizeof rank) && rank < groups_.size())
       while (read_group(fd, rank)) {
-        meet();  // all groups are there
+        // Sends and receives are their two ranks' affair; all others' go on.
+        const bool together = std::any_of(groups_[rank].begin(), groups_[rank].end(), [](const auto& op) { return !between_two(op.header); });
+        if (together) meet();  // all groups are there
+        else post(rank);
         const bool right = answer(fd, rank);
-        meet();  // nobody reads them any more
+        if (together) meet();  // nobody reads them any more
         if (!right) break;
       }
     const std::lock_guard lock(mutex_);
@@ -156,23 +161,29 @@ class Hub {
     }
     met_.wait(lock, [&] { return turn_ != turn || gone_; });
   }
+  static bool between_two(const Header& h) { return h.kind == Kind::send || h.kind == Kind::receive; }
+  void post(size_t rank) {
+    const std::lock_guard lock(mutex_);
+    for (auto& op : groups_[rank])
+      if (op.header.kind == Kind::send) posted_[{rank, op.header.peer}].push_back(op);
+    met_.notify_all();
+  }
   bool answer(int fd, size_t rank) {
     std::vector<char> all;
     bool right = true;
-    std::vector<size_t> taken(groups_.size());  // sends of each peer that are received already
     for (size_t i = 0; right && i < groups_[rank].size(); ++i) {
       std::vector<char> one;
-      right = work_out(rank, i, taken, one);
+      right = work_out(rank, i, one);
       all.insert(all.end(), one.begin(), one.end());
     }
     const uint32_t ok = right;
     return write_all(fd, &ok, sizeof ok) && (!right || write_all(fd, all.data(), all.size())) && right;
   }
-  bool work_out(size_t rank, size_t i, std::vector<size_t>& taken, std::vector<char>& out) {
+  bool work_out(size_t rank, size_t i, std::vector<char>& out) {
     const Operation& mine = groups_[rank][i];
     const Header& h = mine.header;
     if (h.kind == Kind::send) return h.peer < groups_.size();
-    if (h.kind == Kind::receive) return take(rank, h, taken, out);
+    if (h.kind == Kind::receive) return take(rank, h, out);
     for (const auto& group : groups_) {
       if (group.size() <= i || std::memcmp(&group[i].header, &h, sizeof h) != 0) return false;
       if (h.kind == Kind::all_gather) out.insert(out.end(), group[i].data.begin(), group[i].data.end());
@@ -187,17 +198,17 @@ class Hub {
     }
     return true;
   }
-  // The next send of that peer to this rank.
-  bool take(size_t rank, const Header& h, std::vector<size_t>& taken, std::vector<char>& out) {
+  // The next send of that peer to this rank, when it comes.
+  bool take(size_t rank, const Header& h, std::vector<char>& out) {
     if (h.peer >= groups_.size()) return false;
-    size_t number = 0;
-    for (const auto& op : groups_[h.peer]) {
-      if (op.header.kind != Kind::send || op.header.peer != rank || number++ < taken[h.peer]) continue;
-      ++taken[h.peer];
-      out = op.data;
-      return op.header.count == h.count && op.header.type == h.type;
-    }
-    return false;
+    std::unique_lock lock(mutex_);
+    auto& box = posted_[{h.peer, rank}];
+    met_.wait(lock, [&] { return !box.empty() || gone_; });
+    if (box.empty()) return false;
+    const Operation op = std::move(box.front());
+    box.pop_front();
+    out = op.data;
+    return op.header.count == h.count && op.header.type == h.type;
   }
 
   int fd_;
@@ -206,6 +217,7 @@ class Hub {
   size_t here_ = 0, turn_ = 0;
   bool gone_ = false;
   std::vector<std::vector<Operation>> groups_;
+  std::map<std::pair<size_t, size_t>, std::deque<Operation>> posted_;  // sends from, to
 };
 
 bool parse(const std::string& text, sockaddr_in& out) {

@@ -2,7 +2,7 @@
 // So the host's side of kernels/gpu can run, and be tested, where there is no GPU. What runs on a GPU is not tested by it: the .cu files are
 // replaced by launchers.cc.
 //
-// MUSTER_FAKE_GPUS: how many GPUs there are (2). Memory is counted per GPU: what is not given back is missed.
+// MUSTER_FAKE_GPUS: how many GPUs there are (2). MUSTER_FAKE_SMALL_GPU: number of one that has 65 MiB. Memory is counted per GPU: what is not given back is missed.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -66,6 +66,10 @@ cudaError_t cudaDeviceGetPCIBusId(char* out, int size, int device) {
   std::snprintf(out, static_cast<size_t>(size), "0000:%02x:00.0", device + 1);
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetAttribute(int* out, cudaDeviceAttr what, int) {
+  *out = what == cudaDevAttrClockRate ? 1000000 : 0;  // kHz
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
   const std::lock_guard lock(mutex);
   *all = kMemory;
@@ -74,7 +78,9 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
 }
 cudaError_t cudaMalloc(void** out, size_t bytes) {
   const std::lock_guard lock(mutex);
-  if (used[current] + bytes > kMemory) return cudaErrorMemoryAllocation;
+  const char* small = std::getenv("MUSTER_FAKE_SMALL_GPU");
+  const size_t all = small && std::atoi(small) == current ? size_t{65} << 20 : kMemory;
+  if (used[current] + bytes > all) return cudaErrorMemoryAllocation;
   *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*out) return cudaErrorMemoryAllocation;
   std::memset(*out, 0xa5, bytes);  // a GPU's memory is not zero either

@@ -1,0 +1,68 @@
+#include "kernels/gpu/nccl.h"
+
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace muster::kernels::gpu {
+
+Result<Nccl> Nccl::open() {
+  TRY(const Library library, Library::open("libnccl.so.2"));
+  Nccl out;
+  TRY_(library.find("ncclGetVersion", out.version));
+  TRY_(library.find("ncclGetUniqueId", out.make_id));
+  TRY_(library.find("ncclCommInitRank", out.join));
+  TRY_(library.find("ncclCommAbort", out.abort));
+  TRY_(library.find("ncclGetErrorString", out.error_text));
+  TRY_(library.find("ncclGroupStart", out.group_start));
+  TRY_(library.find("ncclGroupEnd", out.group_end));
+  TRY_(library.find("ncclAllReduce", out.all_reduce));
+  TRY_(library.find("ncclAllGather", out.all_gather));
+  TRY_(library.find("ncclReduceScatter", out.reduce_scatter));
+  TRY_(library.find("ncclSend", out.send));
+  TRY_(library.find("ncclRecv", out.receive));
+  return out;
+}
+
+Status Nccl::check(ncclResult_t result, const char* what) const {
+  if (result == ncclSuccess) return Ok{};
+  return fail(Code::failed, fmt::format("{}: {}", what, error_text(result)));
+}
+
+const char* unfit(const Meeting& m, const Selection& gpus) {
+  if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes) return "node and nodes make no sense";
+  if (m.nodes > 1 && m.root.empty()) return "several nodes need the address that the first one listens on";
+  // With another number on some node the ranks would not add up, and NCCL would wait for ever.
+  if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty()) return "several nodes need the number of GPUs of each";
+  return nullptr;
+}
+
+void set_environment(const Meeting& m) {
+  if (m.nodes > 1) ::setenv("NCCL_COMM_ID", m.root.c_str(), 1);
+  if (!m.algorithm.empty()) ::setenv("NCCL_ALGO", m.algorithm.c_str(), 1);
+}
+
+Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeting, const std::vector<Gpu>& gpus) {
+  ncclUniqueId id = {};
+  TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
+  const int here = static_cast<int>(gpus.size());
+  Communicators out(nccl, meeting.nodes * here);
+  out.comms_.resize(gpus.size());
+  TRY_(nccl.check(nccl.group_start(), "ncclGroupStart"));
+  Status status = Ok{};
+  for (int i = 0; i < here; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (status) status = cuda(cudaSetDevice(gpus[at].device), "cudaSetDevice");
+    if (status) status = nccl.check(nccl.join(&out.comms_[at], out.ranks_, id, meeting.node * here + i), "ncclCommInitRank");
+  }
+  const auto end = nccl.group_end();  // in any case: a group left open would swallow every later call
+  TRY_(std::move(status));
+  TRY_(nccl.check(end, "ncclCommInitRank"));
+  return out;
+}
+
+Communicators::~Communicators() {
+  for (const ncclComm_t comm : comms_)
+    if (comm) (void)nccl_.abort(comm);
+}
+
+}  // namespace muster::kernels::gpu

@@ -1,0 +1,412 @@
+// Training-shaped load over GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline parallel over NCCL, every
+// gradient compared.
+//
+// How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N --node I --root A:P --gpus 0,1]
+// Partitions:  weak      data parallel, the same sequences per GPU: gradients all-reduced
+//              strong    data parallel, so many sequences in all, where there is one for each GPU
+//              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer; where they divide the heads
+//              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where they divide the layers
+// Reference:   a small network is compared with training::Network on the host, bit by bit (kernels/training/block.h says why bits may be
+//              compared). Of the large one every GPU computes the same gradients alone; those that most agree on are right, and each
+//              partition must give the same ones.
+// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for ever. kernels/gpu/network.cc.
+// Time:        of the slowest rank, median of the steps. MFU = operations / time / (multiprocessors x operations per cycle x highest clock).
+// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <thread>
+
+#include "kernels/gpu/nccl.h"
+#include "kernels/gpu/network.h"
+#include "kernels/gpu/product.h"
+
+namespace muster::kernels::gpu {
+namespace {
+
+using training::Part;
+using training::Shape;
+
+constexpr int kLeastSteps = 3, kMostSteps = 1000;
+constexpr double kMostTokens = 8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
+constexpr Shape kSmall = {64, 4, 32, 2};
+
+// What one GPU found.
+struct Found {
+  std::map<std::string, double> seconds = {};  // of one step, by partition; "alone"
+  std::map<std::string, unsigned long long> wrong = {};
+};
+
+// Small agreements of all ranks, on this rank's stream.
+class Agreement {
+ public:
+  Agreement(const Nccl& nccl, ncclComm_t comm, int ranks, cudaStream_t stream) : nccl_(nccl), comm_(comm), ranks_(ranks), stream_(stream) {}
+  Status open() {
+    TRY(memory_, device_memory(sizeof(uint64_t) * (1 + static_cast<size_t>(ranks_))));
+    return Ok{};
+  }
+  // The largest of what all ranks say, none negative; also a barrier. Not by an all-reduce: one that is wrong on a rank would make it take
+  // another number of steps than the rest.
+  Result<double> most(double mine) {
+    TRY(const auto every, all(std::bit_cast<uint64_t>(mine)));
+    double out = 0;
+    for (const uint64_t one : every) out = std::max(out, std::bit_cast<double>(one));
+    return out;
+  }
+  Result<std::vector<uint64_t>> all(uint64_t mine) {
+    auto* at = static_cast<uint64_t*>(memory_.get());
+    TRY_(copy(at, &mine, sizeof mine, cudaMemcpyHostToDevice));
+    TRY_(nccl_.check(nccl_.all_gather(at, at + 1, 1, ncclUint64, comm_, stream_), "ncclAllGather"));
+    std::vector<uint64_t> out(static_cast<size_t>(ranks_));
+    TRY_(copy(out.data(), at + 1, out.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+    return out;
+  }
+
+ private:
+  Status copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    TRY_(cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync"));
+    return cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+  const Nccl& nccl_;
+  ncclComm_t comm_;
+  int ranks_;
+  cudaStream_t stream_;
+  DeviceMemory memory_;
+};
+
+// One rank of the load.
+class Trainer {
+ public:
+  Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks, CudaStream stream)
+      : options_(options), nccl_(nccl), comm_(comm), rank_(rank), ranks_(ranks), stream_(std::move(stream)), agree_(nccl, comm, ranks, stream_.get()) {}
+
+  Result<Found> run() {
+    TRY_(agree_.open());
+    TRY(wrong_, device_memory(sizeof(unsigned long long)));
+    TRY(digests_, DigestSlots::open(1));
+    TRY_(check_small());
+    TRY(GpuNetwork whole, open(0, options_.shape.layers, {}, 1, kept_of_whole_));
+    TRY_(alone(whole, "alone", options_.sequences));
+    if (ranks_ == 1) found_.seconds["weak"] = found_.seconds["alone"];
+    if (ranks_ > 1) TRY_(data_parallel(whole, "weak", 0, options_.sequences, static_cast<float>(ranks_)));
+    if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0) TRY_(tensor_parallel());
+    if (ranks_ > 1 && options_.shape.layers % static_cast<size_t>(ranks_) == 0) TRY_(pipeline());
+    const auto rank = static_cast<size_t>(rank_), ranks = static_cast<size_t>(ranks_);
+    if (const size_t all = options_.strong_sequences; all >= ranks) {
+      TRY_(alone(whole, "", all));
+      const size_t first = all * rank / ranks;
+      TRY_(data_parallel(whole, "strong", first, all * (rank + 1) / ranks - first, 1));
+    }
+    return found_;
+  }
+
+ private:
+  using Kept = std::vector<GpuNetwork::Activations>;
+  Status wait() const { return stream_.wait(); }
+
+  // A network with room for what `sequences` leave. Memory is what may be short on one GPU, and then no rank goes on: the others would wait
+  // for it inside NCCL.
+  Result<GpuNetwork> open(size_t first_layer, size_t layers, Part part, size_t sequences, Kept& kept) {
+    auto network = GpuNetwork::open(options_.shape, first_layer, layers, part, stream_.get());
+    Status status = network ? Status(Ok{}) : Status(network.error());
+    for (size_t i = 0; status && i < sequences; ++i) {
+      auto one = network->activations();
+      if (one) kept.push_back(std::move(one).value());
+      else status = one.error();
+    }
+    if (status && !reference_) {
+      auto memory = device_memory(network->gradient_count() * sizeof(float));
+      if (memory) reference_ = std::move(memory).value();
+      else status = memory.error();
+    }
+    TRY(const double short_of_it, agree_.most(status ? 0 : 1));
+    TRY_(std::move(status));
+    if (short_of_it > 0) return fail(Code::cancelled, "another GPU could not go on");
+    return network;
+  }
+
+  // Sequences [first, first + count), gradients added up.
+  Status pass(GpuNetwork& network, GpuNetwork::Activations& kept, size_t first, size_t count, const GpuNetwork::Sum& sum) {
+    for (size_t i = first; i < first + count; ++i) {
+      TRY_(network.fill_input(i, kept));
+      TRY_(network.forward(kept, sum));
+      TRY_(network.start_backward(i, kept));
+      TRY_(network.backward(kept, sum));
+    }
+    return Ok{};
+  }
+  Status add_up(float* values, size_t count) const {
+    return nccl_.check(nccl_.all_reduce(values, values, count, ncclFloat, ncclSum, comm_, stream_.get()), "ncclAllReduce");
+  }
+
+  // Steps until the time is over, as many on every rank; the slowest rank's time counts.
+  Status timed(const std::string& name, const std::function<Status()>& step) {
+    TRY_(step());  // fills caches, and connects
+    TRY_(wait());
+    std::vector<double> all;
+    size_t steps = 1;
+    for (size_t i = 0; i < steps; ++i) {
+      TRY(const double together, agree_.most(0));
+      const double start = seconds_now() + together;
+      TRY_(step());
+      TRY_(wait());
+      TRY(const double slowest, agree_.most(seconds_now() - start));
+      all.push_back(slowest);
+      if (i == 0) steps = static_cast<size_t>(std::clamp(options_.seconds / std::max(slowest, 1e-6), double{kLeastSteps}, double{kMostSteps}));
+    }
+    found_.seconds[name] = median(std::move(all));
+    return Ok{};
+  }
+
+  Result<unsigned long long> count_wrong(const GpuNetwork& network, const float* reference, float factor) {
+    auto* count = static_cast<unsigned long long*>(wrong_.get());
+    TRY_(cuda(cudaMemsetAsync(count, 0, sizeof *count, stream_.get()), "cudaMemsetAsync"));
+    TRY_(network.count_wrong(reference, factor, count));
+    unsigned long long out = 0;
+    TRY_(cuda(cudaMemcpyAsync(&out, count, sizeof out, cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync"));
+    TRY_(wait());
+    return out;
+  }
+  Result<uint64_t> digest_of_gradients(const GpuNetwork& network) {
+    TRY_(digests_.clear(stream_.get()));
+    TRY_(cuda(digest(network.gradients(), network.gradient_count(), Words::f32, digests_.at(0), stream_.get()), "digest"));
+    TRY(const auto counts, digests_.read(stream_.get()));
+    return counts[0].sum ^ counts[0].mixed ^ (counts[0].not_finite ? 1 : 0);
+  }
+  Status flip(const GpuNetwork& network) {
+    const size_t at = options_.flip->index % network.gradient_count();
+    return cuda(flip_bit(network.gradients(), at * sizeof(float) + options_.flip->bit % 32 / 8, options_.flip->bit % 8, stream_.get()), "flip");
+  }
+
+  // A network small enough for the host to say what every gradient must be.
+  Status check_small() {
+    TRY(GpuNetwork network, GpuNetwork::open(kSmall, 0, kSmall.layers, {}, stream_.get()));
+    TRY(auto kept, network.activations());
+    TRY_(network.clear());
+    TRY_(pass(network, kept, 0, 2, nullptr));
+    std::vector<float> got(network.gradient_count());
+    TRY_(cuda(cudaMemcpyAsync(got.data(), network.gradients(), got.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync"));
+    TRY_(wait());
+    training::Network host(kSmall, 0, kSmall.layers, {}, 1);
+    training::Activations activations;
+    std::vector<float> x(2 * kSmall.sequence * kSmall.model), grad;
+    for (size_t i = 0; i < 2; ++i) training::fill_input(kSmall, i, &x[i * kSmall.sequence * kSmall.model]);
+    host.forward(x, 2, activations, nullptr);
+    training::start_backward(kSmall, 0, activations, grad);
+    host.backward(activations, grad, nullptr);
+    const std::vector<float> right = host.gradients();
+    unsigned long long wrong = got.size() == right.size() ? 0 : 1;
+    for (size_t i = 0; i < got.size() && i < right.size(); ++i) wrong += std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(right[i]);
+    found_.wrong["small"] = wrong;
+    return Ok{};
+  }
+
+  // What every GPU computes by itself; leaves the gradients as the reference of the partitions. A name: timed, and compared with the others'.
+  Status alone(GpuNetwork& whole, const std::string& name, size_t sequences) {
+    const auto step = [&]() -> Status {
+      TRY_(whole.clear());
+      return pass(whole, kept_of_whole_.front(), 0, sequences, nullptr);
+    };
+    TRY_(step());
+    TRY(const uint64_t first, digest_of_gradients(whole));
+    if (!name.empty()) TRY_(timed(name, step));
+    if (options_.flip && name == "alone") TRY_(flip(whole));
+    TRY(const uint64_t last, digest_of_gradients(whole));
+    TRY(const auto all, agree_.all(last));
+    std::map<uint64_t, int> votes;
+    for (const uint64_t one : all) ++votes[one];
+    const auto most = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    // Without a majority nobody knows who is right: all who disagree are named.
+    const bool decided = 2 * most->second > ranks_;
+    const std::string key = name.empty() ? "alone" : name;
+    found_.wrong[key] += (first != last) + (decided ? last != most->first : votes.size() > 1);
+    const size_t bytes = whole.gradient_count() * sizeof(float);
+    TRY_(cuda(cudaMemcpyAsync(reference_.get(), whole.gradients(), bytes, cudaMemcpyDeviceToDevice, stream_.get()), "cudaMemcpyAsync"));
+    return wait();
+  }
+
+  const float* reference() const { return static_cast<const float*>(reference_.get()); }
+  Status compare(const std::string& name, const GpuNetwork& network, float factor) {
+    TRY(found_.wrong[name], count_wrong(network, reference(), factor));
+    return Ok{};
+  }
+
+  Status data_parallel(GpuNetwork& whole, const std::string& name, size_t first, size_t count, float factor) {
+    TRY_(timed(name, [&]() -> Status {
+      TRY_(whole.clear());
+      TRY_(pass(whole, kept_of_whole_.front(), first, count, nullptr));
+      return add_up(whole.gradients(), whole.gradient_count());
+    }));
+    return compare(name, whole, factor);
+  }
+
+  Status tensor_parallel() {
+    const Part part{static_cast<size_t>(rank_), static_cast<size_t>(ranks_)};
+    Kept kept;
+    TRY(GpuNetwork mine, open(0, options_.shape.layers, part, 1, kept));
+    TRY_(timed("tensor", [&]() -> Status {
+      TRY_(mine.clear());
+      return pass(mine, kept.front(), 0, options_.sequences, [&](float* values, size_t count) { return add_up(values, count); });
+    }));
+    return compare("tensor", mine, 1);
+  }
+
+  Status pipeline() {
+    const size_t layers = options_.shape.layers / static_cast<size_t>(ranks_);
+    Kept kept;
+    TRY(GpuNetwork mine, open(layers * static_cast<size_t>(rank_), layers, {}, options_.sequences, kept));
+    TRY_(timed("pipeline", [&] { return pipeline_step(mine, kept); }));
+    return compare("pipeline", mine, 1);
+  }
+
+  Status pipeline_step(GpuNetwork& mine, Kept& kept) {
+    const bool first = rank_ == 0, last = rank_ + 1 == ranks_;
+    const size_t count = options_.shape.sequence * options_.shape.model;
+    const auto send = [&](const void* from, int to) {
+      return nccl_.check(nccl_.send(from, count, ncclBfloat16, to, comm_, stream_.get()), "ncclSend");
+    };
+    const auto receive = [&](void* to, int from) {
+      return nccl_.check(nccl_.receive(to, count, ncclBfloat16, from, comm_, stream_.get()), "ncclRecv");
+    };
+    TRY_(mine.clear());
+    for (size_t i = 0; i < kept.size(); ++i) {
+      TRY_(first ? mine.fill_input(i, kept[i]) : receive(kept[i].layers.front().x.get(), rank_ - 1));
+      TRY_(mine.forward(kept[i], nullptr));
+      if (!last) TRY_(send(kept[i].out.get(), rank_ + 1));
+    }
+    for (size_t i = 0; i < kept.size(); ++i) {
+      TRY_(last ? mine.start_backward(i, kept[i]) : receive(mine.grad(), rank_ + 1));
+      TRY_(mine.backward(kept[i], nullptr));
+      if (!first) TRY_(send(mine.grad(), rank_ - 1));
+    }
+    return Ok{};
+  }
+
+  const GpuTrainingOptions& options_;
+  const Nccl& nccl_;
+  const ncclComm_t comm_;
+  const int rank_, ranks_;
+  CudaStream stream_;
+  Agreement agree_;
+  Kept kept_of_whole_;
+  DeviceMemory reference_, wrong_;
+  DigestSlots digests_;
+  Found found_;
+};
+
+// Nothing, or why these make no load.
+const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
+  if (*training::unfit(o.shape) != 0) return training::unfit(o.shape);
+  if (o.sequences == 0) return "at least one sequence";
+  if (o.shape.model / o.shape.heads % 8 != 0) return "a head's width is no multiple of 8";
+  const auto most = static_cast<double>(std::max(o.sequences * ranks, o.strong_sequences)) * static_cast<double>(o.shape.sequence);
+  return most > kMostTokens ? "sequences x tokens are above 2^23: sums would not be exact" : nullptr;
+}
+
+// Operations of one GPU per second at its highest clock; 0: not known.
+double peak_of(const Gpu& gpu) {
+  int khz = 0;
+  if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, gpu.device) != cudaSuccess) return 0;
+  return static_cast<double>(gpu.processors) * bf16_operations_per_cycle(gpu.major, gpu.minor) * khz * 1e3;
+}
+
+void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& found, const Gpu& gpu, int ranks, Measurement& out) {
+  const double per_sequence = training::operations(options.shape);
+  const auto add = [&](const std::string& name, double seconds, double sequences) {
+    const double rate = per_sequence * sequences / seconds / ranks;
+    out.metrics[name + "_seconds"] = {seconds, "s"};
+    out.metrics[name + "_tflops"] = {rate / 1e12, "TFLOP/s"};
+  };
+  const auto sequences = static_cast<double>(options.sequences);
+  for (const auto& [name, seconds] : found.front().seconds) {
+    if (name == "alone") continue;
+    add(name, seconds, name == "strong" ? static_cast<double>(options.strong_sequences) : name == "weak" ? sequences * ranks : sequences);
+  }
+  const double alone = per_sequence * sequences / found.front().seconds.at("alone");
+  out.metrics["tflops_per_gpu"] = {alone / 1e12, "TFLOP/s"};
+  if (const double peak = peak_of(gpu); peak > 0) out.metrics["mfu"] = {alone / peak, "ratio"};
+}
+
+// A thread per GPU. The error is that of the GPU that could not go on, not of those that waited for it.
+Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl, const Communicators& comms, const std::vector<Gpu>& gpus) {
+  const int first = options.meeting.node * static_cast<int>(gpus.size());
+  std::vector<Result<Found>> results(gpus.size(), Result<Found>(fail(Code::failed, "did not run")));
+  const auto run = [&](size_t i) -> Result<Found> {
+    TRY_(cuda(cudaSetDevice(gpus[i].device), "cudaSetDevice"));
+    TRY(CudaStream stream, CudaStream::open());
+    GpuTrainingOptions own = options;
+    if (i > 0) own.flip.reset();
+    return Trainer(own, nccl, comms.at(i), first + static_cast<int>(i), comms.ranks(), std::move(stream)).run();
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < gpus.size(); ++i) threads.emplace_back([&, i] { results[i] = run(i); });
+  for (auto& thread : threads) thread.join();
+  for (size_t i = 0; i < gpus.size(); ++i)
+    if (!results[i] && results[i].error().code != Code::cancelled)
+      return fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message));
+  std::vector<Found> found;
+  for (auto& result : results) {
+    TRY(Found one, std::move(result));
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+// Which gradients were wrong on which of this process's GPUs.
+Json judge(const std::vector<Found>& found, const std::vector<Gpu>& gpus, int first, Measurement& out) {
+  Json wrong = Json::object();
+  for (size_t i = 0; i < gpus.size(); ++i)
+    for (const auto& [name, count] : found[i].wrong) {
+      if (count == 0) continue;
+      const std::string who = fmt::format("GPU {}, rank {}", gpus[i].uuid, first + static_cast<int>(i));
+      if (out.outcome == Outcome::measured) out.error = fmt::format("{}: wrong gradients, {}", who, name);
+      out.outcome = Outcome::corrupt;
+      if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(who);
+      wrong[who][name] = count;
+    }
+  return wrong;
+}
+
+Result<Measurement> measure(const GpuTrainingOptions& options) {
+  const Meeting& meeting = options.meeting;
+  if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
+  set_environment(meeting);
+  TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
+  const auto here = gpus.size();
+  if (const char* why = unfit_load(options, here * static_cast<size_t>(meeting.nodes))) return fail(Code::invalid, why);
+  TRY(const Nccl nccl, Nccl::open());
+  TRY(const Communicators comms, Communicators::join(nccl, meeting, gpus));
+  TRY(const std::vector<Found> found, run_all(options, nccl, comms, gpus));
+  const int first = meeting.node * static_cast<int>(here);
+  Measurement out;
+  out.metrics["ranks"] = {static_cast<double>(comms.ranks()), "ranks"};
+  add_metrics(options, found, gpus.front(), comms.ranks(), out);
+  const Json wrong = judge(found, gpus, first, out);
+  const Shape& s = options.shape;
+  out.detail = {{"model", {{"width", s.model}, {"heads", s.heads}, {"sequence", s.sequence}, {"layers", s.layers}}},
+                {"sequences", {{"weak_per_gpu", options.sequences}, {"strong", options.strong_sequences}}},
+                {"nodes", meeting.nodes}, {"node", meeting.node}, {"gpus_per_node", here}, {"first_rank", first}, {"wrong", wrong},
+                {"gpu", gpus.front().name}, {"unproven", "this load has not been run on a GPU before release"},
+                {"verified", "a small network against the host's; every gradient of every partition against one GPU's own, bit by bit"}};
+  return out;
+}
+
+}  // namespace
+
+Measurement run_gpu_training(const GpuTrainingOptions& options) {
+  auto result = measure(options);
+  if (!result) {
+    Measurement out = not_measured("gpu-training", result.error());
+    if (result.error().code != Code::cancelled) return out;
+    out.outcome = Outcome::unavailable;
+    out.detail["stopped"] = true;  // by another node
+    return out;
+  }
+  Measurement out = std::move(result).value();
+  out.check = "gpu-training";
+  return out;
+}
+
+}  // namespace muster::kernels::gpu
