@@ -237,13 +237,6 @@ std::vector<double> time_series(const std::vector<Core>& cores, double flop, siz
   return out;
 }
 
-// Two fused multiply-adds a cycle on vectors of eight or four numbers (Intel and AMD optimisation manuals); plain SSE2 has
-// one multiply and one add of two.
-int flops_per_cycle(const std::string& variant) {
-  if (variant == "avx512f") return 32;
-  return variant == "avx2+fma" ? 16 : 4;
-}
-
 void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, Measurement& out) {
   const double flop = 2.0 * std::pow(static_cast<double>(n), 3);
   const Machine machine = look_at_machine(Files());
