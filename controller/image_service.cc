@@ -102,13 +102,13 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<s
     if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
   }
   request.variant = image.kernel;
-  request.recipe_path = options_.images + "/" + image.recipe + ".yaml";
-  if (!std::filesystem::exists(request.recipe_path))
+  const std::string path = options_.images + "/" + image.recipe + ".yaml";
+  if (!std::filesystem::exists(path))
     return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name, image.recipe, options_.images));
-  TRY(const std::string recipe_text, Files("/").read(std::filesystem::absolute(request.recipe_path).string()));
-  TRY(const ImageRecipe recipe, parse_recipe(recipe_text, request.recipe_path));
+  TRY(const std::string text, Files("/").read(std::filesystem::absolute(path).string()));
+  TRY(request.recipe, parse_recipe(text, path));
   BakeInputs in;
-  in.suite = recipe.suite;
+  in.suite = request.recipe.suite;
   if (spec) in.vars = spec->vars;
   TRY_(bake(image, playbooks, in, request));
   return request;

@@ -6,8 +6,7 @@
 //              one wrong bit anywhere is a fault, not rounding.
 // Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared product would
 //              hide a slow core behind the others and could not say whose result was wrong; this names the core.
-//              v1: packed panels, register-blocked micro kernel in GCC vector extensions, chosen at run time for SSE2,
-//              AVX2+FMA or AVX-512. Compiled with -O3 (cmake/extra.cmake).
+//              v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
 // Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal; about
 //              0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still count.
 #include <algorithm>
@@ -19,12 +18,11 @@
 #include <thread>
 
 #include "kernels/kernels.h"
+#include "kernels/multiply.h"
 
 namespace muster::kernels {
 namespace {
 
-constexpr size_t kDepth = 256;  // packed panel depth: MR and NR panels of it stay in the first level cache
-constexpr size_t kRows = 96;    // rows of A packed at a time
 constexpr size_t kMaxEdge = 1024;
 constexpr int kMaxInput = 7;
 
@@ -39,90 +37,12 @@ Buffer make_buffer(size_t doubles) {
   return Buffer(memory);
 }
 
-struct Scratch {  // per thread
-  Buffer a, b;
-  explicit Scratch(size_t n) : a(make_buffer((kRows + 32) * kDepth)), b(make_buffer((n + 32) * kDepth)) {}
-};
-
-#define MUSTER_INLINE inline __attribute__((always_inline))
-
-// Panels of `width` columns (rows) side by side, zero padded: panel p holds [k][width].
-template <size_t Width>
-MUSTER_INLINE void pack(const double* from, size_t stride_k, size_t stride_w, size_t depth, size_t count,
-                        double* out) {
-  for (size_t base = 0; base < count; base += Width)
-    for (size_t k = 0; k < depth; ++k)
-      for (size_t w = 0; w < Width; ++w)
-        *out++ = base + w < count ? from[k * stride_k + (base + w) * stride_w] : 0.0;
-}
-
-// C tile (MR x NV*V) += packed A panel x packed B panel, all accumulators in registers.
-template <size_t V, size_t MR, size_t NV>
-MUSTER_INLINE void micro(size_t depth, const double* a, const double* b, double* c, size_t n, size_t rows,
-                         size_t cols) {
-  typedef double Vec __attribute__((vector_size(V * sizeof(double))));
-  Vec sum[MR][NV] = {};
-  for (size_t k = 0; k < depth; ++k, a += MR, b += NV * V) {
-    Vec row[NV];
-    std::memcpy(row, b, sizeof row);
-#pragma GCC unroll 8
-    for (size_t i = 0; i < MR; ++i)
-#pragma GCC unroll 4
-      for (size_t j = 0; j < NV; ++j) sum[i][j] += a[i] * row[j];
-  }
-  double tile[MR][NV * V];
-  std::memcpy(tile, sum, sizeof tile);
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < cols; ++j) c[i * n + j] += tile[i][j];
-}
+using Variant = Multiplier<double>;
 
 // C = A B for n x n row-major matrices.
-template <size_t V, size_t MR, size_t NV>
-MUSTER_INLINE void gemm(size_t n, const double* a, const double* b, double* c, Scratch& scratch) {
-  constexpr size_t NR = NV * V;
+void multiply(const Variant& variant, size_t n, const double* a, const double* b, double* c) {
   std::memset(c, 0, n * n * sizeof(double));
-  for (size_t k = 0; k < n; k += kDepth) {
-    const size_t depth = std::min(kDepth, n - k);
-    pack<NR>(b + k * n, n, 1, depth, n, scratch.b.get());
-    for (size_t i = 0; i < n; i += kRows) {
-      const size_t rows = std::min(kRows, n - i);
-      pack<MR>(a + i * n + k, 1, n, depth, rows, scratch.a.get());
-      for (size_t j = 0; j < n; j += NR)
-        for (size_t r = 0; r < rows; r += MR)
-          micro<V, MR, NV>(depth, scratch.a.get() + r * depth, scratch.b.get() + j * depth,
-                           c + (i + r) * n + j, n, std::min(MR, rows - r), std::min(NR, n - j));
-    }
-  }
-}
-
-using GemmFunction = void (*)(size_t, const double*, const double*, double*, Scratch&);
-void gemm_baseline(size_t n, const double* a, const double* b, double* c, Scratch& s) {
-  gemm<2, 4, 2>(n, a, b, c, s);
-}
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void gemm_avx2(size_t n, const double* a, const double* b, double* c,
-                                                   Scratch& s) {
-  gemm<4, 4, 3>(n, a, b, c, s);
-}
-__attribute__((target("avx512f,fma"))) void gemm_avx512(size_t n, const double* a, const double* b, double* c,
-                                                        Scratch& s) {
-  gemm<8, 8, 3>(n, a, b, c, s);
-}
-#endif
-
-struct Variant {
-  GemmFunction run;
-  const char* name;
-};
-// Those this processor can run, best first.
-std::vector<Variant> variants() {
-  std::vector<Variant> out;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) out.push_back({gemm_avx512, "avx512f"});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back({gemm_avx2, "avx2+fma"});
-#endif
-  out.push_back({gemm_baseline, "baseline"});
-  return out;
+  variant.add_product(n, n, n, {a, n, 1}, b, n, c, n);
 }
 
 // The same small integers for every core, so that cores check each other too.
@@ -158,15 +78,14 @@ Problem make_problem(size_t n) {
 size_t probe_edge(const Variant& variant, double seconds) {
   constexpr size_t kProbe = 48;
   const Problem problem = make_problem(kProbe);
-  Scratch scratch(kProbe);
   std::vector<double> c(kProbe * kProbe);
   const double start = seconds_now();
   int products = 0;
-  do variant.run(kProbe, problem.a.data(), problem.b.data(), c.data(), scratch);
+  do multiply(variant, kProbe, problem.a.data(), problem.b.data(), c.data());
   while (++products < 50 && seconds_now() - start < 0.005);
   const double per_flop = (seconds_now() - start) / (products * 2.0 * std::pow(kProbe, 3));
   const double edge = std::cbrt(seconds / 16 / std::max(per_flop, 1e-13) / 2);
-  return std::clamp<size_t>(static_cast<size_t>(edge) / 24 * 24, 48, 504);
+  return std::clamp<size_t>(static_cast<size_t>(edge) / 48 * 48, 48, 480);  // whole tiles of every variant
 }
 
 struct Sample {
@@ -198,12 +117,11 @@ void verify(const Problem& problem, const double* c, Core& core) {
 
 void run_core(const Variant& variant, const Problem& problem, double until, const Flip* flip, Core& core) {
   pin_to_cpu(core.cpu);
-  Scratch scratch(problem.n);
   const size_t cells = problem.n * problem.n;
   Buffer c = make_buffer(cells);
   do {
     const double start = seconds_now();
-    variant.run(problem.n, problem.a.data(), problem.b.data(), c.get(), scratch);
+    multiply(variant, problem.n, problem.a.data(), problem.b.data(), c.get());
     core.samples.push_back({start, seconds_now()});
     if (flip && core.samples.size() == 1) {
       uint64_t bits = bits_of(c[flip->index % cells]) ^ (uint64_t{1} << (flip->bit % 64));
@@ -235,13 +153,6 @@ std::vector<double> time_series(const std::vector<Core>& cores, double flop, siz
       }
   for (auto& v : out) v = rounded(v);
   return out;
-}
-
-// Two fused multiply-adds a cycle on vectors of eight or four numbers (Intel and AMD optimisation manuals); plain SSE2 has
-// one multiply and one add of two.
-int flops_per_cycle(const std::string& variant) {
-  if (variant == "avx512f") return 32;
-  return variant == "avx2+fma" ? 16 : 4;
 }
 
 void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, Measurement& out) {
@@ -286,14 +197,14 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
 
 std::vector<std::string> dgemm_variants() {
   std::vector<std::string> out;
-  for (const auto& variant : variants()) out.push_back(variant.name);
+  for (const auto& variant : multipliers<double>()) out.push_back(variant.name);
   return out;
 }
 
 Measurement run_dgemm(const DgemmOptions& options) {
   Measurement out;
   out.check = "dgemm";
-  const auto possible = variants();
+  const auto possible = multipliers<double>();
   auto chosen = possible.begin();
   if (!options.variant.empty())
     chosen =

@@ -193,7 +193,10 @@ struct Machine {  // 0: this machine does not tell
   double cpu_mhz = 0;
   unsigned dimms = 0, dimm_mt_s = 0;
 };
-Machine look_at_machine(const Files& files);
+// With `cpus` only the cores that these belong to are counted.
+Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
+// Double precision operations of a core per cycle with a variant of dgemm or of the training load; single precision: twice as many.
+int flops_per_cycle(const std::string& variant);
 
 // --- tools.cc: shared by the kernels --------------------------------------------------------------------------------
 double seconds_now();                       // monotonic

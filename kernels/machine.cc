@@ -15,10 +15,12 @@ unsigned word_at(const std::string& table, size_t at) {
 
 }  // namespace
 
-Machine look_at_machine(const Files& files) {
+Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   Machine out;
-  std::set<std::string> cores;
+  std::set<std::string> cores, counted;
+  for (const int cpu : cpus) counted.insert("cpu" + std::to_string(cpu));
   for (const auto& name : files.list("/sys/devices/system/cpu")) {
+    if (!counted.empty() && counted.count(name) == 0) continue;
     const std::string topology = "/sys/devices/system/cpu/" + name + "/topology/";
     const std::string core = files.read_line(topology + "core_id");
     if (!core.empty()) cores.insert(files.read_line(topology + "physical_package_id") + "/" + core);
@@ -40,6 +42,13 @@ Machine look_at_machine(const Files& files) {
     out.dimm_mt_s = out.dimms == 1 ? speed : std::min(out.dimm_mt_s, speed);
   }
   return out;
+}
+
+// Two fused multiply-adds a cycle on vectors of eight or four numbers (Intel and AMD optimisation manuals); plain SSE2 has
+// one multiply and one add of two.
+int flops_per_cycle(const std::string& variant) {
+  if (variant == "avx512f") return 32;
+  return variant == "avx2+fma" ? 16 : 4;
 }
 
 }  // namespace muster::kernels

@@ -3,27 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <ctime>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "kernels/kernels.h"
+#include "kernels/program.h"
 #include "kernels/sdc.h"
 
 namespace muster::kernels {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-
-// "PART:INDEX:BIT"
-std::optional<Flip> parse_flip(const std::string& text) {
-  Flip flip;
-  if (text.empty() || std::sscanf(text.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3)
-    return {};
-  return flip;
-}
 
 // A word names content too, such as the writing node's name.
 uint64_t parse_seed(const std::string& text) {
@@ -50,10 +41,6 @@ struct Arguments {
   std::string flip;
 };
 
-void add_flip(CLI::App& app, Arguments& a) {
-  app.add_option("--inject-flip", a.flip,
-                 "PART:INDEX:BIT flips one bit before verification, to prove that this test can fail");
-}
 void add_mount(CLI::App& app, MountRule& mount) {
   app.add_option("--path", mount.path, "mount point to test")->required();
   app.add_option("--fstype", mount.fstype, "file system type it must have, as in /proc/self/mountinfo")
@@ -69,18 +56,18 @@ void declare_compute(CLI::App& app, Arguments& a) {
   dgemm->add_option("--variant", a.dgemm.variant,
                     "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
   dgemm->add_option("--threads", a.dgemm.threads, "0: one per processor");
-  add_flip(*dgemm, a);
+  add_flip(*dgemm, a.flip);
   auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
   stream->add_option("--seconds", a.stream.seconds, "time budget");
   stream->add_option("--max-mib", a.stream_mib, "memory to use at most; 0: a quarter of what is available");
   stream->add_option("--threads", a.stream.threads, "0: one per processor");
-  add_flip(*stream, a);
+  add_flip(*stream, a.flip);
   auto* sdc = app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
   sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product");
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
   sdc->add_option("--threads", a.sdc.threads, "0: one per processor");
-  add_flip(*sdc, a);
+  add_flip(*sdc, a.flip);
 }
 
 void declare_parts(CLI::App& app, Arguments& a) {
@@ -104,7 +91,7 @@ void declare_link(CLI::App& app, Arguments& a) {
                     "exits after so many connections; 0: only at the deadline");
   serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
   serve->add_option("--from", a.serve.from, "the only address that is answered");
-  add_flip(*serve, a);
+  add_flip(*serve, a.flip);
   auto* link =
       app.add_subcommand("link", "TCP bandwidth both ways and round trip time to a link-serve, verified");
   link->add_option("--to", a.link.to, "numeric address")->required();
@@ -112,7 +99,7 @@ void declare_link(CLI::App& app, Arguments& a) {
   link->add_option("--seconds", a.link.seconds, "time budget for both directions together");
   link->add_option("--bind", a.link.bind, "local address");
   link->add_option("--connect-seconds", a.link.connect_seconds, "how long to wait for the server");
-  add_flip(*link, a);
+  add_flip(*link, a.flip);
 }
 
 void declare_storage(CLI::App& app, Arguments& a) {
@@ -165,8 +152,7 @@ Measurement serve(const Arguments& a) {
   return out;
 }
 
-Measurement run(const std::string& kernel, Arguments& a) {
-  const auto flip = parse_flip(a.flip);
+Measurement run(const std::string& kernel, Arguments& a, const std::optional<Flip>& flip) {
   a.dgemm.flip = a.stream.flip = a.sdc.flip = a.serve.flip = a.link.flip = flip;
   a.stream.max_bytes = a.stream_mib * kMiB;
   a.fio.size_bytes = a.fio_mib * kMiB;
@@ -192,28 +178,15 @@ Measurement run(const std::string& kernel, Arguments& a) {
 int main_with(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("muster-accept: acceptance kernels for one node");
-  app.set_version_flag("--version", MUSTER_VERSION);
-  app.require_subcommand(1);
   declare_compute(app, arguments);
   declare_parts(app, arguments);
   declare_link(app, arguments);
   declare_storage(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
-  if (!arguments.flip.empty() && !parse_flip(arguments.flip)) {
-    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", arguments.flip);
-    return 2;
-  }
-  const double start = seconds_now();
-  Measurement measurement = run(app.get_subcommands().front()->get_name(), arguments);
-  measurement.detail["wall_seconds"] = seconds_now() - start;
-  measurement.detail["cpu_seconds"] = static_cast<double>(clock()) / CLOCKS_PER_SEC;
-  if (!arguments.flip.empty()) measurement.detail["injected_flip"] = arguments.flip;
-  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
-  return exit_status(measurement.outcome);
+  return run_program(app, argc, argv, arguments.flip, [&](const std::string& kernel, const std::optional<Flip>& flip) {
+    Measurement out = run(kernel, arguments, flip);
+    out.detail["cpu_seconds"] = static_cast<double>(clock()) / CLOCKS_PER_SEC;
+    return out;
+  });
 }
 
 }  // namespace

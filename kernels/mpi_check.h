@@ -1,7 +1,7 @@
 // muster-mpi-check: tests of several nodes together over MPI. One program (kernels/program_mpi.cc), one file per load.
 //
 // A program of its own: it must load libmpi.so.40 of Debian 12 and 13, so it uses MPI's C interface only and brings its C++ runtime
-// along. It shares no object with muster-accept, which must not need MPI; its JSON has the same envelope (kernels/kernels.h).
+// along. What it takes of kernels/kernels.h knows nothing of MPI, which muster-accept must not need; its JSON has the same envelope.
 // Functions are called on every rank; what they return counts on rank 0.
 #pragma once
 

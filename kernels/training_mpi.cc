@@ -13,16 +13,14 @@
 //              where sysfs tells the clock.
 // Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is lost on more is the network's.
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <set>
 #include <thread>
 
+#include "kernels/kernels.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
@@ -115,29 +113,6 @@ std::vector<int> sizes_up_to(int most) {
   for (int n = 1; n < most; n *= 2) out.push_back(n);
   out.push_back(most);
   return out;
-}
-
-// Single precision operations per second of the cores this process may use; 0 where sysfs does not tell the clock.
-double peak_of_processor() {
-  const std::string base = "/sys/devices/system/cpu/cpu";
-  double khz = 0;
-  for (const char* name : {"0/cpufreq/base_frequency", "0/cpufreq/cpuinfo_max_freq"})
-    if (std::ifstream file(base + name); khz <= 0) file >> khz;
-  cpu_set_t set;
-  if (!(khz > 0) || ::sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    std::string siblings;
-    if (!CPU_ISSET(cpu, &set)) continue;
-    std::ifstream(base + std::to_string(cpu) + "/topology/thread_siblings_list") >> siblings;
-    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
-  }
-  double per_cycle = 8;  // SSE: one multiply and one add of four
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) per_cycle = 32;
-  if (__builtin_cpu_supports("avx512f")) per_cycle = 64;
-#endif
-  return static_cast<double>(cores.size()) * per_cycle * khz * 1000;
 }
 
 class Study {
@@ -325,7 +300,11 @@ class Study {
   Json report() {
     const auto hosts = gather_hosts(ranks_);
     Json out = envelope("training", hosts, gather_counts(wrong_, ranks_), "has {} wrong gradients");
-    const double per_sequence = training::operations(shape_), peak = peak_of_processor();
+    const std::string variant = training::product_variants().front();
+    const auto machine = kernels::look_at_machine(Files(), kernels::usable_cpus());
+    const int per_cycle = 2 * kernels::flops_per_cycle(variant);  // single precision
+    const double peak = static_cast<double>(machine.physical_cores) * per_cycle * machine.cpu_mhz * 1e6;
+    const double per_sequence = training::operations(shape_);
     std::map<std::string, double> one;
     Json points = Json::array();
     for (const auto& entry : entries_) {
@@ -353,8 +332,10 @@ class Study {
     out["detail"]["model"] = {{"width", shape_.model}, {"heads", shape_.heads}, {"sequence", shape_.sequence}, {"layers", shape_.layers}};
     out["detail"]["sequences"] = {{"strong", strong_sequences_}, {"weak_per_node", weak_sequences_}, {"tensor_and_pipeline", split_sequences_}};
     out["detail"]["threads"] = threads_;
-    out["detail"]["variant"] = training::product_variants().front();
-    out["detail"]["peak_gflops"] = peak > 0 ? Json(peak / 1e9) : Json("sysfs does not tell the clock");
+    out["detail"]["variant"] = variant;
+    out["detail"]["physical_cores"] = machine.physical_cores;
+    out["detail"]["cpu_mhz"] = machine.cpu_mhz;
+    out["detail"]["flops_per_cycle"] = per_cycle;
     out["detail"]["verified"] = "every gradient of every partition, bit by bit, against one node's own";
     return out;
   }

@@ -68,11 +68,10 @@ Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
 }
 
 Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
-  TRY(const std::string text, Files("/").read(fs::absolute(request.recipe_path).string()));
-  TRY(ImageRecipe recipe, parse_recipe(text, request.recipe_path));
+  ImageRecipe recipe = request.recipe;
   const auto kernel = recipe.kernel.find(request.variant);
   if (kernel == recipe.kernel.end())
-    return fail(Code::invalid, fmt::format("{} has no kernel variant \"{}\"", request.recipe_path, request.variant));
+    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"", request.name, request.variant));
   recipe.packages.push_back(kernel->second);
   recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
   std::sort(recipe.packages.begin(), recipe.packages.end());

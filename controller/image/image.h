@@ -26,7 +26,7 @@ namespace muster {
 
 struct ImageRequest {
   std::string name;             // of the image: "debian-12"
-  std::string recipe_path;      // images/debian-12.yaml
+  ImageRecipe recipe = {};      // as it was read
   std::string variant = "full"; // key of the recipe's `kernel`: cloud | full
   std::vector<std::string> packages = {};        // what roles need beyond the recipe
   std::vector<RecipeFile> files = {};            // baked steps of phase image ...

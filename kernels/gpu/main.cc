@@ -1,11 +1,8 @@
 // muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on stdout.
 // Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fmt/format.h>
-
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu_logic.h"
+#include "kernels/program.h"
 
 namespace muster::kernels::gpu {
 namespace {
@@ -36,9 +33,6 @@ CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
   sub->add_option("--expect-gpus", a.gpus.expect, "fails unless so many answer; 0: at least one");
   return sub;
 }
-void add_flip(CLI::App& sub, Arguments& a) {
-  sub.add_option("--inject-flip", a.flip, "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
-}
 void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
   sub.add_option("--format", format, format_names());
   sub.add_option("--kernel", maker, "auto: the own one where it is proven, else cuBLASLt; own; cublaslt");
@@ -62,21 +56,21 @@ void declare(CLI::App& app, Arguments& a) {
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
   sdc->add_option("--inputs", a.sdc.inputs, "how many different products");
   sdc->add_flag("--flip-once", a.sdc.flip_once, "only in the first product: a passing disturbance");
-  add_flip(*sdc, a);
+  add_flip(*sdc, a.flip);
   auto* memory = add(app, a, "memory", "bandwidth, patterns over all free memory, error counters");
   memory->add_option("--seconds", a.memory.seconds, "for the patterns");
   memory->add_option("--rounds", a.memory.rounds, "patterns; 0: all, then until the time is over");
   memory->add_option("--max-mib", a.memory_mib, "memory under the patterns; 0: all that is free");
-  add_flip(*memory, a);
+  add_flip(*memory, a.flip);
   auto* copies = add(app, a, "copies", "copies between host and GPU per memory node, and between GPUs");
   copies->add_option("--mib", a.copies_mib, "per copy");
   copies->add_option("--samples", a.copies.samples, "per path");
-  add_flip(*copies, a);
+  add_flip(*copies, a.flip);
   auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
   nccl->add_option("--repeats", a.nccl.repeats, "timed calls");
   add_meeting(*nccl, a.nccl.meeting);
-  add_flip(*nccl, a);
+  add_flip(*nccl, a.flip);
   auto* training = add(app, a, "training", "a training-shaped load: transformer blocks over all GPUs, every gradient compared");
   add_meeting(*training, a.training.meeting);
   training->add_option("--model", a.training.shape.model, "width");
@@ -86,7 +80,7 @@ void declare(CLI::App& app, Arguments& a) {
   training->add_option("--sequences", a.training.sequences, "per GPU and step");
   training->add_option("--strong-sequences", a.training.strong_sequences, "per step of all GPUs together; 0: not measured");
   training->add_option("--seconds", a.training.seconds, "for each partition");
-  add_flip(*training, a);
+  add_flip(*training, a.flip);
 }
 
 Measurement run(const std::string& kernel, Arguments& a, const std::optional<Flip>& flip) {
@@ -105,26 +99,9 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
 int main_with(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("muster-accept-gpu: acceptance kernels for one node's GPUs");
-  app.set_version_flag("--version", MUSTER_VERSION);
-  app.require_subcommand(1);
   declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
-  Flip flip;
-  if (!arguments.flip.empty() && std::sscanf(arguments.flip.c_str(), "%zu:%zu:%u", &flip.part, &flip.index, &flip.bit) != 3) {
-    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", arguments.flip);
-    return 2;
-  }
-  const double start = seconds_now();
-  Measurement measurement =
-      run(app.get_subcommands().front()->get_name(), arguments, arguments.flip.empty() ? std::nullopt : std::optional(flip));
-  measurement.detail["wall_seconds"] = seconds_now() - start;
-  if (!arguments.flip.empty()) measurement.detail["injected_flip"] = arguments.flip;
-  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
-  return exit_status(measurement.outcome);
+  return run_program(app, argc, argv, arguments.flip,
+                     [&](const std::string& kernel, const std::optional<Flip>& flip) { return run(kernel, arguments, flip); });
 }
 
 }  // namespace

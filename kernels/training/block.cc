@@ -5,95 +5,20 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/multiply.h"
 #include "kernels/training/digits.h"
 
 namespace muster::training {
 namespace {
 
-// An element of a matrix that lies in memory by rows (column = 1) or transposed (row = 1).
-struct View {
-  const float* at;
-  size_t row, column;
-};
+constexpr size_t kTall = kernels::kMostTileRows;  // rows that threads share out together
 
-constexpr size_t kTall = 8;     // rows that threads share out together: a multiple of every tile's
-constexpr size_t kDepth = 256;  // of a packed panel
-constexpr size_t kMostWide = 32;
+using View = kernels::View<float>;
 
-#define MUSTER_INLINE inline __attribute__((always_inline))
-
-// One tile: MR rows by NV vectors of V floats, all sums in registers. `panel`: [depth][NV V].
-template <size_t V, size_t MR, size_t NV>
-MUSTER_INLINE void add_tile(size_t tall, size_t depth, View a, const float* panel, float* c, size_t c_row, size_t wide) {
-  typedef float Vector __attribute__((vector_size(V * sizeof(float))));
-  Vector sum[MR][NV] = {};
-  const float* from[MR];
-  for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
-  for (size_t k = 0; k < depth; ++k, panel += NV * V) {
-    Vector row[NV];
-    std::memcpy(row, panel, sizeof row);
-#pragma GCC unroll 8
-    for (size_t r = 0; r < MR; ++r)
-#pragma GCC unroll 2
-      for (size_t v = 0; v < NV; ++v) sum[r][v] += from[r][k * a.column] * row[v];
-  }
-  float out[MR][NV * V];
-  std::memcpy(out, sum, sizeof out);
-  for (size_t r = 0; r < tall; ++r)
-    for (size_t e = 0; e < wide; ++e) c[r * c_row + e] += out[r][e];
-}
-
-// c[i][j] += sum over k of a(i, k) b[k][j], for i in [0, rows), j in [0, columns). Columns of b are packed side by side first: rows that are
-// a power of two apart would push each other out of the cache.
-template <size_t V, size_t MR, size_t NV>
-MUSTER_INLINE void add_product_as(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
-  constexpr size_t kWide = NV * V;
-  static_assert(kWide <= kMostWide);
-  alignas(64) float panel[kDepth * kMostWide];
-  for (size_t k0 = 0; k0 < depth; k0 += kDepth) {
-    const size_t deep = std::min(depth - k0, kDepth);
-    for (size_t j = 0; j < columns; j += kWide) {
-      const size_t wide = std::min(columns - j, kWide);
-      for (size_t k = 0; k < deep; ++k) {
-        std::memcpy(panel + k * kWide, b + (k0 + k) * b_row + j, wide * sizeof(float));
-        std::memset(panel + k * kWide + wide, 0, (kWide - wide) * sizeof(float));
-      }
-      for (size_t i = 0; i < rows; i += MR)
-        add_tile<V, MR, NV>(std::min(rows - i, MR), deep, {a.at + i * a.row + k0 * a.column, a.row, a.column}, panel, c + i * c_row + j, c_row, wide);
-    }
-  }
-}
-
-using Product = void (*)(size_t, size_t, size_t, View, const float*, size_t, float*, size_t);
-void product_baseline(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
-  add_product_as<4, 4, 2>(m, k, n, a, b, b_row, c, c_row);
-}
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void product_avx2(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
-  add_product_as<8, 4, 2>(m, k, n, a, b, b_row, c, c_row);
-}
-__attribute__((target("avx512f,fma"))) void product_avx512(size_t m, size_t k, size_t n, View a, const float* b, size_t b_row, float* c, size_t c_row) {
-  add_product_as<16, 8, 2>(m, k, n, a, b, b_row, c, c_row);
-}
-#endif
-struct Variant {
-  const char* name;
-  Product run;
-};
-// Those this processor can run, best first.
-std::vector<Variant> variants() {
-  std::vector<Variant> out;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) out.push_back({"avx512f", product_avx512});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back({"avx2+fma", product_avx2});
-#endif
-  out.push_back({"baseline", product_baseline});
-  return out;
-}
-Variant chosen = variants().front();
+auto chosen = kernels::multipliers<float>().front();
 
 void add_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
-  chosen.run(rows, depth, columns, a, b, b_row, c, c_row);
+  chosen.add_product(rows, depth, columns, a, b, b_row, c, c_row);
 }
 
 // c = the folded product.
@@ -123,11 +48,11 @@ void transpose(size_t rows, size_t columns, const float* from, size_t from_row, 
 
 std::vector<std::string> product_variants() {
   std::vector<std::string> out;
-  for (const auto& v : variants()) out.emplace_back(v.name);
+  for (const auto& v : kernels::multipliers<float>()) out.emplace_back(v.name);
   return out;
 }
 void choose_product(const std::string& name) {
-  for (const auto& v : variants())
+  for (const auto& v : kernels::multipliers<float>())
     if (v.name == name) chosen = v;
 }
 

@@ -81,14 +81,13 @@ struct Bench {
 
   Bench() {
     request.name = "gpu";
-    request.recipe_path = dir.path("r.yaml");
     request.variant = "cloud";
     request.state_dir = dir.path("state");
     request.level = 1;
     recipe("[ vim ]");
   }
   void recipe(const std::string& packages) {
-    REQUIRE(Files("/").write(request.recipe_path, "suite: s\nmirror: http://m/debian\nkernel: {cloud: k, full: f}\npackages: " + packages));
+    request.recipe = parse_recipe("suite: s\nmirror: http://m/debian\nkernel: {cloud: k, full: f}\npackages: " + packages, "r.yaml").value();
   }
   Result<ImageInfo> build() {
     reasons.clear();

@@ -618,6 +618,7 @@ TEST_CASE("cores, clock and memory modules as the machine tells them") {
   module(2, 0, 0);  // empty slot
   Machine found = look_at_machine(files);
   CHECK(found.physical_cores == 4);
+  CHECK(look_at_machine(files, {0, 2, 3}).physical_cores == 2);  // 0 and 2 are threads of one core
   CHECK(found.cpu_mhz == 3800);
   CHECK(found.dimms == 2);
   CHECK(found.dimm_mt_s == 4400);

@@ -1,0 +1,34 @@
+#include "kernels/program.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace muster::kernels {
+
+void add_flip(CLI::App& kernel, std::string& flip) {
+  kernel.add_option("--inject-flip", flip, "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run) {
+  app.set_version_flag("--version", MUSTER_VERSION);
+  app.require_subcommand(1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  Flip at;
+  if (!flip.empty() && std::sscanf(flip.c_str(), "%zu:%zu:%u", &at.part, &at.index, &at.bit) != 3) {
+    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", flip);
+    return 2;
+  }
+  const double start = seconds_now();
+  Measurement measurement = run(app.get_subcommands().front()->get_name(), flip.empty() ? std::nullopt : std::optional(at));
+  measurement.detail["wall_seconds"] = seconds_now() - start;
+  if (!flip.empty()) measurement.detail["injected_flip"] = flip;
+  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return exit_status(measurement.outcome);
+}
+
+}  // namespace muster::kernels
