@@ -36,7 +36,7 @@ if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
   target_compile_definitions(muster-mpi-check PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_compile_options(muster-mpi-check PRIVATE -O2)
   target_link_options(muster-mpi-check PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
-  target_link_libraries(muster-mpi-check PRIVATE ${MPI_C_LIBRARIES} Threads::Threads)
+  target_link_libraries(muster-mpi-check PRIVATE muster_kernels ${MPI_C_LIBRARIES} Threads::Threads)
 endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.
