@@ -76,7 +76,7 @@ void EnergyCounter::find_meter() {
 }
 
 void EnergyCounter::find_domains() {
-  std::string broken;
+  std::map<EnergySource, std::string> broken;
   for (const auto& entry : files_.list(kPowercap)) {
     // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package once more.
     if (entry.rfind("intel-rapl:", 0) != 0) continue;
@@ -86,20 +86,17 @@ void EnergyCounter::find_domains() {
     const EnergySource source = package ? EnergySource::processors : EnergySource::memory;
     const auto energy = number_in(files_, folder + "/energy_uj"), range = number_in(files_, folder + "/max_energy_range_uj");
     if (!energy.ok() || !range.ok()) {
-      broken = energy.ok() ? range.error().message : energy.error().message;
+      broken[source] = energy.ok() ? range.error().message : energy.error().message;
       continue;
     }
     domains_.push_back({folder + "/energy_uj", source, *energy, *range});
     of(source) = 0;
   }
-  // One package of two would be half of the truth; memory modules are counted by all packages or not at all.
-  if (!broken.empty()) {
-    drop(EnergySource::processors, broken);
-    drop(EnergySource::memory, broken);
-  } else if (!of(EnergySource::processors)) {
-    drop(EnergySource::processors, "the kernel offers no RAPL domain");
-    if (of(EnergySource::memory)) drop(EnergySource::memory, "without their processor package");
-  }
+  // One package of two would be half of the truth; what memory consumes means nothing without its processors.
+  for (const auto& [source, why] : broken) drop(source, why);
+  if (of(EnergySource::processors)) return;
+  if (!broken.count(EnergySource::processors)) drop(EnergySource::processors, "the kernel offers no RAPL domain");
+  if (of(EnergySource::memory)) drop(EnergySource::memory, "without their processor packages");
 }
 
 void EnergyCounter::find_gpus(const std::string& library) {

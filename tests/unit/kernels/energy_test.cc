@@ -82,6 +82,13 @@ TEST_CASE("energy: a package that cannot be read leaves the processors out, at t
   CHECK(why(half).find("intel-rapl:1/energy_uj") != std::string::npos);
 
   machine.energy(kOther, 0);
+  machine.domain(std::string(kPackage) + ":0", "dram", 0);
+  machine.write(std::string(kPackage) + ":0/max_energy_range_uj", "");
+  const EnergyCounter without_memory(machine.files(), "");  // one of two again; the packages are whole
+  CHECK(of(without_memory, EnergySource::processors).has_value());
+  CHECK_FALSE(of(without_memory, EnergySource::memory).has_value());
+
+  machine.domain(std::string(kPackage) + ":0", "dram", 0);
   EnergyCounter counter(machine.files(), "");
   counter.sample(0);
   REQUIRE(of(counter, EnergySource::processors).has_value());
