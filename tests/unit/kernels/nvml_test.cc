@@ -3,9 +3,14 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "base/os.h"
+#include "controller/report/verdict.h"
+#include "controller/spec/playbook.h"
 #include "kernels/gpu_counters.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -264,4 +269,38 @@ TEST_CASE("nvml: the program that asks the driver says what the library says", "
   const auto lost = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
   REQUIRE_FALSE(lost.ok());
   CHECK(lost.error().message.find("NVML does not count GPUs: GPU is lost (15)") != std::string::npos);
+}
+
+TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has, and pass it; a recovery degrades it and names the link", "[nvml]") {
+  Bench bench;
+  bench.gpus(8, 18);
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  for (const char* profile : {"quick", "standard", "burn"}) {
+    CAPTURE(profile);
+    bench.state.erase("errors 5 3 1");
+    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + profile + ".yaml");
+    const auto steps = parse_playbook(std::string(std::istreambuf_iterator<char>(in), {})).playbook.steps;
+    const auto step = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "gpu counters"; });
+    REQUIRE(step != steps.end());
+    CHECK_FALSE(step->mandatory);
+    const auto judge = [&] {
+      MeasuredStep measured;
+      measured.node = "node01";
+      measured.group = "gpu-counters";
+      measured.status = "applied";
+      measured.mandatory = false;
+      measured.expect = step->expect;
+      measured.result = to_json(bench.since());
+      return judge_measurements({measured}, {})["node01"];
+    };
+    const auto healthy = judge();
+    CHECK(healthy.size() == step->expect.size() + 1);
+    for (const auto& check : healthy) CHECK(check.verdict == Verdict::pass);
+    bench.state["errors 5 3 1"] = 1;
+    for (const auto& check : judge()) {
+      CAPTURE(check.name);
+      CHECK((check.verdict == Verdict::pass) == (check.name != "gpu-counters/nvlink_recovery"));
+      if (check.verdict == Verdict::degraded) CHECK(check.blame == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
+    }
+  }
 }
