@@ -17,7 +17,7 @@ fi
 echo "==> packages"
 scripts/deps.sh build lab
 echo "==> build"
-scripts/build.sh dev muster musterd muster-agent muster-accept muster-mpi-check
+scripts/build.sh dev muster musterd muster-agent muster-accept muster-accept-nvml muster-mpi-check
 echo "==> lab: three virtual machines, each with its own BMC, drives and network card"
 build/muster lab up "$spec"
 echo "==> muster up"

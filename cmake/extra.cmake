@@ -7,6 +7,24 @@ if(TARGET muster-accept AND NOT MUSTER_SANITIZE)
   target_link_options(muster-accept PRIVATE -s)
 endif()
 
+# Asks NVIDIA's driver. Loads the driver's library at run time, so it cannot be static as muster-accept is; beside it, glibc alone.
+add_executable(muster-accept-nvml kernels/program_nvml.cc)
+target_link_libraries(muster-accept-nvml PRIVATE muster_kernels)
+if(NOT MUSTER_SANITIZE)
+  target_link_options(muster-accept-nvml PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
+endif()
+# What the tests load in its place: a driver of made-up GPUs, and one that is too old to know everything.
+foreach(fake fake-nvml fake-nvml-old)
+  add_library(${fake} SHARED EXCLUDE_FROM_ALL tests/fakes/nvml/fake_nvml.cc)
+  set_target_properties(${fake} PROPERTIES PREFIX "" OUTPUT_NAME libnvidia-ml SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${fake})
+  target_link_options(${fake} PRIVATE -static-libstdc++ -static-libgcc)
+endforeach()
+target_compile_definitions(fake-nvml-old PRIVATE OLD_DRIVER)
+if(TARGET muster_tests)
+  add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept-nvml)
+  target_compile_definitions(muster_tests PRIVATE MUSTER_BUILD_DIR="${CMAKE_BINARY_DIR}")
+endif()
+
 # The MPI check is copied into nodes of several distributions: only libmpi.so.40 and glibc are needed there. Open MPI 5 no longer
 # has the libraries that mpicc of version 4 adds to the link line, so nothing unused may be recorded (--as-needed).
 enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped

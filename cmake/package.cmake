@@ -1,6 +1,6 @@
 # Debian packages: `cpack --config build/CPackConfig.cmake` makes muster (command line), muster-controller and muster-agent.
 set(share share/muster)
-foreach(program muster musterd muster-agent muster-accept muster-accept-gpu muster-mpi-check muster_sim)
+foreach(program muster musterd muster-agent muster-accept muster-accept-nvml muster-accept-gpu muster-mpi-check muster_sim)
   if(NOT TARGET ${program})
     continue()
   endif()

@@ -16,6 +16,7 @@ namespace {
 
 constexpr char kAcceptOnNode[] = "/usr/lib/muster/muster-accept";
 constexpr char kMpiCheckOnNode[] = "/usr/lib/muster/muster-mpi-check";
+constexpr char kAcceptNvmlOnNode[] = "/usr/lib/muster/muster-accept-nvml";
 constexpr char kAcceptGpuOnNode[] = "/usr/lib/muster/muster-accept-gpu";
 
 Json image_json(const std::string& state, const std::string& name, bool needed) {
@@ -40,6 +41,9 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
   // Built beside it where MPI was found; dynamically linked, for the installed system only.
   const auto mpi = std::filesystem::path(options.accept_binary).replace_filename("muster-mpi-check");
   if (std::filesystem::exists(mpi)) request.payload.push_back({mpi, kMpiCheckOnNode, 0755});
+  // Asks NVIDIA's driver for the GPUs' counters; dynamically linked too.
+  const auto nvml = std::filesystem::path(options.accept_binary).replace_filename("muster-accept-nvml");
+  if (std::filesystem::exists(nvml)) request.payload.push_back({nvml, kAcceptNvmlOnNode, 0755});
   // Built where there is CUDA; without a driver it says so and measures nothing.
   const auto gpu = std::filesystem::path(options.accept_binary).replace_filename("muster-accept-gpu");
   if (std::filesystem::exists(gpu)) request.payload.push_back({gpu, kAcceptGpuOnNode, 0755});

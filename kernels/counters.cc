@@ -5,11 +5,13 @@
 //              muster-accept counters --since FILE   after it: how far they moved
 // Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port, thermal throttling of each
 //              processor package; its log for GPUs, machine checks and drives (kernel_log.cc). A source that this machine
-//              does not have is named in detail.absent: nothing is said about it.
+//              does not have is named in detail.absent: nothing is said about it. GPUs and their links: NVIDIA's driver
+//              (gpu_counters.h); what it does not tell has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 
+#include "kernels/gpu_counters.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
@@ -100,6 +102,39 @@ void add_log(const Files& files, const Counts& before, Measurement& out, Json& a
   if (!shown.empty()) out.detail["kernel_log"] = shown;
 }
 
+// What the driver told is kept beside the rest, name by name.
+void save_gpus(const CountersOptions& options, Counts& now) {
+  if (!options.ask_nvml) return;
+  const auto reading = options.ask_nvml();
+  if (!reading.ok()) return;
+  for (const auto& [metric, parts] : reading->counts) now[metric] = parts;
+}
+
+// Why nothing can be said of the GPUs; "" when it is said.
+std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
+  if (!options.ask_nvml) return "NVIDIA's driver was not asked";
+  const auto reading = options.ask_nvml();
+  if (!reading.ok()) return reading.error().message;
+  if (!before.count("gpu_present")) return "NVIDIA's driver told nothing before the load";
+  add_gpu_counters(*reading, before, out);
+  return "";
+}
+
+std::string named_parts(const Json& moved) {
+  std::string out;
+  for (const auto& [name, by] : moved.items()) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+Measurement only_gpus(const CountersOptions& options, const Counts& before) {
+  Measurement out;
+  out.check = "counters";
+  out.error = add_gpus(options, before, out);
+  if (!out.error.empty()) out.outcome = Outcome::unavailable;
+  else out.detail["part"] = named_parts(out.detail["moved"]);
+  return out;
+}
+
 }  // namespace
 
 Measurement run_counters(const Files& files, const CountersOptions& options) {
@@ -108,6 +143,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   Counts now = read_counts(files);
   Counts before;
   if (options.since.empty()) {
+    save_gpus(options, now);
     now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
     if (const auto saved = files.write(options.save, Json(now).dump()); !saved.ok()) {
       out.outcome = Outcome::unavailable;
@@ -128,6 +164,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
     out.error = "the counters before the load were not kept in " + options.since;
     return out;
   }
+  if (options.gpus) return only_gpus(options, before);
   Json absent = Json::array(), moved = Json::object();
   for (const char* metric : kMetrics) {
     const auto parts = now.find(metric);
@@ -143,11 +180,10 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
     out.metrics[metric] = {static_cast<double>(sum), ""};
   }
   add_log(files, before, out, absent, moved);
-  std::string part;
-  for (const auto& [name, by] : moved.items()) part += (part.empty() ? "" : ", ") + name;
   out.detail["absent"] = absent;
   out.detail["moved"] = moved;
-  out.detail["part"] = part;
+  if (const std::string why = add_gpus(options, before, out); options.ask_nvml && !why.empty()) out.detail["absent"].push_back("GPU counters: " + why);
+  out.detail["part"] = named_parts(out.detail["moved"]);
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 #include "base/result.h"
 
 namespace muster::kernels {
+
+struct NvmlReading;  // kernels/nvml.h
 
 enum class Outcome {
   measured,     // ran, every result was right
@@ -165,9 +168,12 @@ Measurement run_drives(const Files& files, const DrivesOptions& options);
 struct CountersOptions {
   std::string save = {};   // remember the counters in this file
   std::string since = {};  // or: how far they moved since that file was written
+  // How NVIDIA's driver is asked (kernels/nvml.h); empty: it is not.
+  std::function<Result<NvmlReading>()> ask_nvml = {};
+  bool gpus = false;  // only what it tells, and unavailable without it
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down,
-// cpu_throttled; and lines of the kernel's log: gpu_xids, machine_checks, drive_errors.
+// cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks, drive_errors; where there is a driver, those of kernels/gpu_counters.h.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // --- kernel_log.cc --------------------------------------------------------------------------------------------------

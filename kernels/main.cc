@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "kernels/kernels.h"
+#include "kernels/nvml.h"
 #include "kernels/program.h"
 #include "kernels/sdc.h"
 
@@ -75,11 +77,12 @@ void declare_parts(CLI::App& app, Arguments& a) {
   drives->add_option("--seconds", a.drives.seconds, "per drive");
   drives->add_option("--streams", a.drives.streams, "reads in flight");
   app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
-  auto* counters = app.add_subcommand("counters", "error counters of memory, PCIe and network ports");
+  auto* counters = app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
   auto* save = counters->add_option("--save", a.counters.save, "remember them in this file");
   auto* since = counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
   save->excludes(since);
-  counters->require_option(1);
+  counters->add_flag("--gpus", a.counters.gpus, "only what NVIDIA's driver tells of GPUs and their links; nothing to tell is unavailable")->needs(since);
+  counters->require_option(1, 2);
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
@@ -152,12 +155,26 @@ Measurement serve(const Arguments& a) {
   return out;
 }
 
+// The driver's library cannot be loaded into a static program; this one lies beside it (kernels/program_nvml.cc).
+constexpr const char* kNvmlProgram = "muster-accept-nvml";
+constexpr DurationMs kNvmlDeadline = 60 * kSecond;
+Result<NvmlReading> ask_nvml() {
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram);
+  if (error || ::access(program.c_str(), X_OK) != 0) return fail(Code::unavailable, fmt::format("{} is not beside muster-accept", kNvmlProgram));
+  const auto process = make_process();
+  TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));
+  TRY(const Json json, parse_json(text));
+  return nvml_from_json(json);
+}
+
 Measurement run(const std::string& kernel, Arguments& a, const std::optional<Flip>& flip) {
   a.dgemm.flip = a.stream.flip = a.sdc.flip = a.serve.flip = a.link.flip = flip;
   a.stream.max_bytes = a.stream_mib * kMiB;
   a.fio.size_bytes = a.fio_mib * kMiB;
   a.checksum.size_bytes = a.checksum_mib * kMiB;
   a.checksum.seed = parse_seed(a.seed);
+  a.counters.ask_nvml = ask_nvml;
   const Files files;
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);

@@ -1,7 +1,7 @@
 // muster-mpi-check: tests of several nodes together over MPI. One program (kernels/program_mpi.cc), one file per load.
 //
 // A program of its own: it must load libmpi.so.40 of Debian 12 and 13, so it uses MPI's C interface only and brings its C++ runtime
-// along. What it takes of kernels/kernels.h knows nothing of MPI, which muster-accept must not need; its JSON has the same envelope.
+// along. What it takes of kernels/ knows nothing of MPI, which muster-accept must not need; its JSON has the same envelope (kernels/kernels.h).
 // Functions are called on every rank; what they return counts on rank 0.
 #pragma once
 
@@ -21,6 +21,7 @@ struct Options {
   size_t max_bytes = 256 << 10;       // all-reduce: largest message
   training::Shape shape = {};         // training
   size_t threads = 0;                 // training: per rank; 0: as many as the process may use
+  std::string root = {};              // training: a folder that plays each node's /sys (RANK below it where that is there): simulated energy
   int flip_rank = -1;                 // flips one bit there, to show that it is seen
   std::string program = "/usr/lib/muster/muster-accept-gpu";  // of GPU loads
   std::string network = {};           // GPU loads: CIDR in which the first node listens; empty: any
@@ -34,6 +35,8 @@ Json run_nccl(const Options& options, int rank, int ranks);
 Json run_gpu_training(const Options& options, int rank, int ranks);
 
 std::vector<std::string> gather_hosts(int ranks);
+// At most so many characters of each.
+std::vector<std::string> gather_texts(const std::string& mine, size_t length, int ranks);
 std::vector<long long> gather_counts(long long mine, int ranks);
 // The measurement without its own metrics: who saw something wrong (`words` with {} for the count), on which hosts it ran.
 Json envelope(const char* check, const std::vector<std::string>& hosts, const std::vector<long long>& wrong, const std::string& words);

@@ -13,11 +13,11 @@
 namespace muster::mpi {
 namespace {
 
-constexpr int kHostLength = 64;
+constexpr size_t kHostLength = 64;
 constexpr const char* kUsage =
     "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
     "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers L] [--threads N]\n"
-    "                        [--inject-flip RANK]\n"
+    "                        [--inject-flip RANK] [--root FOLDER]\n"
     "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] [--program FILE] [--inject-flip RANK]\n"
     "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] [--program FILE] [--inject-flip RANK]\n";
 
@@ -45,6 +45,7 @@ bool parse(int argc, char** argv, Options& out) {
     else if (key == "--network") out.network = argv[i + 1];
     else if (key == "--algorithm") out.algorithm = argv[i + 1];
     else if (key == "--program") out.program = argv[i + 1];
+    else if (key == "--root") out.root = argv[i + 1];
     else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
     else return false;
   }
@@ -54,14 +55,20 @@ bool parse(int argc, char** argv, Options& out) {
 
 }  // namespace
 
-std::vector<std::string> gather_hosts(int ranks) {
-  char mine[kHostLength] = {};
-  ::gethostname(mine, kHostLength - 1);
-  std::vector<char> all(static_cast<size_t>(ranks) * kHostLength);
-  MPI_Gather(mine, kHostLength, MPI_CHAR, all.data(), kHostLength, MPI_CHAR, 0, MPI_COMM_WORLD);
+std::vector<std::string> gather_texts(const std::string& mine, size_t length, int ranks) {
+  std::vector<char> text(length + 1), all(static_cast<size_t>(ranks) * (length + 1));
+  mine.copy(text.data(), length);
+  const int bytes = static_cast<int>(length + 1);
+  MPI_Gather(text.data(), bytes, MPI_CHAR, all.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
   std::vector<std::string> out;
-  for (int r = 0; r < ranks; ++r) out.emplace_back(&all[static_cast<size_t>(r) * kHostLength]);
+  for (size_t r = 0; r < static_cast<size_t>(ranks); ++r) out.emplace_back(&all[r * (length + 1)]);
   return out;
+}
+
+std::vector<std::string> gather_hosts(int ranks) {
+  char mine[kHostLength + 1] = {};
+  ::gethostname(mine, kHostLength);
+  return gather_texts(mine, kHostLength, ranks);
 }
 
 std::vector<long long> gather_counts(long long mine, int ranks) {

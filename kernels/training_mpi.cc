@@ -11,6 +11,8 @@
 // Time:        of the slowest rank of a group, median of kRepetitions. Work is sized by a probe to `seconds` in all.
 // Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle x base clock, single precision),
 //              where sysfs tells the clock.
+// Energy:      joules per step, summed over the nodes of a group, where every rank has a node to itself and all of a group can read the same
+//              meter (kernels/energy.h); of the repetitions together, which must be long against the meter. Operations per joule with it.
 // Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is lost on more is the network's.
 #include <mpi.h>
 
@@ -18,14 +20,20 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "kernels/energy.h"
 #include "kernels/kernels.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
 namespace {
 
+using kernels::EnergyMeter;
+using kernels::GroupEnergy;
+using kernels::Joules;
+using kernels::kEnergySourceCount;
 using training::Activations;
 using training::Network;
 using training::Part;
@@ -37,6 +45,7 @@ constexpr size_t kGroupsListed = 64;
 constexpr size_t kMostTokens = size_t{1} << 23;   // of one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
 constexpr size_t kMostSplit = 16;                 // sequences of a tensor or pipeline step
 constexpr int kTag = 1;
+constexpr size_t kReasonLength = 400, kReasonsListed = 8;
 
 void add_up(float* values, size_t count, MPI_Comm comm) {
   for (size_t at = 0; at < count; at += kFloatsAtOnce)
@@ -84,11 +93,18 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of this rank's group: seconds of one step on its slowest rank; -1 when it waited.
+// Of this rank's group: seconds of one step on its slowest rank; -1 when it waited. What this node consumed for one step.
+struct Timed {
+  double seconds = -1;
+  Joules joules = {};
+};
 template <typename Step>
-double timed(const Groups& groups, const Step& step) {
+Timed timed(const Groups& groups, EnergyMeter& meter, const Step& step) {
   std::vector<double> all;
-  if (groups.comm != MPI_COMM_NULL)
+  Timed out;
+  if (groups.comm != MPI_COMM_NULL) {
+    MPI_Barrier(groups.comm);
+    const auto before = meter.now();
     for (int i = 0; i < kRepetitions; ++i) {
       MPI_Barrier(groups.comm);
       const double start = MPI_Wtime();
@@ -97,8 +113,33 @@ double timed(const Groups& groups, const Step& step) {
       MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, groups.comm);
       all.push_back(slowest);
     }
+    out.joules = meter.since(before);
+    for (auto& joules : out.joules)
+      if (joules) *joules /= kRepetitions;
+    out.seconds = median(std::move(all));
+  }
   MPI_Barrier(MPI_COMM_WORLD);
-  return all.empty() ? -1 : median(std::move(all));
+  return out;
+}
+
+// Where rank `rank` looks for meters.
+Files files_of(const Options& options, int rank) {
+  if (options.root.empty()) return Files();
+  const std::string own = options.root + "/" + std::to_string(rank);
+  return Files(Files().is_directory(own) ? own : options.root);
+}
+
+// What each rank's node consumed, on rank 0; none where nothing was read.
+std::vector<Joules> gather_joules(const Joules& mine, int ranks) {
+  constexpr int kCount = static_cast<int>(kEnergySourceCount);
+  std::array<double, kEnergySourceCount> numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = mine[i].value_or(-1);
+  std::vector<double> all(static_cast<size_t>(ranks) * kEnergySourceCount);
+  MPI_Gather(numbers.data(), kCount, MPI_DOUBLE, all.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  std::vector<Joules> out(static_cast<size_t>(ranks));
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i] >= 0) out[i / kEnergySourceCount][i % kEnergySourceCount] = all[i];
+  return out;
 }
 
 int largest_power(int most, size_t dividing) {
@@ -123,7 +164,8 @@ class Study {
         rank_(rank),
         ranks_(ranks),
         threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
-        whole_(shape_, 0, shape_.layers, Part{}, threads_) {
+        whole_(shape_, 0, shape_.layers, Part{}, threads_),
+        meter_(files_of(options, rank), options.root.empty() ? kernels::kNvmlLibrary : "") {
     // Whatever decides how much is sent must be the same on every rank, also where nodes have different numbers of cores.
     uint64_t at_once = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
     MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
@@ -189,9 +231,9 @@ class Study {
       whole_.clear();
       pass(whole_, 0, sequences, nullptr);
     };
-    double seconds = 0;
+    Timed time;
     if (kind.empty()) step();
-    else seconds = timed(groups, step);
+    else time = timed(groups, meter_, step);
     std::vector<float> mine = whole_.gradients();
     if (kind == "strong" && rank_ == options_.flip_rank) {
       float& hit = mine[mine.size() / 2];
@@ -209,7 +251,7 @@ class Study {
     spread(right.data(), right.size(), static_cast<int>(std::find(all.begin(), all.end(), most->first) - all.begin()));
     const size_t wrong = differences(mine, right, 1);
     wrong_ += static_cast<long long>(decided || wrong > 0 ? wrong : votes.size() > 1);
-    if (!kind.empty()) add(kind, 1, seconds);
+    if (!kind.empty()) add(kind, 1, time);
     return right;
   }
 
@@ -225,34 +267,34 @@ class Study {
     const size_t all = strong_sequences_, i = static_cast<size_t>(groups.index), nodes = static_cast<size_t>(n);
     const size_t first = strong ? all * i / nodes : 0, last = strong ? all * (i + 1) / nodes : weak_sequences_;
     std::vector<float> sums;
-    const double seconds = timed(groups, [&] {
+    const Timed time = timed(groups, meter_, [&] {
       whole_.clear();
       pass(whole_, first, last - first, nullptr);
       sums = whole_.gradients();
       add_up(sums.data(), sums.size(), groups.comm);
     });
     wrong_ += static_cast<long long>(differences(sums, reference, strong ? 1.0F : static_cast<float>(n)));
-    add(kind, n, seconds);
+    add(kind, n, time);
   }
 
   void tensor_parallel(int n) {
     const Groups groups(n, rank_, ranks_);
     Network mine(shape_, 0, shape_.layers, Part{static_cast<size_t>(groups.index), static_cast<size_t>(n)}, threads_);
-    const double seconds = timed(groups, [&] {
+    const Timed time = timed(groups, meter_, [&] {
       mine.clear();
       pass(mine, 0, split_sequences_, [&](float* values, size_t count) { add_up(values, count, groups.comm); });
     });
     if (groups.comm != MPI_COMM_NULL) wrong_ += static_cast<long long>(mine.wrong(whole_, 1));
-    add("tensor", n, seconds);
+    add("tensor", n, time);
   }
 
   void pipeline(int n) {
     const Groups groups(n, rank_, ranks_);
     const size_t layers = shape_.layers / static_cast<size_t>(n), stage = static_cast<size_t>(groups.index);
     Network mine(shape_, layers * stage, layers, Part{}, threads_);
-    const double seconds = timed(groups, [&] { pipeline_step(mine, groups); });
+    const Timed time = timed(groups, meter_, [&] { pipeline_step(mine, groups); });
     if (groups.comm != MPI_COMM_NULL) wrong_ += static_cast<long long>(mine.wrong(whole_, 1));
-    add("pipeline", n, seconds);
+    add("pipeline", n, time);
   }
 
   void pipeline_step(Network& mine, const Groups& groups) {
@@ -287,18 +329,50 @@ class Study {
     std::string kind;
     int nodes;
     std::vector<double> seconds;  // of each group, on rank 0
+    std::optional<GroupEnergy> energy;  // of one step
   };
-  void add(const std::string& kind, int n, double seconds) {
+  void add(const std::string& kind, int n, const Timed& time) {
     std::vector<double> all(static_cast<size_t>(ranks_));
-    MPI_Gather(&seconds, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    Entry entry{kind, n, {}};
-    for (size_t r = 0; r < all.size(); r += static_cast<size_t>(n))
-      if (all[r] > 0) entry.seconds.push_back(all[r]);
+    MPI_Gather(&time.seconds, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    const std::vector<Joules> joules = gather_joules(time.joules, ranks_);
+    Entry entry{kind, n, {}, {}};
+    std::vector<std::optional<GroupEnergy>> groups;
+    for (size_t r = 0; r < all.size(); r += static_cast<size_t>(n)) {
+      if (!(all[r] > 0)) continue;
+      entry.seconds.push_back(all[r]);
+      groups.push_back(kernels::energy_of_group({joules.begin() + static_cast<long>(r), joules.begin() + static_cast<long>(r) + n}));
+    }
+    entry.energy = kernels::energy_of_groups(groups);
     entries_.push_back(std::move(entry));
+  }
+
+  // A meter counts all ranks of its node: with several of them nobody knows which one consumed what.
+  bool own_nodes(const std::vector<std::string>& hosts) const {
+    return !options_.root.empty() || std::set<std::string>(hosts.begin(), hosts.end()).size() == hosts.size();
+  }
+
+  void add_energy(Json& point, const GroupEnergy& energy, double operations) const {
+    point["joules"] = energy.joules;
+    point["gflop_per_joule"] = operations / energy.joules / 1e9;
+    point["energy"] = (options_.root.empty() ? "" : "SIMULATED: ") + energy.covers;
+  }
+
+  // What is not read, by reason: on which hosts.
+  Json gather_absent(const std::vector<std::string>& hosts) {
+    std::string mine;
+    for (const auto& why : meter_.absent()) mine += (mine.empty() ? "" : "; ") + why;
+    const auto all = gather_texts(mine, kReasonLength, ranks_);
+    Json absent = Json::object();
+    for (size_t r = 0; r < all.size(); ++r)
+      if (!all[r].empty() && (absent.contains(all[r]) || absent.size() < kReasonsListed)) absent[all[r]].push_back(hosts[r]);
+    Json out = {{"absent", absent}};
+    if (!own_nodes(hosts)) out["none"] = "several ranks share a node";
+    return out;
   }
 
   Json report() {
     const auto hosts = gather_hosts(ranks_);
+    const auto energy_absent = gather_absent(hosts);
     Json out = envelope("training", hosts, gather_counts(wrong_, ranks_), "has {} wrong gradients");
     const std::string variant = training::product_variants().front();
     const auto machine = kernels::look_at_machine(Files(), kernels::usable_cpus());
@@ -322,15 +396,19 @@ class Study {
                         {"slowest_seconds", *slowest}, {"slowest_from", hosts[slowest_rank]}, {"gflops_per_node", rate / 1e9},
                         {"efficiency", efficiency}});
       if (entry.seconds.size() > 1 && entry.seconds.size() <= kGroupsListed) points.back()["each_seconds"] = entry.seconds;
+      if (entry.energy && own_nodes(hosts)) add_energy(points.back(), *entry.energy, sequences * per_sequence);
       Json& metrics = out["metrics"];
       if (entry.nodes > 1) metrics[entry.kind + "_efficiency"] = {{"value", efficiency}, {"unit", "ratio"}};
       if (entry.kind != "weak") continue;
       metrics["gflops_per_node"] = {{"value", rate / 1e9}, {"unit", "GFLOP/s"}};
+      if (points.back().contains("gflop_per_joule")) metrics["gflop_per_joule"] = {{"value", points.back()["gflop_per_joule"]}, {"unit", "GFLOP/J"}};
+      else metrics.erase("gflop_per_joule");  // the last number of nodes counts, as above
       if (peak > 0) metrics["mfu"] = {{"value", rate / peak}, {"unit", "ratio"}};
     }
     out["detail"]["scaling"] = points;
     out["detail"]["model"] = {{"width", shape_.model}, {"heads", shape_.heads}, {"sequence", shape_.sequence}, {"layers", shape_.layers}};
     out["detail"]["sequences"] = {{"strong", strong_sequences_}, {"weak_per_node", weak_sequences_}, {"tensor_and_pipeline", split_sequences_}};
+    out["detail"]["energy"] = energy_absent;
     out["detail"]["threads"] = threads_;
     out["detail"]["variant"] = variant;
     out["detail"]["physical_cores"] = machine.physical_cores;
@@ -351,6 +429,7 @@ class Study {
   std::vector<Activations> kept_of_stage_;
   long long wrong_ = 0;
   std::vector<Entry> entries_;
+  EnergyMeter meter_;
 };
 
 }  // namespace

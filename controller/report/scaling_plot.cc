@@ -1,4 +1,4 @@
-// The scaling study in the HTML report: efficiency against number of nodes, measured points and the fitted model's curve.
+// The scaling study in the HTML report: efficiency against number of nodes, measured points and the fitted model's curve; energy as a table.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -68,6 +68,23 @@ std::string curve_shapes(const ScalingCurve& curve, const Axes& axes, size_t col
   return out;
 }
 
+// Only where something was read: a point without it has empty cells.
+std::string energy_table(const ScalingStudy& study) {
+  const std::string covers = energy_covers(study);
+  if (covers.empty()) return "";
+  std::string out = "<div class=\"scroll\"><table><thead><tr><th>Partition</th><th>Nodes</th><th>Step</th><th>Energy of a step, all nodes</th>"
+                    "<th>Work per energy</th><th>Covers</th></tr></thead><tbody>";
+  for (const auto& curve : study.curves)
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      const StepEnergy& energy = curve.energy[i];
+      const bool read = !energy.covers.empty();
+      out += fmt::format("<tr><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{:.3g} s</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td>{}</td></tr>",
+                         escape(curve.kind), curve.points[i].nodes, curve.points[i].seconds, read ? fmt::format("{:.3g} J", energy.joules) : "",
+                         read ? fmt::format("{:.3g} GFLOP/J", energy.gflop_per_joule) : "", escape(energy.covers));
+    }
+  return out + "</tbody></table></div>";
+}
+
 }  // namespace
 
 std::string scaling(const Report& report) {
@@ -82,7 +99,7 @@ std::string scaling(const Report& report) {
     out += "</svg></div>";
     for (size_t i = 0; i < study.curves.size(); ++i)
       out += fmt::format("<p class=\"legend\"><span><i class=\"bg{}\"></i>{}</span></p>", i, escape(describe(study.curves[i])));
-    out += "</figure>";
+    out += energy_table(study) + "</figure>";
   }
   if (out.empty()) return "";
   return out + "<p class=\"muted\">strong: the same work on more nodes; weak: the same work per node; tensor and pipeline: one step shared by so many. "

@@ -14,6 +14,8 @@ namespace {
 constexpr int kFarthest = 16;
 constexpr int kMostNodes = 1 << 20;
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6, kMostEfficiency = 1000;
+constexpr double kLeastEnergy = 1e-9, kMostEnergy = 1e12;
+constexpr size_t kLongestCovers = 120;
 
 std::optional<double> between(const Json& object, const char* key, double least, double most) {
   const Json& value = field(object, key);
@@ -21,6 +23,14 @@ std::optional<double> between(const Json& object, const char* key, double least,
   const double number = value.get<double>();
   if (!(number >= least && number <= most)) return {};
   return number;
+}
+
+// All of it, or none.
+StepEnergy energy_of(const Json& entry) {
+  const auto joules = between(entry, "joules", kLeastEnergy, kMostEnergy), rate = between(entry, "gflop_per_joule", kLeastEnergy, kMostEnergy);
+  const std::string covers = text_of(field(entry, "energy"));
+  if (!joules || !rate || covers.size() > kLongestCovers) return {};
+  return {*joules, *rate, covers};
 }
 
 void fit(ScalingCurve& curve) {
@@ -42,6 +52,7 @@ std::vector<ScalingCurve> curves_of(const Json& entries) {
       if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency || *nodes != std::trunc(*nodes)) continue;
       curve.points.push_back({static_cast<int>(*nodes), *seconds});
       curve.efficiency.push_back(*efficiency);
+      curve.energy.push_back(energy_of(entry));
     }
     if (curve.points.empty()) continue;
     fit(curve);
@@ -64,14 +75,24 @@ std::vector<ScalingStudy> scaling_studies(const Report& report) {
   return out;
 }
 
+std::string energy_covers(const ScalingStudy& study) {
+  std::string out;
+  for (const auto& curve : study.curves)
+    for (const auto& energy : curve.energy)
+      if (!energy.covers.empty() && out.find(energy.covers) == std::string::npos) out += (out.empty() ? "" : "; ") + energy.covers;
+  return out;
+}
+
 std::string describe(const ScalingCurve& curve) {
   size_t last = 0;
   for (size_t i = 0; i < curve.points.size(); ++i)
     if (curve.points[i].nodes > curve.points[last].nodes) last = i;
   const int nodes = curve.points[last].nodes;
   const double efficiency = curve.efficiency[last];
+  const StepEnergy& energy = curve.energy[last];
   std::string out = fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes, nodes == 1 ? "" : "s",
                                 nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
+  if (!energy.covers.empty()) out += fmt::format(", {:.3g} J a step, {:.3g} GFLOP/J ({})", energy.joules, energy.gflop_per_joule, energy.covers);
   if (!curve.fitted) return curve.note.empty() || curve.points.size() < 2 ? out : out + "; no model: " + curve.note;
   const int most = kFarthest * nodes, at = knee(curve.fit, 0.5, most);
   const std::string where = at * 2 > most ? fmt::format("pays up to {} nodes at least", at)

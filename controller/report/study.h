@@ -10,11 +10,18 @@
 
 namespace muster {
 
+// What one step of all nodes of a group consumed. `covers` is empty where nothing was read.
+struct StepEnergy {
+  double joules = 0, gflop_per_joule = 0;
+  std::string covers = {};  // "processor packages"
+};
+
 // One kind of partition, by number of nodes.
 struct ScalingCurve {
   std::string kind = {};                  // strong, weak, tensor, pipeline
   std::vector<ScalingPoint> points = {};  // median over the groups
   std::vector<double> efficiency = {};    // of each point, measured
+  std::vector<StepEnergy> energy = {};    // of each point
   // Of strong and weak with three numbers of nodes or more; `note` says why there is none.
   bool fitted = false;
   ScalingFit fit = {};
@@ -31,5 +38,8 @@ std::vector<ScalingStudy> scaling_studies(const Report& report);
 
 // "weak scaling: 4 nodes do 3.61 times one node's work (0.90 each); half of it is lost beyond 64 nodes (fit, worst error 2 %)"
 std::string describe(const ScalingCurve& curve);
+
+// What the energy of one step covers, for all points of a study that have it; "" when none has.
+std::string energy_covers(const ScalingStudy& study);
 
 }  // namespace muster

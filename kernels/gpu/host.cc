@@ -1,7 +1,5 @@
 #include "kernels/gpu/host.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <thread>
@@ -180,19 +178,5 @@ const SmiGpu* smi_of(const std::vector<SmiGpu>& all, const Gpu& gpu) {
     if (one.uuid == gpu.uuid || same_bus(one.bus, gpu.bus)) return &one;
   return nullptr;
 }
-
-Result<Library> Library::open(const std::string& name) {
-  Library out;
-  out.name_ = name;
-  std::string why;
-  for (const std::string& path : {name, "/usr/local/cuda/lib64/" + name}) {
-    out.handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (out.handle_) return out;
-    if (why.empty()) why = ::dlerror();
-  }
-  return fail(Code::unavailable, why);
-}
-
-void* Library::symbol(const char* name) const { return ::dlsym(handle_, name); }
 
 }  // namespace muster::kernels::gpu

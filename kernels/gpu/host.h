@@ -14,6 +14,7 @@
 
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu_logic.h"
+#include "kernels/library.h"
 
 namespace muster::kernels::gpu {
 
@@ -73,21 +74,5 @@ Measurement not_measured(const std::string& check, const Error& error);
 std::vector<SmiGpu> ask_smi(std::string* why = nullptr);
 // Of one of them; nothing when it is not listed.
 const SmiGpu* smi_of(const std::vector<SmiGpu>& all, const Gpu& gpu);
-
-// A shared library found at run time: the given name, then in the toolkit's usual folder.
-class Library {
- public:
-  static Result<Library> open(const std::string& name);
-  template <typename Function>
-  Status find(const char* name, Function*& out) const {
-    out = reinterpret_cast<Function*>(symbol(name));
-    return out ? Status(Ok{}) : Status(fail(Code::unavailable, name_ + " has no " + name));
-  }
-
- private:
-  void* symbol(const char* name) const;
-  void* handle_ = nullptr;  // never closed: what it started may still run
-  std::string name_ = {};
-};
 
 }  // namespace muster::kernels::gpu

@@ -80,3 +80,29 @@ TEST_CASE("the study is drawn and written, and a report without one says nothing
   CHECK(render_html(report).find("<h2>Scaling</h2>") == std::string::npos);
   CHECK(render_text(report).find("scaling") == std::string::npos);
 }
+
+TEST_CASE("energy per step is shown where it was read, with what it covers, and nowhere else", "[study]") {
+  Json points = made_up();
+  CHECK(render_html(report_with(points)).find("GFLOP/J") == std::string::npos);
+  CHECK(render_text(report_with(points)).find("GFLOP/J") == std::string::npos);
+  const auto give = [](Json& point, Json joules, Json rate, Json covers) { point["joules"] = joules, point["gflop_per_joule"] = rate, point["energy"] = covers; };
+  give(points[0], 50, 2, "processor packages");
+  give(points[3], 61.25, 1.633, "processor packages");
+  give(points[7], 90, 1.1, "whole machine by its power meter <b>");
+  for (const auto& [i, joules, rate, covers] : {std::tuple{1, Json(-1), Json(2), Json("x")}, {2, Json(5), Json("2"), Json("x")},
+                                                {4, Json(5), Json(1e300), Json("x")}, {5, Json(5), Json(2), Json(7)}, {6, Json(5), Json(2), Json(std::string(500, 'x'))}})
+    give(points[static_cast<size_t>(i)], joules, rate, covers);
+  const auto studies = scaling_studies(report_with(points));
+  REQUIRE(studies.size() == 1);
+  const auto& strong = studies[0].curves[0];
+  REQUIRE(strong.energy.size() == 4);
+  CHECK(strong.energy[0].joules == Approx(50));
+  CHECK(strong.energy[1].covers.empty());
+  CHECK(describe(strong).find("70 % each, 61.2 J a step, 1.63 GFLOP/J (processor packages); stops paying") != std::string::npos);
+  CHECK(energy_covers(studies[0]) == "processor packages; whole machine by its power meter <b>");
+  const std::string page = render_html(report_with(points));
+  CHECK(page.find("<td class=\"num\">50 J</td><td class=\"num\">2 GFLOP/J</td><td>processor packages</td>") != std::string::npos);
+  CHECK(page.find("<td class=\"num\"></td><td class=\"num\"></td><td></td>") != std::string::npos);
+  CHECK(page.find("meter <b>") == std::string::npos);
+  CHECK(render_text(report_with(points)).find("1.1 GFLOP/J (whole machine") != std::string::npos);
+}

@@ -1,0 +1,20 @@
+// The program muster-accept-nvml: what NVIDIA's driver tells of this node's GPUs, as one line of JSON (kernels/nvml.h).
+//
+// A program of its own for two reasons: muster-accept is static and cannot load the driver's library; and a driver whose GPU is gone may
+// hang, which must not take the other counters along: muster-accept waits for this program so long and no longer.
+// Exit status: 0, or 3 with the reason on standard error: no driver here.
+#include <cstdio>
+
+#include "kernels/nvml.h"
+
+int main() {
+  using namespace muster;
+  const auto nvml = kernels::Nvml::open();
+  const auto reading = nvml.ok() ? nvml->read() : Result<kernels::NvmlReading>(nvml.error());
+  if (!reading.ok()) {
+    std::fprintf(stderr, "%s\n", reading.error().message.c_str());
+    return 3;
+  }
+  std::printf("%s\n", kernels::to_json(*reading).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  return 0;
+}

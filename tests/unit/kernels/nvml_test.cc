@@ -1,0 +1,306 @@
+// NVLink's and the GPUs' counters through a real dlopen() of a made-up driver (tests/fakes/nvml/fake_nvml.cc).
+#include "kernels/nvml.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "base/os.h"
+#include "controller/report/verdict.h"
+#include "controller/spec/playbook.h"
+#include "kernels/gpu_counters.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+using namespace muster::kernels;
+
+namespace {
+
+const std::string kFake = std::string(MUSTER_BUILD_DIR) + "/fake-nvml/libnvidia-ml.so.1";
+const std::string kOld = std::string(MUSTER_BUILD_DIR) + "/fake-nvml-old/libnvidia-ml.so.1";
+
+// A machine with a driver: what the driver says is `state`, by key.
+class Bench {
+ public:
+  explicit Bench(std::string library = kFake) : library_(std::move(library)) { ::setenv("MUSTER_FAKE_NVML", folder_.path("state").c_str(), 1); }
+  ~Bench() { ::unsetenv("MUSTER_FAKE_NVML"); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  std::map<std::string, uint64_t> state = {};
+  void gpus(int count, int links) {
+    state["gpus"] = static_cast<uint64_t>(count);
+    for (int g = 0; g < count; ++g)
+      for (int l = 0; l < links; ++l) state["link " + std::to_string(g) + " " + std::to_string(l)] = 1;
+  }
+  Result<NvmlReading> ask() const {
+    write();
+    TRY(const Nvml nvml, Nvml::open(library_));
+    return nvml.read();
+  }
+  Measurement save() { return counters({.save = "/before.json", .ask_nvml = [this] { return ask(); }}); }
+  Measurement since(bool gpus_only = true) {
+    return counters({.since = "/before.json", .ask_nvml = [this] { return ask(); }, .gpus = gpus_only});
+  }
+  void write() const {
+    std::string text;
+    for (const auto& [key, value] : state) text += key + (key.rfind("lost ", 0) == 0 ? "" : " " + std::to_string(value)) + "\n";
+    folder_.write("state", text);
+  }
+  std::string state_file() const { return folder_.path("state"); }
+
+ private:
+  Measurement counters(const CountersOptions& options) { return run_counters(Files(folder_.path("")), options); }
+  std::string library_;
+  TempDir folder_;
+};
+
+bool has(const Measurement& m, const std::string& metric) { return m.metrics.count(metric) > 0; }
+double value(const Measurement& m, const std::string& metric) {
+  CAPTURE(metric);
+  REQUIRE(has(m, metric));
+  return m.metrics.at(metric).value;
+}
+std::string absent(const Measurement& m) { return m.detail.value("absent", Json::array()).dump(); }
+
+}  // namespace
+
+TEST_CASE("nvml: NVLink errors are told by link, as movement between two readings", "[nvml]") {
+  Bench bench;
+  bench.gpus(2, 4);
+  bench.state["errors 0 3 0"] = 70;  // what was before the load is no fault of now
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  const auto still = bench.since();
+  REQUIRE(still.outcome == Outcome::measured);
+  for (const char* metric : {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data", "nvlink_inactive", "gpus_lost",
+                             "gpu_hw_slowdown", "gpu_hw_thermal", "gpu_power_brake"})
+    CHECK(value(still, metric) == 0);
+  CHECK(value(still, "nvlink_active") == 4);
+  CHECK(still.detail["part"] == "");
+  CHECK(still.detail["nvml"]["driver"] == "0.0 (fake, no hardware)");
+
+  bench.state["errors 0 3 0"] = 75;
+  bench.state["errors 1 0 1"] = 2;
+  bench.state["errors 1 2 2"] = 3;
+  bench.state["errors 1 2 3"] = 4;
+  const auto moved = bench.since();
+  CHECK(value(moved, "nvlink_replay") == 5);
+  CHECK(value(moved, "nvlink_recovery") == 2);
+  CHECK(value(moved, "nvlink_crc_flit") == 3);
+  CHECK(value(moved, "nvlink_crc_data") == 4);
+  CHECK(moved.detail["moved"]["GPU GPU-fake-0 link 3"]["nvlink_replay"] == 5);
+  CHECK(moved.detail["part"] == "GPU GPU-fake-0 link 3, GPU GPU-fake-1 link 0, GPU GPU-fake-1 link 2");
+  CHECK(absent(moved) == "[]");
+}
+
+TEST_CASE("nvml: counters that went backwards were set to 0 by a driver that was loaded anew", "[nvml]") {
+  Bench bench;
+  bench.gpus(1, 2);
+  bench.state["errors 0 0 1"] = 100;
+  bench.state["errors 0 1 1"] = 100;
+  bench.state["field 0 252"] = 1000;
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  bench.state["errors 0 0 1"] = 3;
+  bench.state["errors 0 1 1"] = 0;
+  bench.state["field 0 252"] = 0;
+  const auto moved = bench.since();
+  CHECK(value(moved, "nvlink_recovery") == 3);
+  CHECK(moved.detail["part"] == "GPU GPU-fake-0 link 0");
+  CHECK(value(moved, "gpu_hw_thermal") == 0);
+}
+
+TEST_CASE("nvml: a link that went down, and one that is down where its like are up", "[nvml]") {
+  Bench bench;
+  bench.gpus(4, 3);
+  bench.state["link 2 1"] = 0;
+  for (const char* bridged : {"link 0 2", "link 1 2"}) bench.state[bridged] = 0;  // half of the GPUs do without: nobody's fault
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  const auto from_the_start = bench.since();
+  CHECK(value(from_the_start, "nvlink_inactive") == 1);
+  CHECK(from_the_start.detail["part"] == "GPU GPU-fake-2 link 1");
+  CHECK(value(from_the_start, "nvlink_active") == 2);
+
+  bench.state["link 2 1"] = 1;
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  CHECK(value(bench.since(), "nvlink_inactive") == 0);
+  bench.state["link 3 2"] = 0;
+  const auto went_down = bench.since();
+  CHECK(value(went_down, "nvlink_inactive") == 1);
+  CHECK(went_down.detail["part"] == "GPU GPU-fake-3 link 2");
+}
+
+TEST_CASE("nvml: of two GPUs with different links nobody knows which is right", "[nvml]") {
+  Bench bench;
+  bench.gpus(2, 2);
+  bench.state["link 0 1"] = 0;
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  CHECK(value(bench.since(), "nvlink_inactive") == 0);
+}
+
+TEST_CASE("nvml: what held the clocks down, seen at either reading or timed between them", "[nvml]") {
+  Bench bench;
+  bench.gpus(4, 0);
+  for (const char* field : {"field 0 252", "field 0 253", "field 1 252"}) bench.state[field] = 5000;
+  bench.state["reasons 2"] = 0x80;
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  bench.state["reasons 2"] = 0x01 | 0x04;  // idle, and the power cap: as configured
+  bench.state["reasons 3"] = 0x08 | 0x40;
+  bench.state["field 1 252"] = 5001;
+  const auto held = bench.since();
+  CHECK(value(held, "gpu_hw_slowdown") == 1);
+  CHECK(value(held, "gpu_hw_thermal") == 2);
+  CHECK(value(held, "gpu_power_brake") == 1);
+  CHECK(held.detail["part"] == "GPU GPU-fake-1, GPU GPU-fake-2, GPU GPU-fake-3");
+  // GPUs without NVLink: nothing is said about links, and that is said.
+  CHECK_FALSE(has(held, "nvlink_replay"));
+  CHECK_FALSE(has(held, "nvlink_inactive"));
+  CHECK_FALSE(has(held, "nvlink_active"));
+  CHECK(absent(held).find("nvlink_replay: no GPU here tells it") != std::string::npos);
+}
+
+TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' movement", "[nvml]") {
+  Bench bench;
+  bench.gpus(2, 2);
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  bench.state["lost 1"] = 1;
+  bench.state["errors 0 0 1"] = 1;
+  const auto m = bench.since();
+  REQUIRE(m.outcome == Outcome::measured);
+  CHECK(value(m, "gpus_lost") == 1);
+  CHECK(value(m, "nvlink_recovery") == 1);
+  CHECK_FALSE(has(m, "nvlink_replay"));  // nothing moved on those that tell: no proof of the one that does not
+  CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 does not tell any more") != std::string::npos);
+  CHECK(m.detail["nvml"]["notes"].dump().find("GPU number 1 of 2: GPU is lost (15)") != std::string::npos);
+  CHECK(m.detail["part"] == "GPU GPU-fake-0 link 0, GPU GPU-fake-1");
+}
+
+TEST_CASE("nvml: a function that fails leaves its metrics out and says with which error", "[nvml]") {
+  Bench bench;
+  bench.gpus(1, 1);
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  bench.state["fails nvmlDeviceGetNvLinkErrorCounter"] = 999;
+  bench.state["fails nvmlDeviceGetCurrentClocksThrottleReasons"] = 4;
+  const auto m = bench.since();
+  REQUIRE(m.outcome == Outcome::measured);
+  for (const char* metric : {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data", "gpu_hw_slowdown", "gpu_hw_thermal"})
+    CHECK_FALSE(has(m, metric));
+  CHECK(value(m, "nvlink_inactive") == 0);
+  CHECK(m.detail["nvml"]["notes"].dump().find("GPU GPU-fake-0 link 0, nvlink_replay: Unknown Error (999)") != std::string::npos);
+}
+
+TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]") {
+  Bench bench(kOld);
+  bench.gpus(3, 2);
+  bench.state["energy 0"] = 1;
+  const auto reading = bench.ask();
+  REQUIRE(reading.ok());
+  CHECK_FALSE(reading->counts.count("gpu_energy_mj"));
+  CHECK_FALSE(reading->counts.count("nvlink_replay"));
+  CHECK(Json(reading->notes).dump().find("NVLink error counters: this driver does not tell") != std::string::npos);
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  bench.state["link 0 0"] = 0;
+  bench.state["reasons 1"] = 0x40;
+  const auto m = bench.since();
+  CHECK_FALSE(has(m, "nvlink_recovery"));
+  CHECK(value(m, "nvlink_inactive") == 1);
+  CHECK(value(m, "gpu_hw_thermal") == 1);  // under the function's older name
+  const auto nvml = Nvml::open(kOld);
+  REQUIRE(nvml.ok());
+  CHECK_FALSE(nvml->energy().ok());
+}
+
+TEST_CASE("nvml: without a driver there are no metrics, and the measurement of GPUs is unavailable", "[nvml]") {
+  const TempDir folder;
+  const Files files(folder.path(""));
+  const std::string missing = folder.path("libnvidia-ml.so.1");
+  const auto ask = [&]() -> Result<NvmlReading> {
+    TRY(const Nvml nvml, Nvml::open(missing));
+    return nvml.read();
+  };
+  REQUIRE(run_counters(files, {.save = "/before.json", .ask_nvml = ask}).outcome == Outcome::measured);
+  const auto all = run_counters(files, {.since = "/before.json", .ask_nvml = ask});
+  CHECK(all.outcome == Outcome::measured);
+  CHECK(absent(all).find("GPU counters: " + missing) != std::string::npos);
+  for (const auto& [metric, m] : all.metrics) CHECK((metric.find("nvlink") == std::string::npos && metric.find("gpu_hw") == std::string::npos));
+  const auto gpus = run_counters(files, {.since = "/before.json", .ask_nvml = ask, .gpus = true});
+  CHECK(gpus.outcome == Outcome::unavailable);
+  CHECK(gpus.error.find(missing) == 0);
+  CHECK(gpus.metrics.empty());
+
+  // The library is there and the driver is not.
+  Bench bench;
+  bench.state["fails nvmlInit_v2"] = 9;
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  CHECK(bench.since().error == "NVML does not start: Driver Not Loaded (9)");
+  // It came only after the counters were saved: nobody knows what moved.
+  bench.state.clear();
+  bench.gpus(1, 1);
+  bench.state["errors 0 0 1"] = 12;
+  CHECK(bench.since().outcome == Outcome::unavailable);
+  const auto plain = bench.since(false);
+  CHECK(plain.outcome == Outcome::measured);
+  CHECK_FALSE(has(plain, "nvlink_recovery"));
+}
+
+TEST_CASE("nvml: the program that asks the driver says what the library says", "[nvml]") {
+  Bench bench;
+  bench.gpus(1, 1);
+  bench.state["errors 0 0 2"] = 6;
+  bench.state["energy 0"] = 123456;
+  bench.write();
+  const auto process = make_process();
+  const std::string program = std::string(MUSTER_BUILD_DIR) + "/muster-accept-nvml", folder = std::string(MUSTER_BUILD_DIR) + "/fake-nvml";
+  const auto text = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
+  REQUIRE(text.ok());
+  const auto json = parse_json(*text);
+  REQUIRE(json.ok());
+  const auto reading = nvml_from_json(*json);
+  REQUIRE(reading.ok());
+  CHECK(reading->counts.at("nvlink_crc_flit").at("GPU GPU-fake-0 link 0") == 6);
+  CHECK(reading->counts.at("gpu_energy_mj").at("GPU GPU-fake-0") == 123456);
+  CHECK_FALSE(nvml_from_json({{"driver", 1}}).ok());
+
+  bench.state["fails nvmlDeviceGetCount_v2"] = 15;
+  bench.write();
+  const auto lost = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
+  REQUIRE_FALSE(lost.ok());
+  CHECK(lost.error().message.find("NVML does not count GPUs: GPU is lost (15)") != std::string::npos);
+}
+
+TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has, and pass it; a recovery degrades it and names the link", "[nvml]") {
+  Bench bench;
+  bench.gpus(8, 18);
+  REQUIRE(bench.save().outcome == Outcome::measured);
+  for (const char* profile : {"quick", "standard", "burn"}) {
+    CAPTURE(profile);
+    bench.state.erase("errors 5 3 1");
+    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + profile + ".yaml");
+    const auto steps = parse_playbook(std::string(std::istreambuf_iterator<char>(in), {})).playbook.steps;
+    const auto step = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "gpu counters"; });
+    REQUIRE(step != steps.end());
+    CHECK_FALSE(step->mandatory);
+    const auto judge = [&] {
+      MeasuredStep measured;
+      measured.node = "node01";
+      measured.group = "gpu-counters";
+      measured.status = "applied";
+      measured.mandatory = false;
+      measured.expect = step->expect;
+      measured.result = to_json(bench.since());
+      return judge_measurements({measured}, {})["node01"];
+    };
+    const auto healthy = judge();
+    CHECK(healthy.size() == step->expect.size() + 1);
+    for (const auto& check : healthy) CHECK(check.verdict == Verdict::pass);
+    bench.state["errors 5 3 1"] = 1;
+    for (const auto& check : judge()) {
+      CAPTURE(check.name);
+      CHECK((check.verdict == Verdict::pass) == (check.name != "gpu-counters/nvlink_recovery"));
+      if (check.verdict == Verdict::degraded) CHECK(check.blame == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
+    }
+  }
+}
