@@ -248,6 +248,15 @@ int connect_to(const sockaddr_in& at) {
   return -1;
 }
 
+// This process does not end before all ranks have what they were sent, and have closed their connections.
+struct Hubs {
+  std::vector<std::thread> threads = {};
+  ~Hubs() {
+    for (auto& thread : threads) thread.join();
+  }
+};
+Hubs hubs;
+
 int id_listener = -1;  // of the id this process made; its hub starts with rank 0
 
 }  // namespace
@@ -318,8 +327,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int r
     const int fd = id_listener >= 0 ? id_listener : listen_at(at);
     if (fd < 0) return ncclSystemError;
     id_listener = -1;
-    // Lives as long as the process; a rank that is gone ends its thread.
-    std::thread([hub = std::make_shared<Hub>(fd, ranks)] { hub->serve(); }).detach();
+    hubs.threads.emplace_back([hub = std::make_shared<Hub>(fd, ranks)] { hub->serve(); });
   }
   auto comm = std::make_unique<ncclComm>();
   comm->fd = connect_to(at);
