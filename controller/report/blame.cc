@@ -51,7 +51,7 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, co
   for (const auto& step : steps) {
     if (!is_link(step) || step.subject.empty()) continue;
     for (auto& check : checks[step.node])
-      if (check.subject == step.subject && check.like == step.like && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
+      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
   }
   return out;
 }

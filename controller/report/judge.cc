@@ -73,7 +73,7 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   Check check;
   check.name = step.group + "/" + what;
   check.title = step.title.empty() ? step.group : step.title;
-  check.subject = step.subject;
+  check.subject = subject_of(step);
   check.like = step.like;
   check.mandatory = step.mandatory;
   for (const auto& who : field(step.result, "blame"))

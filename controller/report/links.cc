@@ -75,7 +75,7 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std:
     const MeasuredStep* other = is_link(step) ? ends.of(step) : nullptr;
     if (!other) continue;
     for (auto& check : checks[step.node]) {
-      if (check.verdict != Verdict::degraded || check.subject != step.subject || check.like != step.like || !check.measured || !check.expected) continue;
+      if (check.verdict != Verdict::degraded || check.subject != subject_of(step) || !check.measured || !check.expected) continue;
       if (check.name.rfind(step.group + "/", 0) != 0) continue;
       const std::string metric = check.name.substr(step.group.size() + 1);
       if (!is_sending(metric) && !is_receiving(metric)) continue;

@@ -53,6 +53,11 @@ bool is_link(const MeasuredStep& step) {
 
 std::string link_group(const MeasuredStep& step) { return step.like.empty() ? step.group : step.group + ", " + step.like; }
 
+std::string subject_of(const MeasuredStep& step) {
+  const bool by_rail = text_of(field(step.result, "check")).rfind("rdma-", 0) == 0 && !step.like.empty();
+  return by_rail ? step.subject + ", " + step.like : step.subject;
+}
+
 bool is_sending(const std::string& metric) { return metric == "send_mbps" || metric == "send_gbps"; }
 bool is_receiving(const std::string& metric) { return metric == "receive_mbps" || metric == "receive_gbps"; }
 

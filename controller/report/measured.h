@@ -23,6 +23,8 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 bool is_link(const MeasuredStep& step);
 // What links are weighed against: those of one check, and of one rail. Each rail is a network of its own.
 std::string link_group(const MeasuredStep& step);
+// What its checks are about: the partner, and the rail where there are several. Parts of one history.
+std::string subject_of(const MeasuredStep& step);
 // The metric of a link that holds how fast it sends or receives: send_mbps, send_gbps ...
 bool is_sending(const std::string& metric);
 bool is_receiving(const std::string& metric);

@@ -284,6 +284,7 @@ TEST_CASE("RDMA links are weighed rail by rail: a slow rail is named by its devi
   CHECK(located.blame == std::vector<std::string>{"link of node02 (mlx5_1, rail 1), sending"});
   CHECK(located.reason == "slow with 2 of 2 partners: 60 Gb/s with node01, 60 Gb/s with node03");
   for (const auto& check : slow.at("node02")) CHECK((check.like != "rail 0" || check.verdict == Verdict::pass));
+  CHECK(get(slow, "node01", "rdma/send_gbps", "node02, rail 1").reason.find("explained by: link of node02 (mlx5_1, rail 1)") != std::string::npos);
   CHECK(settled("node02", slow) == NodeVerdict::degraded);
   CHECK(settled("node01", slow) == NodeVerdict::accepted);
   CHECK(settled("node03", slow) == NodeVerdict::accepted);
@@ -305,7 +306,7 @@ TEST_CASE("with two nodes only, a port that is not there is held against the nod
   const auto judged = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, parts),
                                     step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
   CHECK(settled("node01", judged) == NodeVerdict::accepted);
-  CHECK(get(judged, "node01", "rdma/data", "node02").verdict == Verdict::skipped);   // not measured stays not measured
+  CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict == Verdict::skipped);   // not measured stays not measured
   CHECK(settled("node02", judged) == NodeVerdict::failed);
   CHECK(get(judged, "node02", "rdma/data").reason == "no RDMA device here");
 }
