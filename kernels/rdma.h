@@ -55,7 +55,7 @@ struct PerfResult {
   double typical_us = 0, p99_us = 0;    // latency: half of a round trip
   int mtu = 0;                          // payload bytes of a packet, as both ends agreed
 };
-// Code::failed when there is no table of that test in it.
+// Code::failed when there is no table of that test in it, or a figure of 0: perftest could not calibrate its clock.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test);
 
 // GPUDirect, from what is loaded and what `ib_write_bw --help` says.

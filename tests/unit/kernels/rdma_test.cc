@@ -70,6 +70,7 @@ struct FakePerftest : Process {
   const Node& node;
   bool installed = true;
   std::string broken = {};  // device on which it fails
+  int zeros = 0;            // so many times it ends well and tells no figure
   std::string help = "Usage:\n  --report_gbits\n";
   std::string listening = {};
   std::vector<std::vector<std::string>> runs = {};
@@ -85,6 +86,7 @@ struct FakePerftest : Process {
     const bool gpu = std::any_of(command.argv.begin(), command.argv.end(), [](const auto& word) { return word.rfind("--use_cuda=", 0) == 0; });
     if (command.argv.back() == "127.0.0.1") {
       std::string text = latency ? kLatency : kBandwidth;
+      if (!latency && zeros > 0) --zeros, text.replace(text.find("198.21"), 6, "0.0000");
       if (gpu) text.replace(text.find("198.21"), 6, "99.105");
       return Output{0, text, ""};
     }
@@ -291,6 +293,26 @@ TEST_CASE("a rail on which perftest fails is a failed link, and nobody's alone")
   CHECK(bad["error"].get<std::string>().find("Completion with error") != std::string::npos);
   CHECK_FALSE(bad["detail"].contains("at_fault"));
   CHECK(bad["blame"] == Json{"RDMA link mlx5_1 - mlx5_1 of 127.0.0.1"});
+}
+
+TEST_CASE("a perftest that ends well and tells no figure is asked again, and a link is not accused of it") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  SECTION("twice in vain") {
+    two.near.zeros = 2;
+    const Measurement m = two.run();
+    CHECK(m.outcome == Outcome::measured);
+    CHECK(m.parts[0]["result"]["detail"]["repeated"] == 2);
+    CHECK(m.parts[0]["result"]["metrics"]["send_gbps"]["value"] == 198.2);
+    CHECK(two.near.runs.size() == 5);
+  }
+  SECTION("always") {
+    two.far.zeros = 1000;
+    const Measurement m = two.run();
+    CHECK(m.outcome == Outcome::unavailable);
+    CHECK(m.error.find("perftest printed no bandwidth: ") == 0);
+    CHECK(m.parts[0]["result"]["blame"].empty());
+  }
 }
 
 TEST_CASE("who works with one partner is not measured with by another at the same time") {
