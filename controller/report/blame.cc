@@ -30,7 +30,6 @@ struct Pair {
   std::string owner;
   Check* check = nullptr;
   std::string links = {};      // link_group()
-  std::string at_fault = {};   // end_at_fault()
   bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
@@ -42,8 +41,7 @@ Pair pair_of(const MeasuredStep& step, Check& check) {
   const bool send = starts(metric, "send"), receive = starts(metric, "receive");
   const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
   const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
-  return {{step.group, step.like, step.node, here}, {step.group, step.like, step.subject, there}, step.node, &check, link_group(step),
-          end_at_fault(step)};
+  return {{step.group, step.like, step.node, here}, {step.group, step.like, step.subject, there}, step.node, &check, link_group(step)};
 }
 
 std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
@@ -86,11 +84,35 @@ std::string name_of(const End& end, const Ports& ports) {
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// The ends of a bad pair that may be at fault: the one that was seen not to be there, whom the search convicts, else whoever was never fast.
-std::vector<End> suspects(const Pair& pair, const std::map<std::string, locate::LinkFindings>& findings, const std::set<End>& cleared) {
+// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails. That explains whatever else failed
+// with them, also what broke off before it was known.
+class Missing {
+ public:
+  explicit Missing(const std::vector<MeasuredStep>& steps) {
+    for (const auto& step : steps) {
+      if (is_link(step) && !end_at_fault(step).empty()) ends_.insert({link_group(step), end_at_fault(step)});
+      if (text_of(field(step.result, "check")) == "rdma" && text_of(field(step.result, "outcome")) == "unavailable") ends_.insert({step.group, step.node});
+    }
+  }
+  bool has(const Pair& pair, const End& end) const { return ends_.count({pair.links, end.node}) || ends_.count({end.group, end.node}); }
+
+ private:
+  std::set<std::pair<std::string, std::string>> ends_;
+};
+
+struct Evidence {
+  std::map<std::string, locate::LinkFindings> findings;
+  Missing missing;
+  std::set<End> cleared = {};
+};
+
+// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever was never fast.
+std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   std::vector<End> out;
   for (const End& end : {pair.a, pair.b})
-    if (end.node == pair.at_fault) return {end};
+    if (evidence.missing.has(pair, end)) out.push_back(end);
+  if (!out.empty()) return out;
+  const auto& [findings, missing, cleared] = evidence;
   if (const auto found = findings.find(pair.links); found != findings.end()) {
     const bool reverse = pair.a.side == Side::receiving;
     const auto names = found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
@@ -164,19 +186,18 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
   const std::vector<Pair> pairs = pairs_of(checks, steps);
-  std::set<End> cleared;
+  Evidence evidence{find_links(steps), Missing(steps)};
   std::map<End, std::set<std::string>> partners;
   for (const auto& pair : pairs)
     for (const End& end : {pair.a, pair.b}) {
       partners[end].insert(pair.other(end));
-      if (pair.good() && pair.check->measured) cleared.insert(end);
+      if (pair.good() && pair.check->measured) evidence.cleared.insert(end);
     }
-  const auto findings = find_links(steps);
   std::map<End, Guilt> guilty;
   std::set<std::string> everybody;
   for (const auto& pair : pairs) {
     if (pair.good()) continue;
-    const std::vector<End> ends = suspects(pair, findings, cleared);
+    const std::vector<End> ends = suspects(pair, evidence);
     const bool alone = ends.size() == 1;
     std::set<std::string> names;
     for (const auto& end : ends) names.insert(name_of(end, ports));
@@ -193,7 +214,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   for (const auto& pair : pairs)
     if (!pair.good()) {
       std::set<std::string> names;
-      for (const End& end : suspects(pair, findings, cleared)) names.insert(name_of(end, ports));
+      for (const End& end : suspects(pair, evidence)) names.insert(name_of(end, ports));
       explain(*pair.check, joined(names));
     }
   for (auto& [node, list] : found)

@@ -309,6 +309,19 @@ TEST_CASE("with two nodes only, a port that is not there is held against the nod
   CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict == Verdict::skipped);   // not measured stays not measured
   CHECK(settled("node02", judged) == NodeVerdict::failed);
   CHECK(get(judged, "node02", "rdma/data").reason == "no RDMA device here");
+
+  // It went away in the middle: what broke off with node01 is explained by what node02 found afterwards.
+  Json broken = measured("rdma-link", {}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
+  broken["outcome"] = "failed", broken["error"] = "perftest ended with 1";
+  const Json other = {{"check", "rdma"}, {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", broken}}})}};
+  const auto meanwhile = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
+                                       step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
+  CHECK(settled("node01", meanwhile) == NodeVerdict::accepted);
+  CHECK(settled("node02", meanwhile) == NodeVerdict::failed);
+  const auto open = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
+                                  step("node02", "dgemm", "DGEMM", "", nullptr, fine)});
+  CHECK(settled("node01", open) == NodeVerdict::failed);   // without that it may be either
+  CHECK(settled("node02", open) == NodeVerdict::failed);
 }
 
 TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
