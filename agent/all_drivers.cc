@@ -12,6 +12,7 @@ const std::vector<StepModule>& step_modules() {
   static const std::vector<StepModule> modules = {
       accept_module(),
       accept_links_module(),
+      accept_rdma_module(),
       accept_mpi_module(),
       acs_module(),
       apt_repository_module(),

@@ -1,5 +1,6 @@
-// Error counters that the kernel keeps: memory, PCIe, network, throttling; and what its log says. Good hardware under load moves none of
-// them.
+// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log says. Good hardware under load
+// moves none of them, but for RDMA ports: a fast link has symbol errors that its error correction takes care of, so there it is the rate
+// that counts.
 //
 // How to run:  muster-accept counters --save FILE    before the load: remembers them
 //              muster-accept counters --since FILE   after it: how far they moved
@@ -13,6 +14,7 @@
 
 #include "kernels/gpu_counters.h"
 #include "kernels/kernels.h"
+#include "kernels/rdma.h"
 
 namespace muster::kernels {
 namespace {
@@ -38,6 +40,34 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
   const size_t space = at == std::string::npos ? at : text->find(' ', at);
   if (space == std::string::npos) return {};
   return std::strtoull(text->c_str() + space, nullptr, 10);
+}
+
+// Files below a port's folder, by the metric they count for. Drivers have different ones; what is not there is not counted. Those of
+// hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
+struct RdmaCounter {
+  const char* metric;
+  std::vector<const char*> files;
+};
+const std::vector<RdmaCounter>& rdma_counters() {
+  static const std::vector<RdmaCounter> counters = {
+      {"rdma_symbol_errors", {"counters/symbol_error"}},
+      {"rdma_receive_errors", {"counters/port_rcv_errors"}},
+      {"rdma_link_recoveries", {"counters/link_error_recovery"}},
+      {"rdma_link_downs", {"counters/link_downed", "hw_counters/link_downed"}},
+      {"rdma_overruns", {"counters/local_link_integrity_errors", "counters/excessive_buffer_overrun_errors"}},
+      {"rdma_rnr_errors", {"hw_counters/rnr_nak_retry_err", "hw_counters/retry_rnr_exceeded_err"}},
+      {"rdma_retransmissions",
+       {"hw_counters/out_of_sequence", "hw_counters/packet_seq_err", "hw_counters/local_ack_timeout_err", "hw_counters/roce_adp_retrans",
+        "hw_counters/out_of_seq_request", "hw_counters/rcvd_seq_err", "hw_counters/retry_exceeded_err"}},
+  };
+  return counters;
+}
+
+void add_rdma(const Files& files, Counts& out) {
+  for (const auto& port : rdma_ports(files))
+    for (const auto& counter : rdma_counters())
+      for (const char* file : counter.files)
+        add(files, port.folder() + "/" + file, fmt::format("RDMA port {} {}", port.device, port.port), out[counter.metric]);
 }
 
 Counts read_counts(const Files& files) {
@@ -70,6 +100,7 @@ Counts read_counts(const Files& files) {
     uint64_t& package = out["cpu_throttled"]["processor package " + files.read_line(folder + "/topology/physical_package_id", "0")];
     package = std::max(package, *count);
   }
+  add_rdma(files, out);
   return out;
 }
 
@@ -79,22 +110,59 @@ constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "p
 constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
 // Among the saved counts: where the log went on, and in which boot.
 constexpr const char* kLogNext = "kernel_log_next";
+// And when it was, by the clock that begins with the boot.
+constexpr const char* kSavedAt = "saved_at_seconds";
 constexpr size_t kLinesShown = 20;
 
 // Which boot: after another one the log begins anew, and all of it is new.
 std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
 
-void add_log(const Files& files, const Counts& before, Measurement& out, Json& absent, Json& moved) {
-  uint64_t since = 0;
-  if (const auto saved = before.find(kLogNext); saved != before.end())
-    if (const auto next = saved->second.find(boot_of(files)); next != saved->second.end()) since = next->second;
-  const KernelLog log = read_kernel_log(files, since);
-  if (!log.readable) absent.push_back("kernel log");
+uint64_t uptime(const Files& files) { return std::strtoull(files.read_line("/proc/uptime", "0").c_str(), nullptr, 10); }
+
+uint64_t count_of(const Counts& counts, const std::string& metric, const std::string& part) {
+  const auto parts = counts.find(metric);
+  if (parts == counts.end()) return 0;
+  const auto found = parts->second.find(part);
+  return found == parts->second.end() ? 0 : found->second;
+}
+
+struct Moved {
+  std::map<std::string, uint64_t> sums = {}, most = {};  // by metric: of all parts, of the worst one
+  Json parts = Json::object();                           // {part: {metric: by how much}}
+  Json absent = Json::array();
+};
+void add_moved(const char* metric, const Counts& now, const Counts& before, Moved& moved) {
+  const auto parts = now.find(metric);
+  if (parts == now.end() || parts->second.empty()) return moved.absent.push_back(metric);
+  for (const auto& [part, count] : parts->second) {
+    const uint64_t earlier = count_of(before, metric, part);
+    const uint64_t by = count >= earlier ? count - earlier : count;  // it was reset in between
+    if (by > 0) moved.parts[part][metric] = by;
+    moved.sums[metric] += by;
+    moved.most[metric] = std::max(moved.most[metric], by);
+  }
+}
+
+// As rates: the worst port counts, not all of them together, because that is what limits are for.
+void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out, Moved& moved) {
+  if (rdma_ports(files).empty()) return moved.absent.push_back("RDMA ports");
+  const uint64_t saved = count_of(before, kSavedAt, boot_of(files)), seconds = uptime(files);
+  const double hours = static_cast<double>(seconds > saved ? seconds - saved : 1) / 3600;
+  out.detail["hours"] = rounded(hours);
+  for (const auto& counter : rdma_counters()) {
+    add_moved(counter.metric, now, before, moved);
+    out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
+  }
+}
+
+void add_log(const Files& files, const Counts& before, Measurement& out, Moved& moved) {
+  const KernelLog log = read_kernel_log(files, count_of(before, kLogNext, boot_of(files)));
+  if (!log.readable) moved.absent.push_back("kernel log");
   std::map<std::string, uint64_t> sums;
   Json shown = Json::array();
   for (const auto& line : log.lines) {
     ++sums[line.metric];
-    Json& count = moved[line.part][line.metric];
+    Json& count = moved.parts[line.part][line.metric];
     count = count.is_number() ? count.get<uint64_t>() + 1 : 1;
     if (shown.size() < kLinesShown) shown.push_back(line.text);
   }
@@ -145,6 +213,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   if (options.since.empty()) {
     save_gpus(options, now);
     now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
+    now[kSavedAt][boot_of(files)] = uptime(files);
     if (const auto saved = files.write(options.save, Json(now).dump()); !saved.ok()) {
       out.outcome = Outcome::unavailable;
       out.error = saved.error().message;
@@ -165,23 +234,15 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
     return out;
   }
   if (options.gpus) return only_gpus(options, before);
-  Json absent = Json::array(), moved = Json::object();
+  Moved moved;
   for (const char* metric : kMetrics) {
-    const auto parts = now.find(metric);
-    if (parts == now.end() || parts->second.empty()) absent.push_back(metric);
-    uint64_t sum = 0;
-    if (parts != now.end())
-      for (const auto& [part, count] : parts->second) {
-        const uint64_t earlier = before[metric][part];
-        const uint64_t by = count >= earlier ? count - earlier : count;  // it was reset in between
-        if (by > 0) moved[part][metric] = by;
-        sum += by;
-      }
-    out.metrics[metric] = {static_cast<double>(sum), ""};
+    add_moved(metric, now, before, moved);
+    out.metrics[metric] = {static_cast<double>(moved.sums[metric]), ""};
   }
-  add_log(files, before, out, absent, moved);
-  out.detail["absent"] = absent;
-  out.detail["moved"] = moved;
+  add_rdma_rates(files, now, before, out, moved);
+  add_log(files, before, out, moved);
+  out.detail["absent"] = moved.absent;
+  out.detail["moved"] = moved.parts;
   if (const std::string why = add_gpus(options, before, out); options.ask_nvml && !why.empty()) out.detail["absent"].push_back("GPU counters: " + why);
   out.detail["part"] = named_parts(out.detail["moved"]);
   return out;

@@ -118,6 +118,44 @@ struct LinkOptions {
 // Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms.
 Measurement run_link(const LinkOptions& options);
 
+// --- rdma.cc --------------------------------------------------------------------------------------------------------
+struct RdmaServerOptions {
+  std::string bind = {};  // numeric address
+  uint16_t port = 0;      // perftest uses those above it, one per rail; 0: any free one (tests)
+  double seconds = 600;   // accepts nobody after this deadline, and exits when the last one is done
+  int sessions = 0;       // exits after this many connections; 0 = only at the deadline
+  std::string from = {};  // when set: connections from any other address are closed unanswered
+};
+class RdmaServer {
+ public:
+  static Result<RdmaServer> open(RdmaServerOptions options);
+  RdmaServer(RdmaServer&& other) noexcept;
+  ~RdmaServer();
+  uint16_t port() const { return port_; }
+  Measurement run(const Files& files, Process& process);
+
+ private:
+  RdmaServer() = default;
+  RdmaServerOptions options_ = {};
+  int fd_ = -1;
+  uint16_t port_ = 0;
+};
+
+struct RdmaOptions {
+  std::string to = {};
+  uint16_t port = 0;
+  std::string bind = {};
+  double seconds = 3;          // whole seconds, each direction
+  int iterations = 1000;       // latency
+  double connect_seconds = 5;  // the partner's server may still be starting
+  double busy_seconds = 300;   // the partner may be at work with others
+  bool gpu_memory = false;     // host memory against GPU memory instead; unavailable where that cannot be measured
+};
+// One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps,
+// latency_us, latency_p99_us; with gpu_memory: send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a
+// rail from being measured, where that is known. Without parts it is this node that cannot measure: no RDMA device, no perftest.
+Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
+
 // --- mount.cc -------------------------------------------------------------------------------------------------------
 struct MountRule {  // what a path must be before anything is written there
   std::string path = {};
@@ -174,6 +212,8 @@ struct CountersOptions {
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down,
 // cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks, drive_errors; where there is a driver, those of kernels/gpu_counters.h.
+// Where there are RDMA ports also, per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // --- kernel_log.cc --------------------------------------------------------------------------------------------------

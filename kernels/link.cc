@@ -9,40 +9,24 @@
 //              that still sits in a buffer is counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the core that is
 //              measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <memory>
 #include <mutex>
-#include <thread>
 
+#include "kernels/connection.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
 namespace {
 
 constexpr size_t kPeriod = 1048573;  // prime
-constexpr size_t kChunk = 256 << 10;
-constexpr uint32_t kMagic = 0x4d55534c;
+constexpr size_t kChunk = kLargestFrame;
 constexpr double kGrace = 3;  // a session may run on for so long after the server's deadline
 
 enum Type : uint32_t { ping = 1, pong, data, end, result, go, bye };
-
-struct Header {
-  uint32_t magic, type;
-  uint64_t value;   // ping number, stream offset, or milliseconds
-  uint32_t length;  // bytes that follow
-  uint32_t reserved;
-};
-static_assert(sizeof(Header) == 24);
 
 const std::vector<char>& pattern() {
   static const std::vector<char> bytes = [] {
@@ -54,93 +38,6 @@ const std::vector<char>& pattern() {
   }();
   return bytes;
 }
-
-Error socket_error(std::string_view what) {
-  return fail(Code::unavailable, fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-// A non-blocking TCP connection under one deadline.
-class Connection {
- public:
-  Connection(int fd, double deadline) : fd_(fd), deadline_(deadline) {
-    const int on = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-  ~Connection() { ::close(fd_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  Status send(Type type, uint64_t value, const char* bytes = nullptr, size_t length = 0) {
-    const Header header{kMagic, type, value, static_cast<uint32_t>(length), 0};
-    TRY_(write_all(reinterpret_cast<const char*>(&header), sizeof header));
-    return write_all(bytes, length);
-  }
-  // The next frame; its body is in body() until the next call.
-  Result<Header> receive() {
-    Header header = {};
-    TRY_(read_all(reinterpret_cast<char*>(&header), sizeof header));
-    if (header.magic != kMagic || header.length > kChunk)
-      return fail(Code::invalid, "the peer does not speak this protocol");
-    body_.resize(std::max<size_t>(body_.size(), header.length));
-    TRY_(read_all(body_.data(), header.length));
-    return header;
-  }
-  Result<Header> receive(Type wanted) {
-    TRY(const Header header, receive());
-    if (header.type != wanted)
-      return fail(Code::invalid, fmt::format("expected frame {}, got {}", int(wanted), header.type));
-    return header;
-  }
-  char* body() { return body_.data(); }
-  uint64_t retransmits() const {
-    tcp_info info = {};
-    socklen_t size = sizeof info;
-    return ::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_total_retrans : 0;
-  }
-
- private:
-  Status wait(short events) {
-    const double left = deadline_ - seconds_now();
-    if (left <= 0) return fail(Code::timeout, "the connection's time is over");
-    pollfd p{fd_, events, 0};
-    ::poll(&p, 1, static_cast<int>(left * 1000) + 1);
-    return Ok{};
-  }
-  Status write_all(const char* bytes, size_t length) {
-    while (length > 0) {
-      const ssize_t n = ::send(fd_, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (n > 0) {
-        bytes += n;
-        length -= static_cast<size_t>(n);
-      } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        TRY_(wait(POLLOUT));
-      } else {
-        return socket_error("sending");
-      }
-    }
-    return Ok{};
-  }
-  Status read_all(char* bytes, size_t length) {
-    while (length > 0) {
-      const ssize_t n = ::recv(fd_, bytes, length, MSG_DONTWAIT);
-      if (n > 0) {
-        bytes += n;
-        length -= static_cast<size_t>(n);
-      } else if (n == 0) {
-        return fail(Code::unavailable, "the peer closed the connection");
-      } else if (errno == EAGAIN || errno == EINTR) {
-        TRY_(wait(POLLIN));
-      } else {
-        return socket_error("receiving");
-      }
-    }
-    return Ok{};
-  }
-
-  int fd_;
-  double deadline_;
-  std::vector<char> body_ = {};
-};
 
 // Sends pattern data for `seconds`, then the end mark.
 Result<uint64_t> send_stream(Connection& link, double seconds, const Flip* flip) {
@@ -226,35 +123,6 @@ Result<std::vector<double>> measure_rtt(Connection& link, double seconds) {
   return out;
 }
 
-// Numeric addresses only: a static program has no name service, and a test must not depend on one.
-Result<sockaddr_storage> parse_address(const std::string& ip, uint16_t port, socklen_t& size) {
-  sockaddr_storage out = {};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(out);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(out);
-  if (::inet_pton(AF_INET, ip.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(port);
-    size = sizeof(sockaddr_in);
-    return out;
-  }
-  if (::inet_pton(AF_INET6, ip.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    size = sizeof(sockaddr_in6);
-    return out;
-  }
-  return fail(Code::invalid, fmt::format("'{}' is not a numeric address", ip));
-}
-
-std::string address_text(const sockaddr_storage& address) {
-  char host[INET6_ADDRSTRLEN] = {};
-  if (address.ss_family == AF_INET6)
-    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, host, sizeof host);
-  else
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, host, sizeof host);
-  return host;
-}
-
 // Serves one client until it says goodbye. Returns how many chunks arrived damaged.
 Result<uint64_t> serve(Connection& link, const Flip* flip) {
   uint64_t wrong = 0;
@@ -283,45 +151,13 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
   }
 }
 
-Result<int> connect_until(const LinkOptions& options) {
-  socklen_t size = 0, local_size = 0;
-  TRY(const sockaddr_storage to, parse_address(options.to, options.port, size));
-  sockaddr_storage local = {};
-  if (!options.bind.empty()) {
-    TRY(local, parse_address(options.bind, 0, local_size));
-  }
-  const double until = seconds_now() + options.connect_seconds;
-  while (true) {
-    const int fd = ::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return socket_error("opening a socket");
-    bool bound = local_size == 0 || ::bind(fd, reinterpret_cast<const sockaddr*>(&local), local_size) == 0;
-    int error = bound ? 0 : errno;
-    if (bound && ::connect(fd, reinterpret_cast<const sockaddr*>(&to), size) != 0) error = errno;
-    if (error == EINPROGRESS) {
-      pollfd p{fd, POLLOUT, 0};
-      const int ready = ::poll(&p, 1, std::max(1, static_cast<int>((until - seconds_now()) * 1000)));
-      socklen_t length = sizeof error;
-      if (ready == 1)
-        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-      else
-        error = ETIMEDOUT;
-    }
-    if (error == 0) return fd;
-    ::close(fd);
-    if (error != ECONNREFUSED || seconds_now() >= until)
-      return fail(Code::unavailable, fmt::format("connecting to {} port {}: {}", options.to, options.port,
-                                                 std::strerror(error)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its server may still be starting
-  }
-}
-
 struct ClientResult {
   std::vector<double> rtt;
   Received sent, received;
   uint64_t retransmits = 0;
 };
 Result<ClientResult> measure(const LinkOptions& options) {
-  TRY(const int fd, connect_until(options));
+  TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));
   Connection link(fd, seconds_now() + options.seconds * 4 + 10);
   ClientResult out;
   TRY(out.rtt, measure_rtt(link, options.seconds * 0.1));
@@ -382,20 +218,9 @@ Measurement run_link(const LinkOptions& options) {
 }
 
 Result<LinkServer> LinkServer::open(LinkServerOptions options) {
-  socklen_t size = 0;
-  TRY(sockaddr_storage address, parse_address(options.bind, options.port, size));
   LinkServer out;
-  out.fd_ = ::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int on = 1;
-  ::setsockopt(out.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // A second attempt of an acceptance must not fail because the first one's server has not reached its deadline.
-  ::setsockopt(out.fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  if (::bind(out.fd_, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(out.fd_, 64) != 0)
-    return fail(Code::unavailable,
-                fmt::format("listening on {} port {}: {}", options.bind, options.port, std::strerror(errno)));
-  ::getsockname(out.fd_, reinterpret_cast<sockaddr*>(&address), &size);
-  out.port_ = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                                  : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  out.port_ = options.port;
+  TRY(out.fd_, listen_on(options.bind, out.port_));
   out.options_ = std::move(options);
   return out;
 }
@@ -415,38 +240,19 @@ Measurement LinkServer::run() {
   const double until = seconds_now() + options_.seconds;
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
-  std::vector<std::thread> threads;
-  int accepted = 0;
-  while (options_.sessions == 0 || accepted < options_.sessions) {
-    const double left = until - seconds_now();
-    if (left <= 0) break;
-    pollfd p{fd_, POLLIN, 0};
-    if (::poll(&p, 1, static_cast<int>(left * 1000) + 1) <= 0) continue;
-    sockaddr_storage peer = {};
-    socklen_t size = sizeof peer;
-    const int fd = ::accept4(fd_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) continue;
-    const std::string from = address_text(peer);
-    if (!options_.from.empty() && from != options_.from) {
-      ::close(fd);
-      continue;
+  serve_until(fd_, {until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
+    Connection link(fd, until + kGrace);
+    const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
+    const std::lock_guard lock(mutex);
+    sessions.push_back({{"from", from},
+                        {"error", served ? "" : served.error().message},
+                        {"wrong_chunks", served.value_or(0)}});
+    if (served && *served > 0) {
+      out.outcome = Outcome::corrupt;
+      out.error = fmt::format("{} damaged chunks from {}", *served, from);
+      out.blame.push_back(fmt::format("direction {} -> {}", from, options_.bind));
     }
-    ++accepted;
-    threads.emplace_back([&, fd, from] {
-      Connection link(fd, until + kGrace);
-      const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
-      const std::lock_guard lock(mutex);
-      sessions.push_back({{"from", from},
-                          {"error", served ? "" : served.error().message},
-                          {"wrong_chunks", served.value_or(0)}});
-      if (served && *served > 0) {
-        out.outcome = Outcome::corrupt;
-        out.error = fmt::format("{} damaged chunks from {}", *served, from);
-        out.blame.push_back(fmt::format("direction {} -> {}", from, options_.bind));
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  });
   out.detail = {{"bind", options_.bind}, {"port", port_}, {"sessions", sessions}};
   return out;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 
 #include "kernels/kernels.h"
 #include "kernels/nvml.h"
@@ -32,6 +33,8 @@ struct Arguments {
   uint64_t stream_mib = 0;
   LinkServerOptions serve;
   LinkOptions link;
+  RdmaServerOptions rdma_serve;
+  RdmaOptions rdma;
   FioOptions fio;
   uint64_t fio_mib = 16;
   ChecksumOptions checksum;
@@ -105,6 +108,25 @@ void declare_link(CLI::App& app, Arguments& a) {
   add_flip(*link, a.flip);
 }
 
+void declare_rdma(CLI::App& app, Arguments& a) {
+  auto* serve = app.add_subcommand("rdma-serve", "other end of `rdma`; exits by itself");
+  serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
+  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses those above it, one per rail")->required();
+  serve->add_option("--seconds", a.rdma_serve.seconds, "accepts nobody after so long");
+  serve->add_option("--sessions", a.rdma_serve.sessions, "exits after so many connections; 0: only at the deadline");
+  serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
+  serve->add_option("--from", a.rdma_serve.from, "the only address that is answered");
+  auto* rdma = app.add_subcommand("rdma", "RDMA bandwidth both ways and latency by perftest, rail by rail, with an rdma-serve");
+  rdma->add_option("--to", a.rdma.to, "numeric address")->required();
+  rdma->add_option("--port", a.rdma.port, "TCP port")->required();
+  rdma->add_option("--seconds", a.rdma.seconds, "each direction, whole seconds");
+  rdma->add_option("--iterations", a.rdma.iterations, "of the latency test");
+  rdma->add_option("--bind", a.rdma.bind, "local address");
+  rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "how long to wait for the server");
+  rdma->add_option("--busy-seconds", a.rdma.busy_seconds, "how long to wait for a partner that is at work with others");
+  rdma->add_flag("--gpu-memory", a.rdma.gpu_memory, "from GPU memory, against the host's memory");
+}
+
 void declare_storage(CLI::App& app, Arguments& a) {
   auto* fio = app.add_subcommand(
       "fio", "storage speed through fio, verified; refuses what is not mounted as declared");
@@ -129,15 +151,16 @@ void declare_storage(CLI::App& app, Arguments& a) {
 }
 
 // The parent answers when the port is open; the child has nothing left of it that anyone could wait for.
-Measurement serve_detached(LinkServer& server, const LinkServerOptions& options) {
+template <typename Server, typename Options>
+Measurement serve_detached(const std::string& check, Server& server, const Options& options, const std::function<Measurement(Server&)>& work) {
   Measurement out;
-  out.check = "link-serve";
+  out.check = check;
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
     const int null = ::open("/dev/null", O_RDWR);
     for (const int fd : {0, 1, 2}) ::dup2(null, fd);
-    ::_exit(exit_status(server.run().outcome));
+    ::_exit(exit_status(work(server).outcome));
   }
   if (child < 0) out.outcome = Outcome::unavailable, out.error = "fork failed";
   out.detail = {
@@ -145,11 +168,12 @@ Measurement serve_detached(LinkServer& server, const LinkServerOptions& options)
   return out;
 }
 
-Measurement serve(const Arguments& a) {
-  auto server = LinkServer::open(a.serve);
-  if (server) return a.detach ? serve_detached(*server, a.serve) : server->run();
+template <typename Server, typename Options>
+Measurement serve(const std::string& check, bool detach, const Options& options, const std::function<Measurement(Server&)>& work) {
+  auto server = Server::open(options);
+  if (server) return detach ? serve_detached<Server>(check, *server, options, work) : work(*server);
   Measurement out;
-  out.check = "link-serve";
+  out.check = check;
   out.outcome = Outcome::unavailable;
   out.error = server.error().message;
   return out;
@@ -185,11 +209,12 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "link") return run_link(a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
-  if (kernel == "fio") {
-    const auto process = make_process();
-    return run_fio(files, *process, a.fio);
-  }
-  return serve(a);
+  if (kernel == "link-serve") return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });
+  const auto process = make_process();
+  if (kernel == "rdma-serve")
+    return serve<RdmaServer>(kernel, a.detach, a.rdma_serve, [&](RdmaServer& server) { return server.run(files, *process); });
+  if (kernel == "rdma") return run_rdma(files, *process, a.rdma);
+  return run_fio(files, *process, a.fio);
 }
 
 int main_with(int argc, char** argv) {
@@ -198,6 +223,7 @@ int main_with(int argc, char** argv) {
   declare_compute(app, arguments);
   declare_parts(app, arguments);
   declare_link(app, arguments);
+  declare_rdma(app, arguments);
   declare_storage(app, arguments);
   return run_program(app, argc, argv, arguments.flip, [&](const std::string& kernel, const std::optional<Flip>& flip) {
     Measurement out = run(kernel, arguments, flip);

@@ -17,7 +17,7 @@ using steps::text_of;
 constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", "counters", "fio", "checksum-write", "checksum-read"};
 // Of muster-accept-gpu: its subcommands with this in front.
 constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl"};
-constexpr int kDefaultPort = 7490;
+constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 
 std::string program(const Files& files, const std::string& name) {
   const std::string carried = "/usr/lib/muster/" + name;
@@ -119,37 +119,77 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
   return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
 }
 
+// A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are told beside addresses.
+struct PairTest {
+  std::string check, serve, kernel;
+  int64_t port, serve_seconds, deadline_seconds;
+  std::vector<std::string> options;
+};
+
+// What was measured with one partner; a kernel that measured several things with it says which of them are alike. False: this node
+// cannot measure at all, and `result` says why.
+bool add_parts(const Json& result, const std::string& peer, Json& parts) {
+  if (result.contains("parts")) {
+    for (Json part : result["parts"]) {
+      part["subject"] = peer;
+      parts.push_back(std::move(part));
+    }
+    return true;
+  }
+  const bool of_a_pair = result.value("check", "") == "link";
+  if (of_a_pair) parts.push_back({{"subject", peer}, {"result", result}});
+  return of_a_pair;
+}
+
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers. The server ends
 // by itself. Peers are measured one after the other, each node beginning with the one after it in name order, so that
 // at any moment most nodes are busy with different partners.
-Result<Json> measure_links(StepContext& context, const Json& params) {
+Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
-  if (peers.empty()) return Json{{"check", "links"}, {"parts", Json::array()}};
+  if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
   peers = from_next(std::move(peers), context.node);
   // The next ones by name: every node is measured with as many from either side.
   if (const int64_t partners = int_of(params, "partners", 0); partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
-  const std::string address = text_of(params, "address"),
-                    port = std::to_string(int_of(params, "port", kDefaultPort));
-  const std::string seconds = text_of(params, "seconds", "1");
-  const std::string wait = std::to_string(int_of(params, "connect_seconds", 45));
+  const std::string address = text_of(params, "address"), port = std::to_string(test.port);
   TRY(const Json server, run_kernel(context,
-                                    {"link-serve", "--bind", address, "--port", port, "--detach", "--seconds",
-                                     std::to_string(int_of(params, "serve_seconds", 120))},
+                                    {test.serve, "--bind", address, "--port", port, "--detach", "--seconds",
+                                     std::to_string(test.serve_seconds)},
                                     20 * kSecond));
   if (server.value("outcome", "") != "measured")
-    return fail(Code::unavailable, "the link server does not start: " + server.value("error", ""));
+    return fail(Code::unavailable, fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
   Json parts = Json::array();
   for (const auto& peer : peers) {
     if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
-    steps::say(context, "link to " + peer.name);
-    TRY(const Json result, run_kernel(context,
-                                      {"link", "--to", peer.address, "--port", port, "--bind", address,
-                                       "--seconds", seconds, "--connect-seconds", wait},
-                                      int_of(params, "deadline_seconds", 120) * kSecond));
-    parts.push_back({{"subject", peer.name}, {"result", result}});
+    steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
+    std::vector<std::string> arguments = {test.kernel, "--to", peer.address, "--port", port, "--bind", address};
+    arguments.insert(arguments.end(), test.options.begin(), test.options.end());
+    TRY(const Json result, run_kernel(context, arguments, test.deadline_seconds * kSecond));
+    if (!add_parts(result, peer.name, parts)) return result;
   }
-  return Json{{"check", "links"}, {"parts", parts}};
+  return Json{{"check", test.check}, {"parts", parts}};
+}
+
+Result<Json> measure_links(StepContext& context, const Json& params) {
+  return measure_with_peers(context, params,
+                            {.check = "links", .serve = "link-serve", .kernel = "link", .port = int_of(params, "port", kDefaultPort),
+                             .serve_seconds = int_of(params, "serve_seconds", 120), .deadline_seconds = int_of(params, "deadline_seconds", 120),
+                             .options = {"--seconds", text_of(params, "seconds", "1"), "--connect-seconds",
+                                         std::to_string(int_of(params, "connect_seconds", 45))}});
+}
+
+Result<Json> measure_rdma(StepContext& context, const Json& params) {
+  PairTest test{.check = "rdma", .serve = "rdma-serve", .kernel = "rdma", .port = int_of(params, "port", kRdmaPort),
+                .serve_seconds = int_of(params, "serve_seconds", 600), .deadline_seconds = int_of(params, "deadline_seconds", 600),
+                .options = {}};
+  const std::pair<const char*, int64_t> numbers[] = {{"seconds", 3}, {"iterations", 1000}, {"connect_seconds", 45}, {"busy_seconds", 300}};
+  for (const auto& [name, fallback] : numbers) {
+    std::string option = name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    test.options.insert(test.options.end(), {"--" + option, std::to_string(int_of(params, name, fallback))});
+  }
+  if (steps::bool_of(params, "gpu_memory", false)) test.options.push_back("--gpu-memory");
+  return measure_with_peers(context, params, test);
 }
 
 // One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed or hung is a
@@ -272,6 +312,29 @@ StepModule accept_links_module() {
        parameter("serve_seconds", "int", false, "the own server ends by itself after so long", 120),
        parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 120)});
   m.measure = measure_links;
+  return m;
+}
+
+StepModule accept_rdma_module() {
+  StepModule m;
+  m.name = "accept_rdma";
+  m.help =
+      "Measures RDMA bandwidth both ways and latency to every peer by perftest, port by port (rail by rail), all rails of a pair at the same "
+      "time, one pair of nodes at a time. A step of phase cluster: all nodes run it at the same time and serve each other. "
+      "A node without an RDMA device or without perftest does not pass: it says so.";
+  m.parameters = Json::array(
+      {parameter("peers", "list", true, "other nodes: {name, address}"),
+       parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
+       parameter("address", "string", true, "own address"),
+       parameter("port", "int", false, "TCP port of the servers; perftest uses those above it, one per rail", kRdmaPort),
+       parameter("seconds", "int", false, "per peer and direction", 3),
+       parameter("iterations", "int", false, "of the latency test", 1000),
+       parameter("gpu_memory", "bool", false, "host memory against GPU memory (GPUDirect) instead", false),
+       parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
+       parameter("busy_seconds", "int", false, "how long a peer that is at work with others is waited for", 300),
+       parameter("serve_seconds", "int", false, "the own server accepts nobody after so long", 600),
+       parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 600)});
+  m.measure = measure_rdma;
   return m;
 }
 

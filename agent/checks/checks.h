@@ -10,6 +10,7 @@ namespace muster::checks {
 
 StepModule accept_module();  // one kernel on this node: dgemm, stream, fio, checksum-write, checksum-read
 StepModule accept_links_module();  // TCP to every peer, both directions; serves the peers meanwhile
+StepModule accept_rdma_module();   // RDMA to every peer by perftest, rail by rail; serves the peers meanwhile
 StepModule accept_mpi_module();    // all-reduce over several nodes, started from this one
 
 }  // namespace muster::checks

@@ -234,8 +234,14 @@ Json playbook_context(const ContextInput& in) {
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
   for (const auto& [name, u] : spec.users)
     users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
-  const auto plays = spec.roles.find(leader.role);
-  const bool accounting = plays != spec.roles.end() && std::count(plays->second.begin(), plays->second.end(), "accounting") > 0;
+  const auto plays = [&](const std::string& role, const char* playbook) {
+    const auto found = spec.roles.find(role);
+    return found != spec.roles.end() && std::count(found->second.begin(), found->second.end(), playbook) > 0;
+  };
+  // RDMA is declared by the playbook that sets it up: what is measured then must be there.
+  Json rdma_peers = Json::array();
+  for (const auto& peer : peers)
+    if (plays(in.node.role, "interconnect") && plays(peer["role"], "interconnect")) rdma_peers.push_back(peer);
   const Json machines = machines_of(in);
   const Json gpu_nodes = gpu_nodes_of(spec, machines);
   Json own_gpus = Json::array();
@@ -263,7 +269,7 @@ Json playbook_context(const ContextInput& in) {
           {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", hosts},
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
           {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
-          {"accounting", accounting},
+          {"accounting", plays(leader.role, "accounting")}, {"rdma_peers", rdma_peers}, {"soft_roce", vars.value("soft_roce", "") == "yes"},
           {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }
 

@@ -19,9 +19,9 @@ const char* to_string(Side side) {
 }
 
 struct End {
-  std::string group, node;
+  std::string group, like, node;   // like: the rail, where there are several
   Side side = Side::both;
-  bool operator<(const End& o) const { return std::tie(group, node, side) < std::tie(o.group, o.node, o.side); }
+  bool operator<(const End& o) const { return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side); }
 };
 
 // One check of one pair: what it says about its two ends.
@@ -29,6 +29,7 @@ struct Pair {
   End a, b;
   std::string owner;
   Check* check = nullptr;
+  std::string links = {};      // link_group()
   bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
@@ -40,7 +41,7 @@ Pair pair_of(const MeasuredStep& step, Check& check) {
   const bool send = starts(metric, "send"), receive = starts(metric, "receive");
   const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
   const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
-  return {{step.group, step.node, here}, {step.group, step.subject, there}, step.node, &check};
+  return {{step.group, step.like, step.node, here}, {step.group, step.like, step.subject, there}, step.node, &check, link_group(step)};
 }
 
 std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
@@ -48,20 +49,71 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, co
   for (const auto& step : steps) {
     if (!is_link(step) || step.subject.empty()) continue;
     for (auto& check : checks[step.node])
-      if (check.subject == step.subject && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
+      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
   }
   return out;
 }
 
-std::string name_of(const End& end, const std::function<std::string(const std::string&)>& nic_of) {
-  const std::string nic = nic_of ? nic_of(end.node) : "";
+// What to call a node's port: by its device where a link was measured by device, else by `nic_of`.
+class Ports {
+ public:
+  Ports(const std::vector<MeasuredStep>& steps, const std::function<std::string(const std::string& node)>& nic_of) : nic_of_(nic_of) {
+    for (const auto& step : steps) {
+      if (!is_link(step) || step.like.empty()) continue;
+      const Json& detail = field(step.result, "detail");
+      note(step, step.node, text_of(field(detail, "device")));
+      note(step, step.subject, text_of(field(detail, "peer_device")));
+    }
+  }
+  std::string of(const End& end) const {
+    if (end.like.empty()) return nic_of_ ? nic_of_(end.node) : "";
+    const auto found = devices_.find({end.group, end.like, end.node});
+    return found == devices_.end() ? end.like : fmt::format("{}, {}", found->second, end.like);
+  }
+
+ private:
+  void note(const MeasuredStep& step, const std::string& node, const std::string& device) {
+    if (!device.empty()) devices_[{step.group, step.like, node}] = device;
+  }
+  const std::function<std::string(const std::string& node)>& nic_of_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> devices_;
+};
+
+std::string name_of(const End& end, const Ports& ports) {
+  const std::string nic = ports.of(end);
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// The ends of a bad pair that may be at fault: whom the search convicts, else whoever was never fast.
-std::vector<End> suspects(const Pair& pair, const std::map<std::string, locate::LinkFindings>& findings, const std::set<End>& cleared) {
+// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails. That explains whatever else failed
+// with them, also what broke off before it was known.
+class Missing {
+ public:
+  explicit Missing(const std::vector<MeasuredStep>& steps) {
+    for (const auto& step : steps) {
+      if (is_link(step) && !end_at_fault(step).empty()) ends_.insert({link_group(step), end_at_fault(step)});
+      if (text_of(field(step.result, "check")) == "rdma" && text_of(field(step.result, "outcome")) == "unavailable") ends_.insert({step.group, step.node});
+    }
+  }
+  bool has(const Pair& pair, const End& end) const { return ends_.count({pair.links, end.node}) || ends_.count({end.group, end.node}); }
+
+ private:
+  std::set<std::pair<std::string, std::string>> ends_;
+};
+
+struct Evidence {
+  std::map<std::string, locate::LinkFindings> findings;
+  Missing missing;
+  std::set<End> cleared = {};
+};
+
+// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever was never fast.
+std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   std::vector<End> out;
-  if (const auto found = findings.find(pair.a.group); found != findings.end()) {
+  for (const End& end : {pair.a, pair.b})
+    if (evidence.missing.has(pair, end)) out.push_back(end);
+  if (!out.empty()) return out;
+  const auto& [findings, missing, cleared] = evidence;
+  if (const auto found = findings.find(pair.links); found != findings.end()) {
     const bool reverse = pair.a.side == Side::receiving;
     const auto names = found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
     for (const End& end : {pair.a, pair.b})
@@ -85,7 +137,8 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   Check out;
   out.name = end.group + "/located";
   out.title = first.title;
-  out.subject = to_string(end.side);
+  out.subject = end.like.empty() ? to_string(end.side) : fmt::format("{}, {}", end.like, to_string(end.side));
+  out.like = end.like;
   out.unit = first.unit;
   out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
@@ -104,7 +157,8 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
                         {"expected", check.expected ? Json(*check.expected) : Json()}});
     if (check.measured && (!out.measured || *check.measured < *out.measured)) out.measured = check.measured, out.expected = check.expected;
   }
-  out.reason = fmt::format("slow with {} of {} partners: {}", partners.size(), std::max(partners.size(), measured_with), out.reason);
+  const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(), [](const Pair* pair) { return pair->check->measured.has_value(); });
+  out.reason = fmt::format("{} with {} of {} partners: {}", slow ? "slow" : "not measured", partners.size(), std::max(partners.size(), measured_with), out.reason);
   if (out.measured) out.measured_text = amount(*out.measured, out.unit);
   if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
   out.evidence = std::move(evidence);
@@ -129,24 +183,24 @@ std::string joined(const std::set<std::string>& names) {
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
                  const std::function<std::string(const std::string& node)>& nic_of) {
   const std::vector<MeasuredStep> steps = expand(given);
+  const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
   const std::vector<Pair> pairs = pairs_of(checks, steps);
-  std::set<End> cleared;
+  Evidence evidence{find_links(steps), Missing(steps)};
   std::map<End, std::set<std::string>> partners;
   for (const auto& pair : pairs)
     for (const End& end : {pair.a, pair.b}) {
       partners[end].insert(pair.other(end));
-      if (pair.good() && pair.check->measured) cleared.insert(end);
+      if (pair.good() && pair.check->measured) evidence.cleared.insert(end);
     }
-  const auto findings = find_links(steps);
   std::map<End, Guilt> guilty;
   std::set<std::string> everybody;
   for (const auto& pair : pairs) {
     if (pair.good()) continue;
-    const std::vector<End> ends = suspects(pair, findings, cleared);
+    const std::vector<End> ends = suspects(pair, evidence);
     const bool alone = ends.size() == 1;
     std::set<std::string> names;
-    for (const auto& end : ends) names.insert(name_of(end, nic_of));
+    for (const auto& end : ends) names.insert(name_of(end, ports));
     everybody.insert(names.begin(), names.end());
     for (const auto& end : ends) {
       Guilt& guilt = guilty[end];
@@ -160,7 +214,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   for (const auto& pair : pairs)
     if (!pair.good()) {
       std::set<std::string> names;
-      for (const End& end : suspects(pair, findings, cleared)) names.insert(name_of(end, nic_of));
+      for (const End& end : suspects(pair, evidence)) names.insert(name_of(end, ports));
       explain(*pair.check, joined(names));
     }
   for (auto& [node, list] : found)

@@ -62,6 +62,19 @@ Derived nic_payload(const HardwareFacts* facts) {
   return {bound, fmt::format("{} Mb/s / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed, bound)};
 }
 
+// RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet: preamble and gap 20, MAC and FCS 18,
+// IPv4 20, UDP 8, BTH 12, ICRC 4 bytes. InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2.
+Derived rdma_payload(const Json& result) {
+  const Json& d = detail_of(result);
+  const double rate = number_in(d, "rate_gbps"), mtu = number_in(d, "mtu");
+  if (rate <= 0) return without("the port tells no rate");
+  if (mtu <= 0) return without("perftest did not say what MTU it used");
+  const auto layer = d.find("link_layer");
+  const double headers = layer != d.end() && *layer == "InfiniBand" ? 26 : 82;
+  const double bound = rate * mtu / (mtu + headers);
+  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload of a packet) = {:.4g} Gb/s", rate, mtu, mtu + headers, bound)};
+}
+
 Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const std::string& model = facts->gpus.front().model;
@@ -108,7 +121,7 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
 
 const std::vector<std::string>& derivable() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload", "nccl_bus"};
+    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload", "rdma_payload", "nccl_bus"};
     for (const auto& row : gpu_table())
       if (std::find(out.begin(), out.end(), row.quantity) == out.end()) out.push_back(row.quantity);
     return out;
@@ -121,6 +134,7 @@ Derived derive(const std::string& name, const Json& result, const HardwareFacts*
   if (name == "dimm_bandwidth") return dimm_bandwidth(result);
   if (name == "nic_payload") return nic_payload(facts);
   if (name == "nccl_bus") return nccl_bus(result, facts);
+  if (name == "rdma_payload") return rdma_payload(result);
   return gpu_value(name, facts);
 }
 

@@ -32,7 +32,7 @@ struct FleetValues {
 };
 struct Fleet {
   std::map<Key, FleetValues> values = {};
-  std::map<std::string, double> healthy_links = {};   // by group: what a pair of two good links reaches, MB/s
+  std::map<std::string, double> healthy_links = {};   // by link_group(): what a pair of two good links reaches
 };
 
 std::optional<double> number(const Json& expectation, const char* key) {
@@ -73,7 +73,7 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   Check check;
   check.name = step.group + "/" + what;
   check.title = step.title.empty() ? step.group : step.title;
-  check.subject = step.subject;
+  check.subject = subject_of(step);
   check.like = step.like;
   check.mandatory = step.mandatory;
   for (const auto& who : field(step.result, "blame"))
@@ -245,8 +245,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   if (!with.own_only) {
     const auto found = fleet.values.find({step.group, metric, step.like});
     const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
-    const auto healthy = fleet.healthy_links.find(step.group);
-    const bool rate = is_link(step) && (metric == "send_mbps" || metric == "receive_mbps");
+    const auto healthy = fleet.healthy_links.find(link_group(step));
+    const bool rate = is_link(step) && (is_sending(metric) || is_receiving(metric));
     if (rate && healthy != fleet.healthy_links.end() && values.now.size() >= kFleetMinimum)
       add_link_fleet(bounds, expectation, healthy->second, values.now.size());
     else

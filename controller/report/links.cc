@@ -19,7 +19,8 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
   auto checks = judge_measurements(steps);
   confirm_links(checks, steps);
   for (const auto& step : steps) {
-    if (!is_link(step)) continue;
+    // RDMA has a network of its own, whose figures are no other view of this one.
+    if (text_of(field(step.result, "check")) != "link") continue;
     const auto to = node_by_address.find(text_of(field(field(step.result, "detail"), "to")));
     if (to == node_by_address.end()) continue;
     Verdict verdict = Verdict::pass;
@@ -54,20 +55,16 @@ class OtherEnds {
  public:
   explicit OtherEnds(const std::vector<MeasuredStep>& steps) {
     for (const auto& step : steps)
-      if (is_link(step) && text_of(field(step.result, "outcome")) == "measured") by_ends_[{step.group, step.node, step.subject}] = &step;
+      if (is_link(step) && text_of(field(step.result, "outcome")) == "measured") by_ends_[{link_group(step), step.node, step.subject}] = &step;
   }
   const MeasuredStep* of(const MeasuredStep& step) const {
-    const auto found = by_ends_.find({step.group, step.subject, step.node});
+    const auto found = by_ends_.find({link_group(step), step.subject, step.node});
     return found == by_ends_.end() ? nullptr : found->second;
   }
 
  private:
   std::map<std::tuple<std::string, std::string, std::string>, const MeasuredStep*> by_ends_;
 };
-
-const char* opposite(const std::string& metric) {
-  return metric == "send_mbps" ? "receive_mbps" : metric == "receive_mbps" ? "send_mbps" : nullptr;
-}
 
 }  // namespace
 
@@ -78,10 +75,11 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std:
     const MeasuredStep* other = is_link(step) ? ends.of(step) : nullptr;
     if (!other) continue;
     for (auto& check : checks[step.node]) {
-      if (check.verdict != Verdict::degraded || check.subject != step.subject || !check.measured || !check.expected) continue;
+      if (check.verdict != Verdict::degraded || check.subject != subject_of(step) || !check.measured || !check.expected) continue;
       if (check.name.rfind(step.group + "/", 0) != 0) continue;
-      const char* same = opposite(check.name.substr(step.group.size() + 1));
-      const auto again = same ? metric_value(other->result, same) : std::nullopt;
+      const std::string metric = check.name.substr(step.group.size() + 1);
+      if (!is_sending(metric) && !is_receiving(metric)) continue;
+      const auto again = rate_of(*other, is_receiving(metric));
       if (!again || *again < *check.expected) continue;
       check.verdict = Verdict::pass;
       check.reason.clear();
@@ -96,20 +94,22 @@ std::map<std::string, locate::LinkFindings> find_links(const std::vector<Measure
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    if (!is_link(step) || step.subject.empty()) continue;
+    // Where it is known which end was not there, nothing has to be searched for.
+    if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty()) continue;
     const bool right = text_of(field(step.result, "outcome")) == "measured";
     const MeasuredStep* other = ends.of(step);
     // Of two measurements of one direction the faster one: what was reached once can be reached. None at all is a failure, though.
-    const auto value = [&](const char* metric) {
-      auto rate = right ? metric_value(step.result, metric) : std::nullopt;
+    const auto value = [&](bool sending) {
+      auto rate = right ? rate_of(step, sending) : std::nullopt;
       if (rate && other)
-        if (const auto again = metric_value(other->result, opposite(metric))) rate = std::max(*rate, *again);
+        if (const auto again = rate_of(*other, !sending)) rate = std::max(*rate, *again);
       return rate;
     };
-    measured[step.group].push_back({step.node, step.subject, value("send_mbps")});
-    measured[step.group].push_back({step.subject, step.node, value("receive_mbps")});
-    const Json& ratio = field(field(step.expect, "send_mbps"), "fleet_min_ratio");
-    if (ratio.is_number()) rules[step.group].floor_ratio = ratio.get<double>();
+    const std::string group = link_group(step);
+    measured[group].push_back({step.node, step.subject, value(true)});
+    measured[group].push_back({step.subject, step.node, value(false)});
+    for (const char* metric : {"send_mbps", "send_gbps"})
+      if (const Json& ratio = field(field(step.expect, metric), "fleet_min_ratio"); ratio.is_number()) rules[group].floor_ratio = ratio.get<double>();
   }
   std::map<std::string, locate::LinkFindings> out;
   for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);

@@ -46,7 +46,30 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
   return out;
 }
 
-bool is_link(const MeasuredStep& step) { return text_of(field(step.result, "check")) == "link"; }
+bool is_link(const MeasuredStep& step) {
+  const std::string check = text_of(field(step.result, "check"));
+  return check == "link" || check == "rdma-link";
+}
+
+std::string link_group(const MeasuredStep& step) { return step.like.empty() ? step.group : step.group + ", " + step.like; }
+
+std::string subject_of(const MeasuredStep& step) {
+  const bool by_rail = text_of(field(step.result, "check")).rfind("rdma-", 0) == 0 && !step.like.empty();
+  return by_rail ? step.subject + ", " + step.like : step.subject;
+}
+
+bool is_sending(const std::string& metric) { return metric == "send_mbps" || metric == "send_gbps"; }
+bool is_receiving(const std::string& metric) { return metric == "receive_mbps" || metric == "receive_gbps"; }
+
+std::optional<double> rate_of(const MeasuredStep& step, bool sending) {
+  const auto tcp = metric_value(step.result, sending ? "send_mbps" : "receive_mbps");
+  return tcp ? tcp : metric_value(step.result, sending ? "send_gbps" : "receive_gbps");
+}
+
+std::string end_at_fault(const MeasuredStep& step) {
+  const std::string side = text_of(field(field(step.result, "detail"), "at_fault"));
+  return side == "here" ? step.node : side == "peer" ? step.subject : "";
+}
 
 bool is_collective(const MeasuredStep& step) {
   return !step.members.empty() || text_of(field(step.result, "check")) == "allreduce";

@@ -133,6 +133,35 @@ TEST_CASE("links are measured to every peer, beginning with the next one, while 
             .empty());
 }
 
+TEST_CASE("RDMA is measured to every peer while serving, rail by rail; a node that has none says so instead") {
+  Bench bench;
+  bench.process.answers["rdma-serve"] = prints(result("rdma-serve"));
+  Json rails = result("rdma");
+  for (const char* rail : {"rail 0", "rail 1"}) rails["parts"].push_back({{"subject", ""}, {"like", rail}, {"result", result("rdma-link")}});
+  bench.process.answers["rdma"] = prints(rails);
+  const auto module = checks::accept_rdma_module();
+  Json params = {{"address", "10.0.0.2"}, {"seconds", 5},
+                 {"peers", {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node03"}, {"address", "10.0.0.3"}}}}};
+  REQUIRE(check_parameters(module, params).ok());
+  const Json out = module.measure(bench.context, params).value();
+  REQUIRE(out["parts"].size() == 4);
+  CHECK(out["parts"][0]["subject"] == "node03");
+  CHECK(out["parts"][1]["like"] == "rail 1");
+  CHECK(out["parts"][3]["subject"] == "node01");
+  std::string line;
+  for (const auto& word : bench.process.runs.at(1)) line += " " + word;
+  CHECK(line == " /usr/sbin/muster-accept rdma --to 10.0.0.3 --port 7495 --bind 10.0.0.2 --seconds 5 --iterations 1000 --connect-seconds 45 "
+                "--busy-seconds 300");
+  CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
+
+  params["gpu_memory"] = true;
+  Json none = result("rdma", "unavailable");
+  none["error"] = "no RDMA device here";
+  bench.process.answers["rdma"] = prints(none, 3);
+  CHECK(module.measure(bench.context, params).value() == none);   // this node's own affair, not a link's
+  CHECK(bench.process.runs.back().back() == "--gpu-memory");
+}
+
 TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measurement of all its nodes, not an error of this one") {
   Bench bench;
   Json all = result("allreduce");

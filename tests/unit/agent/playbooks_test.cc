@@ -59,6 +59,8 @@ Json context() {
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},
               {"accounting", true},
+              {"rdma_peers", {second}},
+              {"soft_roce", true},
               {"acs", {{"bridges", Json::array()}}},
               {"vars",
                {{"nvidia_repository", "http://10.20.0.1/nvidia"}, {"nvidia_key_url", "http://10.20.0.1/key"}, {"nvidia_key_sha256", std::string(64, 'a')},

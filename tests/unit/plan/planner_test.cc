@@ -474,6 +474,23 @@ TEST_CASE("Slurm keeps accounts when the leader's role names that playbook, on a
   CHECK(conf("node03") == "slurmdbd");
 }
 
+TEST_CASE("RDMA is declared by the playbook that sets it up: its partners are the nodes whose role has it", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#rdma_peers}}{{name}} {{/rdma_peers}}{{#soft_roce}}soft{{/soft_roce}}"}})};
+  const auto conf = [&](const std::string& node) {
+    return planned(in).find(node + "/configure")->params["steps"][0]["params"]["content"].get<std::string>();
+  };
+  CHECK(conf("node01") == "");
+  in.playbooks["interconnect"] = {"interconnect", "", {}};
+  in.spec.roles["cpu"].push_back("interconnect");
+  in.spec.vars["soft_roce"] = "yes";
+  CHECK(conf("node01") == "node02 node03 soft");
+  in.spec.roles["login"] = {"base"};
+  in.spec.nodes[2].role = "login";
+  CHECK(conf("node01") == "node02 soft");
+  CHECK(conf("node03") == "soft");
+}
+
 TEST_CASE("partitions called after their section are used again; one of another name makes the disk foreign", "[plan]") {
   const PlannerInput in = input();
   const StorageSpec& scratch = *std::find_if(in.spec.storage.begin(), in.spec.storage.end(), [](const auto& s) { return s.name == "scratch"; });

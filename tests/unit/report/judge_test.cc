@@ -253,6 +253,77 @@ TEST_CASE("a link that was slow once of twice is not a slow link; one that broke
   CHECK(settled("b", judged_links(steps)) != NodeVerdict::accepted);
 }
 
+TEST_CASE("RDMA links are weighed rail by rail: a slow rail is named by its device, and the other rails of that node are not") {
+  const std::vector<std::string> nodes = {"node01", "node02", "node03"};
+  const Json expect = Json::parse(
+      R"({"send_gbps":{"derive":"rdma_payload","ratio":0.92,"fleet_min_ratio":0.9},"receive_gbps":{"derive":"rdma_payload","ratio":0.92,"fleet_min_ratio":0.9}})");
+  REQUIRE(check_expectations(expect).ok());
+  const auto steps = [&](const std::string& bad, bool gone) {
+    std::vector<MeasuredStep> out;
+    for (const auto& a : nodes) {
+      Json parts = Json::array();
+      for (const auto& b : nodes)
+        for (int rail = 0; rail < 2 && a != b; ++rail) {
+          const bool slow = rail == 1 && (a == bad || b == bad);
+          const std::string device = "mlx5_" + std::to_string(rail);
+          Json one = measured("rdma-link", {{"send_gbps", {slow ? 60 : 195, "Gb/s"}}, {"receive_gbps", {slow ? 60 : 195, "Gb/s"}}},
+                              {{"device", device}, {"peer_device", device}, {"rate_gbps", 200}, {"mtu", 4096}, {"link_layer", "InfiniBand"}});
+          if (slow && gone) {
+            one["outcome"] = "unavailable", one["error"] = "no active port", one["metrics"] = Json::object();
+            one["detail"]["at_fault"] = a == bad ? "here" : "peer";
+          }
+          parts.push_back({{"subject", b}, {"like", "rail " + std::to_string(rail)}, {"result", one}});
+        }
+      out.push_back(step(a, "rdma", "RDMA", "", expect, {{"check", "rdma"}, {"parts", parts}}));
+    }
+    return out;
+  };
+  const auto slow = judged_links(steps("node02", false));
+  const Check& located = get(slow, "node02", "rdma/located", "rail 1, sending");
+  CHECK(located.verdict == Verdict::degraded);
+  CHECK(located.blame == std::vector<std::string>{"link of node02 (mlx5_1, rail 1), sending"});
+  CHECK(located.reason == "slow with 2 of 2 partners: 60 Gb/s with node01, 60 Gb/s with node03");
+  for (const auto& check : slow.at("node02")) CHECK((check.like != "rail 0" || check.verdict == Verdict::pass));
+  CHECK(get(slow, "node01", "rdma/send_gbps", "node02, rail 1").reason.find("explained by: link of node02 (mlx5_1, rail 1)") != std::string::npos);
+  CHECK(settled("node02", slow) == NodeVerdict::degraded);
+  CHECK(settled("node01", slow) == NodeVerdict::accepted);
+  CHECK(settled("node03", slow) == NodeVerdict::accepted);
+  CHECK(link_matrix(steps("node02", false), nodes, {}).size() == 6);
+  for (const auto& link : link_matrix(steps("", false), nodes, {{"node01", "node01"}})) CHECK_FALSE(link.mbps);
+
+  const auto gone = judged_links(steps("node02", true));
+  CHECK(settled("node02", gone) == NodeVerdict::failed);
+  CHECK(get(gone, "node02", "rdma/located", "rail 1, sending").reason.find("not measured with 2 of 2 partners") == 0);
+  for (const char* node : {"node01", "node03"}) CHECK(settled(node, gone) == NodeVerdict::accepted);
+}
+
+TEST_CASE("with two nodes only, a port that is not there is held against the node that lacks it, not against the one that asked") {
+  Json without = measured("rdma-link", {}, {{"at_fault", "peer"}, {"device", "mlx5_0"}, {"peer_device", ""}});
+  without["outcome"] = "unavailable", without["error"] = "the partner has no RDMA device";
+  const Json parts = {{"check", "rdma"}, {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", without}}})}};
+  Json none = {{"check", "rdma"}, {"outcome", "unavailable"}, {"error", "no RDMA device here"}, {"metrics", Json::object()}, {"blame", Json::array()}};
+  const auto fine = measured("dgemm", {{"gflops", {9, "GFLOP/s"}}});
+  const auto judged = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, parts),
+                                    step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
+  CHECK(settled("node01", judged) == NodeVerdict::accepted);
+  CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict == Verdict::skipped);   // not measured stays not measured
+  CHECK(settled("node02", judged) == NodeVerdict::failed);
+  CHECK(get(judged, "node02", "rdma/data").reason == "no RDMA device here");
+
+  // It went away in the middle: what broke off with node01 is explained by what node02 found afterwards.
+  Json broken = measured("rdma-link", {}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
+  broken["outcome"] = "failed", broken["error"] = "perftest ended with 1";
+  const Json other = {{"check", "rdma"}, {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", broken}}})}};
+  const auto meanwhile = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
+                                       step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
+  CHECK(settled("node01", meanwhile) == NodeVerdict::accepted);
+  CHECK(settled("node02", meanwhile) == NodeVerdict::failed);
+  const auto open = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
+                                  step("node02", "dgemm", "DGEMM", "", nullptr, fine)});
+  CHECK(settled("node01", open) == NodeVerdict::failed);   // without that it may be either
+  CHECK(settled("node02", open) == NodeVerdict::failed);
+}
+
 TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
@@ -277,6 +348,11 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   CHECK(derive("dimm_bandwidth", result, nullptr).value == 307200.0);
   result["detail"].erase("dimm_mt_s");
   CHECK_FALSE(derive("dimm_bandwidth", result, nullptr).value);
+  CHECK_FALSE(derive("rdma_payload", result, nullptr).value);
+  result["detail"] = {{"rate_gbps", 400.0}, {"mtu", 4096}, {"link_layer", "InfiniBand"}};
+  CHECK(derive("rdma_payload", result, nullptr).value.value_or(0) == Approx(397.48).epsilon(1e-4));
+  result["detail"]["link_layer"] = "Ethernet";
+  CHECK(derive("rdma_payload", result, nullptr).text == "400 Gb/s x 4096/4178 (payload of a packet) = 392.1 Gb/s");
 
   HardwareFacts facts;
   CHECK_FALSE(derive("nic_payload", result, &facts).value);

@@ -1,4 +1,5 @@
 // The acceptance profiles we ship: they parse, name modules the agent has, and expect metrics that can be judged.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -44,6 +45,25 @@ TEST_CASE("every acceptance profile is one that can be run and judged") {
     ++profiles;
   }
   CHECK(profiles >= 2);
+}
+
+TEST_CASE("RDMA is measured by itself, where it is declared, and its port errors are rates with limits") {
+  for (const std::string name : {"standard", "burn", "lab"}) {
+    CAPTURE(name);
+    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + name + ".yaml");
+    std::stringstream text;
+    text << in.rdbuf();
+    const auto steps = parse_playbook(text.str()).playbook.steps;
+    const auto rdma = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.module == "accept_rdma"; });
+    REQUIRE(rdma != steps.end());
+    CHECK(rdma->mandatory);
+    CHECK(rdma->when == "{{#rdma_peers}}yes{{/rdma_peers}}");
+    for (const auto& other : steps)   // traffic of another test at the same time would be measured with it
+      CHECK((other.name == "rdma" || other.phase != "cluster" || other.stage != rdma->stage));
+    const auto counters = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.expect.contains("rdma_symbol_errors"); });
+    CHECK((counters != steps.end()) == (name != "lab"));
+    if (counters != steps.end()) CHECK(counters->stage > rdma->stage);
+  }
 }
 
 TEST_CASE("the profiles that accept new nodes look for silent corruption; the short one does not") {

@@ -1,0 +1,73 @@
+// TCP between two nodes for kernels that measure with a partner: frames on one connection, each under the connection's deadline, and a
+// server that ends by itself.
+//
+// Numeric addresses only: a static program has no name service, and a test must not depend on one.
+// Thread: a Connection belongs to one thread; serve_until() runs its handler in a thread per connection and joins them all.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::kernels {
+
+constexpr size_t kLargestFrame = 256 << 10;
+
+struct Header {
+  uint32_t magic, type;
+  uint64_t value;   // what the kernel likes: a ping's number, an offset, milliseconds
+  uint32_t length;  // bytes that follow
+  uint32_t reserved;
+};
+static_assert(sizeof(Header) == 24);
+
+// A non-blocking TCP connection under one deadline (seconds_now()). Closes its socket.
+class Connection {
+ public:
+  Connection(int fd, double deadline);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Status send(uint32_t type, uint64_t value, const char* bytes = nullptr, size_t length = 0);
+  // The next frame; its body is in body() until the next call.
+  Result<Header> receive();
+  Result<Header> receive(uint32_t wanted);
+  char* body() { return body_.data(); }
+  uint64_t retransmits() const;
+
+ private:
+  Status wait(short events);
+  Status write_all(const char* bytes, size_t length);
+  Status read_all(char* out, size_t length);
+
+  int fd_;
+  double deadline_;
+  std::vector<char> body_ = {};
+};
+
+// A listening socket; `port` 0 becomes the one that was free.
+Result<int> listen_on(const std::string& bind, uint16_t& port);
+// A socket connected to a server that may still be starting: tried again for so many seconds while it refuses.
+struct Endpoint {
+  std::string to = {};
+  uint16_t port = 0;
+  std::string bind = {};  // local address, to choose the path; empty: the system's choice
+  double seconds = 5;
+};
+Result<int> connect_until(const Endpoint& endpoint);
+
+struct ServeRule {
+  double until = 0;       // seconds_now(); no connection is accepted after it
+  int sessions = 0;       // ends after this many connections; 0 = only at the deadline
+  std::string from = {};  // when set: connections from any other address are closed unanswered
+};
+// The handler owns the socket it is given.
+void serve_until(int listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+
+}  // namespace muster::kernels

@@ -1,0 +1,570 @@
+// RDMA between two nodes by perftest: bandwidth of writes in either direction and latency, on every rail at the same time.
+//
+// How to run:  muster-accept rdma-serve --bind 10.20.0.12 --port 7495 --seconds 600 --detach
+//              muster-accept rdma --to 10.20.0.12 --port 7495 --seconds 3 [--bind 10.20.0.11] [--gpu-memory]
+// Reference:   perftest itself (ib_write_bw, ib_write_lat). It compares no data: what counts is that every work request completes
+//              without an error. Data is proven by the loads that use these links (all-reduce).
+// Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above it, one per rail. A node
+//              works with one partner at a time, measuring or serving, or the figures would be those of shared ports: each side
+//              holds a lock for it, and who finds the partner busy lets go of its own and tries again a little later.
+// Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated machines: 0.2 Gb/s, milliseconds.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fmt/format.h>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "kernels/connection.h"
+#include "kernels/kernels.h"
+#include "kernels/rdma.h"
+
+namespace muster::kernels {
+namespace {
+
+enum Type : uint32_t { ask = 1, answer };
+constexpr const char* kLock = "/run/muster-rdma.lock";
+constexpr double kListenSeconds = 20, kPoll = 0.02;
+constexpr double kGrace = 60;  // a session may run on for so long after the server's deadline
+constexpr int kAttempts = 3, kMostSeconds = 3600, kMostIterations = 1000000;
+constexpr const char* kNoDevice = "no RDMA device here";
+
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// Held while this node works with a partner; processes of this node exclude one another by it.
+class NodeLock {
+ public:
+  explicit NodeLock(const Files& files) : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
+  ~NodeLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  NodeLock(const NodeLock&) = delete;
+  NodeLock& operator=(const NodeLock&) = delete;
+  bool usable() const { return fd_ >= 0; }
+  bool take() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+  void release() { ::flock(fd_, LOCK_UN); }
+
+ private:
+  int fd_;
+};
+
+// What this node can do; told to a partner at the beginning.
+struct Ability {
+  std::vector<RdmaPort> rails = {};  // active ports
+  Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
+  std::string perftest_problem = {};
+  GpuDirect gpu = {};
+  const RdmaPort* rail(const std::string& label) const {
+    for (const auto& port : rails)
+      if (port.label == label) return &port;
+    return nullptr;
+  }
+  std::vector<std::string> labels() const {
+    std::vector<std::string> out;
+    for (const auto& port : rails) out.push_back(port.label);
+    return out;
+  }
+};
+
+Ability look(const Files& files, Process& process) {
+  Ability out;
+  for (auto& port : rdma_ports(files)) {
+    if (port.active) out.rails.push_back(std::move(port));
+    else out.inactive.push_back(fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
+  }
+  // --help ends with an error in perftest 4.5; that it is there at all is what counts.
+  const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
+  if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
+  out.gpu = gpu_direct(files, help.ok() ? help->out + help->err : "");
+  return out;
+}
+
+std::string rail_problem(const RdmaPort& port) {
+  return port.ethernet && port.gid < 0 ? fmt::format("{} has no RoCE v2 GID with an IPv4 address", port.label) : "";
+}
+
+Json to_json(const Ability& ability) {
+  Json rails = Json::array();
+  for (const auto& port : ability.rails) rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
+  return {{"rails", rails}, {"inactive", ability.inactive}, {"perftest_problem", ability.perftest_problem},
+          {"gpu_problem", ability.gpu.problem}};
+}
+
+// One test on several rails at once. What a partner sends of it is read as strictly as anything from the network.
+struct Job {
+  PerfTest test = PerfTest::bandwidth;
+  int seconds = 1, iterations = 1000;
+  bool gpu = false;
+  struct Item {
+    std::string label = {};  // own port
+    size_t rail = 0;
+  };
+  std::vector<Item> items = {};
+};
+constexpr size_t kMostRails = 64;
+
+Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails) {
+  Json items = Json::array();
+  for (const auto& rail : rails) items.push_back({{"label", labels_of_partner ? rail.there : rail.here}, {"rail", rail.number}});
+  return {{"op", op}, {"latency", job.test == PerfTest::latency}, {"seconds", job.seconds}, {"iterations", job.iterations},
+          {"gpu", job.gpu}, {"items", items}};
+}
+
+Result<Job> job_from_json(const Json& json) {
+  Job job;
+  bool latency = false;
+  JsonReader r(json, "job");
+  r.allow_unknown();
+  r.get("latency", latency);
+  r.get("seconds", job.seconds);
+  r.get("iterations", job.iterations);
+  r.get("gpu", job.gpu);
+  const Json& items = r.raw("items");
+  TRY_(r.finish());
+  job.test = latency ? PerfTest::latency : PerfTest::bandwidth;
+  if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 || job.iterations > kMostIterations || !items.is_array() ||
+      items.size() > kMostRails)
+    return fail(Code::invalid, "a job out of bounds");
+  for (const auto& one : items) {
+    Job::Item item;
+    JsonReader i(one, "job.items");
+    i.get("label", item.label);
+    i.get("rail", item.rail);
+    TRY_(i.finish());
+    if (item.rail >= kMostRails) return fail(Code::invalid, "a rail out of bounds");
+    job.items.push_back(std::move(item));
+  }
+  return job;
+}
+
+std::string tail_of(const std::string& text) { return text.substr(text.size() - std::min<size_t>(text.size(), 600)); }
+
+// perftest on all rails of a job at once, one thread each.
+class Runs {
+ public:
+  Runs(const Files& files, Process& process, const Ability& ability, uint16_t port)
+      : files_(files), process_(process), ability_(ability), port_(port) {}
+  ~Runs() { join(); }
+
+  // `partner` empty: the serving side, of which start() waits until each listens.
+  Status start(const Job& job, const std::string& partner) {
+    for (const auto& item : job.items) {
+      const RdmaPort* on = ability_.rail(item.label);
+      if (!on) return fail(Code::not_found, fmt::format("there is no active port {}", item.label));
+      const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
+      const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
+      runs_.push_back({.test = job.test, .on = *on, .port = port, .partner = partner, .seconds = job.seconds,
+                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf});
+    }
+    results_.resize(runs_.size());
+    ended_ = std::vector<std::atomic<bool>>(runs_.size());
+    for (size_t i = 0; i < runs_.size(); ++i)
+      threads_.emplace_back([this, i] {
+        results_[i] = result_of(runs_[i]);
+        ended_[i] = true;
+      });
+    return partner.empty() ? wait_until_listening() : Status(Ok{});
+  }
+  // [{"label","error","gbps","typical_us","p99_us","mtu"}]
+  Json finish() {
+    join();
+    Json out = Json::array();
+    for (auto& one : results_) out.push_back(std::move(one));
+    return out;
+  }
+  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it.
+  void give_up() {
+    for (const auto& run : runs_)
+      if (auto fd = connect_until({"127.0.0.1", run.port, "", 0}); fd.ok()) ::close(*fd);
+  }
+
+ private:
+  void join() {
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  Json result_of(const PerfRun& run) {
+    Json out = {{"label", run.on.label}, {"error", ""}};
+    const auto output = process_.run(perftest_command(run));
+    if (!output.ok()) {
+      out["error"] = output.error().message;
+      return out;
+    }
+    const std::string said = output->err + output->out;
+    if (!output->ok()) {
+      out["error"] = fmt::format("perftest ended with {}: {}", output->exit_code, tail_of(said));
+      return out;
+    }
+    if (run.partner.empty()) return out;
+    const auto parsed = parse_perftest(output->out, run.test);
+    if (!parsed.ok()) out.update({{"no_figure", true}, {"error", fmt::format("{}: {}", parsed.error().message, tail_of(said))}});
+    else out.update({{"gbps", parsed->gbps}, {"typical_us", parsed->typical_us}, {"p99_us", parsed->p99_us}, {"mtu", parsed->mtu}});
+    return out;
+  }
+  bool listens(uint16_t port) const {
+    const std::string wanted = fmt::format(":{:04X} ", port);
+    for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+      const std::string text = files_.read(table).value_or("");
+      for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
+        // The remote address follows a local one, and then the state: 0A is LISTEN.
+        const size_t space = text.find(' ', at + wanted.size());
+        if (space != std::string::npos && text.compare(space, 4, " 0A ") == 0) return true;
+      }
+    }
+    return false;
+  }
+  Status wait_until_listening() {
+    const double until = seconds_now() + kListenSeconds;
+    for (size_t i = 0; i < runs_.size(); ++i)
+      while (!listens(runs_[i].port)) {
+        if (ended_[i]) return fail(Code::failed, results_[i]["error"].get<std::string>());
+        if (seconds_now() > until) return fail(Code::failed, fmt::format("perftest does not listen on port {}", runs_[i].port));
+        pause(kPoll);
+      }
+    return Ok{};
+  }
+
+  const Files& files_;
+  Process& process_;
+  const Ability& ability_;
+  uint16_t port_;
+  std::vector<PerfRun> runs_ = {};
+  std::vector<Json> results_ = {};
+  std::vector<std::atomic<bool>> ended_ = {};
+  std::vector<std::thread> threads_ = {};
+};
+
+Status say(Connection& link, uint32_t type, const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return link.send(type, 0, text.data(), std::min(text.size(), kLargestFrame));
+}
+Result<Json> hear(Connection& link, uint32_t type) {
+  TRY(const Header header, link.receive(type));
+  return parse_json({link.body(), header.length});
+}
+// An answer that holds an error is that error.
+Result<Json> request(Connection& link, const Json& question) {
+  TRY_(say(link, ask, question));
+  TRY(Json out, hear(link, answer));
+  if (out.contains("error") && out["error"].is_string()) return fail(Code::failed, "the partner: " + out["error"].get<std::string>());
+  return out;
+}
+
+// ---- the serving side
+
+class Session {
+ public:
+  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port)
+      : files_(files), process_(process), link_(link), from_(std::move(from)), port_(port), lock_(files), ability_(look(files, process)) {}
+
+  // Until the partner goes away. How many tests it took part in.
+  int serve() {
+    while (true) {
+      const auto question = hear(link_, ask);
+      if (!question.ok()) break;
+      auto reply = reply_to(*question);
+      if (!say(link_, answer, reply.ok() ? *reply : Json{{"error", reply.error().message}}).ok()) break;
+    }
+    if (serving_) serving_->give_up();
+    return tests_;
+  }
+
+ private:
+  Result<Json> reply_to(const Json& question) {
+    const std::string op = question.is_object() && question.contains("op") && question["op"].is_string() ? question["op"].get<std::string>() : "";
+    if (op == "hello") return to_json(ability_);
+    if (op == "reserve") {
+      if (!lock_.usable()) return fail(Code::failed, "the lock cannot be opened");
+      return Json{{"granted", reserved_ = reserved_ || lock_.take()}};
+    }
+    if (!reserved_) return fail(Code::denied, "not reserved");
+    if (op == "finish" || op == "give up") {
+      if (!serving_) return fail(Code::conflict, "nothing was started");
+      if (op == "give up") serving_->give_up();
+      Json out = {{"results", serving_->finish()}};
+      serving_.reset();
+      return out;
+    }
+    if (op != "serve" && op != "measure") return fail(Code::invalid, "unknown question");
+    TRY(const Job job, job_from_json(question));
+    if (serving_) return fail(Code::conflict, "a test is under way");
+    ++tests_;
+    auto runs = std::make_unique<Runs>(files_, process_, ability_, port_);
+    if (op == "measure") {
+      TRY_(runs->start(job, from_));
+      return Json{{"results", runs->finish()}};
+    }
+    const Status started = runs->start(job, "");
+    if (!started.ok()) runs->give_up();
+    TRY_(started);
+    serving_ = std::move(runs);
+    return Json{{"ready", true}};
+  }
+
+  const Files& files_;
+  Process& process_;
+  Connection& link_;
+  const std::string from_;
+  const uint16_t port_;
+  NodeLock lock_;
+  const Ability ability_;
+  bool reserved_ = false;
+  int tests_ = 0;
+  std::unique_ptr<Runs> serving_ = {};
+};
+
+// ---- the measuring side
+
+// What one rail was measured to do; an error ends it for the rest.
+struct RailResult {
+  Rail rail = {};
+  std::map<std::string, Metric> metrics = {};
+  std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
+  Outcome outcome = Outcome::measured;
+  int mtu = 0, repeated = 0;
+  void fail_with(Outcome how, std::string why, std::string where = "") {
+    if (outcome == Outcome::measured) outcome = how, error = std::move(why), at_fault = std::move(where);
+  }
+};
+
+class Pair {
+ public:
+  Pair(const Files& files, Process& process, const RdmaOptions& options, const Ability& own)
+      : files_(files), process_(process), options_(options), own_(own), lock_(files) {}
+
+  // All rails, or why the partner cannot be measured with at all.
+  Result<std::vector<RailResult>> measure() {
+    TRY_(reserve());
+    for (const auto& rail : pair_rails(own_.labels(), labels_of_partner())) results_.push_back({.rail = rail});
+    for (auto& one : results_) check_rail(one);
+    const int seconds = std::max(1, static_cast<int>(options_.seconds));
+    Job job{.seconds = seconds, .iterations = options_.iterations};
+    test(job, true, [](RailResult& r, const Json& said) { r.metrics["send_gbps"] = {said.value("gbps", 0.0), "Gb/s"}; });
+    if (options_.gpu_memory) {
+      job.gpu = true;
+      test(job, true, [](RailResult& r, const Json& said) {
+        const double host = r.metrics["send_gbps"].value, gpu = said.value("gbps", 0.0);
+        r.metrics["gdr_gbps"] = {gpu, "Gb/s"};
+        r.metrics["gdr_ratio"] = {host > 0 ? gpu / host : 0, "ratio"};
+      });
+    } else {
+      test(job, false, [](RailResult& r, const Json& said) { r.metrics["receive_gbps"] = {said.value("gbps", 0.0), "Gb/s"}; });
+      job.test = PerfTest::latency;
+      test(job, true, [](RailResult& r, const Json& said) {
+        r.metrics["latency_us"] = {said.value("typical_us", 0.0), "us"};
+        r.metrics["latency_p99_us"] = {said.value("p99_us", 0.0), "us"};
+      });
+    }
+    lock_.release();
+    return std::move(results_);
+  }
+  const Json& partner() const { return partner_; }
+
+ private:
+  Status connect() {
+    TRY(const int fd, connect_until({options_.to, options_.port, options_.bind, options_.connect_seconds}));
+    const double work = kAttempts * (3 * (options_.seconds + 90) + options_.iterations / 50.0);
+    link_ = std::make_unique<Connection>(fd, seconds_now() + options_.busy_seconds + work);
+    TRY(partner_, request(*link_, {{"op", "hello"}}));
+    return Ok{};
+  }
+  // Both nodes for one another. Never waits for the partner while holding the own lock, so no ring of nodes can wait for itself.
+  Status reserve() {
+    if (!lock_.usable()) return fail(Code::unavailable, std::string(kLock) + " cannot be opened");
+    TRY_(connect());
+    if (partner_.value("rails", Json::array()).empty()) return Ok{};  // nothing to wait for
+    SplitMix random(static_cast<uint64_t>(::getpid()) ^ static_cast<uint64_t>(seconds_now() * 1e6));
+    const double until = seconds_now() + options_.busy_seconds;
+    while (true) {
+      if (lock_.take()) {
+        TRY(const Json reply, request(*link_, {{"op", "reserve"}}));
+        if (reply.value("granted", false)) return Ok{};
+        lock_.release();
+      }
+      if (seconds_now() > until)
+        return fail(Code::unavailable, fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
+      pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
+    }
+  }
+  std::vector<std::string> labels_of_partner() const {
+    std::vector<std::string> out;
+    for (const auto& rail : partner_.value("rails", Json::array())) out.push_back(rail.value("label", ""));
+    return out;
+  }
+  void check_rail(RailResult& one) const {
+    const std::string problem = partner_.value("perftest_problem", ""), gpu = partner_.value("gpu_problem", "");
+    if (partner_.value("rails", Json::array()).empty()) return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
+    if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + problem, "peer");
+    if (one.rail.there.empty())
+      return one.fail_with(Outcome::unavailable, fmt::format("the partner has no active port {}", one.rail.here), "peer");
+    if (one.rail.here.empty()) return one.fail_with(Outcome::unavailable, fmt::format("there is no active port {} here", one.rail.there), "here");
+    if (const auto own = rail_problem(*own_.rail(one.rail.here)); !own.empty()) return one.fail_with(Outcome::unavailable, own, "here");
+    for (const auto& rail : partner_.value("rails", Json::array()))
+      if (rail.value("label", "") == one.rail.there && !rail.value("problem", "").empty())
+        return one.fail_with(Outcome::unavailable, "on the partner " + rail.value("problem", ""), "peer");
+    if (options_.gpu_memory && !gpu.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + gpu, "peer");
+  }
+  std::vector<Rail> still_good() const {
+    std::vector<Rail> out;
+    for (const auto& one : results_)
+      if (one.outcome == Outcome::measured) out.push_back(one.rail);
+    return out;
+  }
+  using Take = std::function<void(RailResult&, const Json&)>;
+  // One test on every rail that is still good. `sending`: data goes from here to the partner.
+  void test(const Job& job, bool sending, const Take& take) {
+    std::vector<Rail> open = still_good();
+    for (int left = kAttempts; !open.empty(); --left) open = try_once(job, sending, open, left == 1, take);
+  }
+  // The rails on which perftest ended well and told no figure: it could not calibrate its clock, as happens on a busy emulated machine.
+  std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last, const Take& take) {
+    std::vector<Rail> again;
+    for (const auto& rail : rails) job.items.push_back({rail.here, rail.number});
+    const auto said = sending ? send(job, rails) : receive(job, rails);
+    for (const auto& rail : rails) {
+      RailResult& one = *std::find_if(results_.begin(), results_.end(), [&](const RailResult& r) { return r.rail.number == rail.number; });
+      if (!said.ok()) {
+        one.fail_with(Outcome::failed, said.error().message);
+        continue;
+      }
+      const std::string& label = sending ? rail.here : rail.there;
+      const auto found = std::find_if(said->begin(), said->end(), [&](const Json& r) { return r.is_object() && r.value("label", "") == label; });
+      if (found == said->end()) one.fail_with(Outcome::failed, "no answer about " + label);
+      else if (found->value("no_figure", false) && !last) again.push_back(rail), ++one.repeated;
+      else if (const std::string error = found->value("error", ""); !error.empty())
+        one.fail_with(found->value("no_figure", false) ? Outcome::unavailable : Outcome::failed, error);
+      else one.mtu = found->value("mtu", 0), take(one, *found);
+    }
+    return again;
+  }
+  Result<Json> send(const Job& job, const std::vector<Rail>& rails) {
+    TRY_(request(*link_, to_json(job, "serve", true, rails)));
+    Runs runs(files_, process_, own_, options_.port);
+    TRY_(runs.start(job, options_.to));
+    Json said = runs.finish();
+    const bool failed = std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
+    TRY(const Json ended, request(*link_, {{"op", failed ? "give up" : "finish"}}));
+    for (const auto& other : ended.value("results", Json::array()))   // what the serving side says completes a failure
+      for (size_t i = 0; i < rails.size(); ++i)
+        if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
+          for (auto& mine : said)
+            if (mine["label"] == rails[i].here) mine["error"] = mine.value("error", "") + " / the partner's side: " + other.value("error", "");
+    return said;
+  }
+  Result<Json> receive(const Job& job, const std::vector<Rail>& rails) {
+    Runs runs(files_, process_, own_, options_.port);
+    const Status started = runs.start(job, "");
+    auto said = started.ok() ? request(*link_, to_json(job, "measure", true, rails)) : Result<Json>(started.error());
+    const bool failed = !said.ok() || std::any_of((*said)["results"].begin(), (*said)["results"].end(),
+                                                  [](const Json& r) { return r.value("error", "") != ""; });
+    if (failed) runs.give_up();
+    runs.finish();
+    if (!said.ok()) return said.error();
+    return (*said)["results"];
+  }
+
+  const Files& files_;
+  Process& process_;
+  const RdmaOptions& options_;
+  const Ability& own_;
+  NodeLock lock_;
+  std::unique_ptr<Connection> link_ = {};
+  Json partner_ = {};
+  std::vector<RailResult> results_ = {};
+};
+
+Measurement link_measurement(const RailResult& one, const Ability& own, const RdmaOptions& options) {
+  Measurement out;
+  out.check = options.gpu_memory ? "rdma-gpu-memory" : "rdma-link";
+  out.outcome = one.outcome;
+  out.error = one.error;
+  out.metrics = one.metrics;
+  const RdmaPort* port = own.rail(one.rail.here);
+  out.detail = {{"to", options.to}, {"device", one.rail.here}, {"peer_device", one.rail.there}, {"rail", one.rail.number},
+                {"seconds", options.seconds}, {"verified", "every work request completed without an error; perftest compares no data"}};
+  if (!one.at_fault.empty()) out.detail["at_fault"] = one.at_fault;
+  if (one.mtu > 0) out.detail["mtu"] = one.mtu;
+  if (one.repeated > 0) out.detail["repeated"] = one.repeated;
+  if (port) {
+    out.detail["rate_gbps"] = port->rate_gbps;
+    out.detail["link_layer"] = port->ethernet ? "Ethernet" : "InfiniBand";
+    if (port->gid >= 0) out.detail["gid_index"] = port->gid;
+  }
+  if (!options.gpu_memory)
+    out.detail["gpu_direct"] = own.gpu.problem.empty() ? "measured by --gpu-memory" : "not measured: " + own.gpu.problem;
+  if (one.outcome == Outcome::failed) out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
+  return out;
+}
+
+}  // namespace
+
+Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options) {
+  Measurement out;
+  out.check = "rdma";
+  const Ability own = look(files, process);
+  out.detail = {{"to", options.to}, {"inactive", own.inactive}};
+  // What only concerns this node is no matter of a link.
+  out.outcome = Outcome::unavailable;
+  if (own.rails.empty())
+    out.error = own.inactive.empty() ? std::string(kNoDevice) : fmt::format("no RDMA port is active here: {}", own.inactive.dump());
+  else if (!own.perftest_problem.empty()) out.error = own.perftest_problem;
+  else if (options.gpu_memory) out.error = own.gpu.problem;
+  if (!out.error.empty()) return out;
+  out.outcome = Outcome::measured;
+  Pair pair(files, process, options, own);
+  auto rails = pair.measure();
+  std::vector<RailResult> results;
+  if (rails.ok()) results = std::move(*rails);
+  else
+    for (size_t i = 0; i < own.rails.size(); ++i) {
+      results.push_back({.rail = {i, own.rails[i].label, ""}});
+      results.back().fail_with(Outcome::unavailable, rails.error().message);
+    }
+  out.parts = Json::array();
+  for (const auto& one : results) {
+    const Measurement part = link_measurement(one, own, options);
+    if (part.outcome != Outcome::measured && out.outcome == Outcome::measured) out.outcome = part.outcome, out.error = part.error;
+    out.parts.push_back({{"subject", ""}, {"like", fmt::format("rail {}", one.rail.number)}, {"result", to_json(part)}});
+  }
+  return out;
+}
+
+Result<RdmaServer> RdmaServer::open(RdmaServerOptions options) {
+  RdmaServer out;
+  out.port_ = options.port;
+  TRY(out.fd_, listen_on(options.bind, out.port_));
+  out.options_ = std::move(options);
+  return out;
+}
+
+RdmaServer::RdmaServer(RdmaServer&& other) noexcept : options_(std::move(other.options_)), fd_(other.fd_), port_(other.port_) {
+  other.fd_ = -1;
+}
+
+RdmaServer::~RdmaServer() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Measurement RdmaServer::run(const Files& files, Process& process) {
+  Measurement out;
+  out.check = "rdma-serve";
+  const double until = seconds_now() + options_.seconds;
+  std::mutex mutex;  // guards sessions
+  Json sessions = Json::array();
+  serve_until(fd_, {until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
+    Connection link(fd, until + kGrace);
+    const int tests = Session(files, process, link, from, port_).serve();
+    const std::lock_guard lock(mutex);
+    sessions.push_back({{"from", from}, {"tests", tests}});
+  });
+  out.detail = {{"bind", options_.bind}, {"port", port_}, {"sessions", sessions}};
+  return out;
+}
+
+}  // namespace muster::kernels

@@ -1,0 +1,179 @@
+// RDMA ports as sysfs shows them, pairs of rails, and perftest's options and tables (kernels/rdma.h).
+//
+// Reference: Debian's perftest 4.5. Its manual page is from 2008; the options are those of --help.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "kernels/rdma.h"
+
+namespace muster::kernels {
+namespace {
+
+constexpr const char* kClass = "/sys/class/infiniband/";
+constexpr const char* kPci = "/sys/bus/pci/devices/";
+constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
+
+// mlx5_2 before mlx5_10: the digits at the end are a number.
+std::pair<std::string, long> number_behind(const std::string& name) {
+  const size_t last = name.find_last_not_of("0123456789");
+  const size_t digits = last == std::string::npos ? 0 : last + 1;
+  return {name.substr(0, digits), digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
+}
+
+std::string last_of(const Result<std::string>& link) {
+  return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
+}
+
+// The GID that routes through IPv4 networks, as NCCL and MPI want it. Empty entries of the table cannot be read.
+int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
+  for (int i = 0; i < 256; ++i) {
+    const std::string index = std::to_string(i);
+    if (!files.exists(folder + "/gids/" + index)) break;
+    if (files.read_line(folder + "/gid_attrs/types/" + index) != "RoCE v2") continue;
+    if (files.read_line(folder + "/gids/" + index).rfind("0000:0000:0000:0000:0000:ffff:", 0) == 0) return i;
+  }
+  return -1;
+}
+
+RdmaPort read_port(const Files& files, const std::string& device, const std::string& number, bool only) {
+  RdmaPort out;
+  out.device = device;
+  out.port = std::atoi(number.c_str());
+  out.label = only ? device : device + "/" + number;
+  out.state = files.read_line(out.folder() + "/state");
+  out.active = out.state.find("ACTIVE") != std::string::npos && out.state.find("DEFER") == std::string::npos;
+  out.ethernet = files.read_line(out.folder() + "/link_layer") == "Ethernet";
+  out.rate_gbps = std::strtod(files.read_line(out.folder() + "/rate", "0").c_str(), nullptr);
+  if (out.ethernet) out.gid = rocev2_ipv4_gid(files, out.folder());
+  out.cpus = files.read_line(kClass + device + "/device/local_cpulist");
+  out.pci = last_of(files.read_link(kClass + device + "/device"));
+  if (out.pci.find(':') == std::string::npos) out.pci.clear();
+  return out;
+}
+
+// How many folders two PCI devices have in common on their way down from the root.
+size_t shared_path(const Files& files, const std::string& a, const std::string& b) {
+  const auto one = files.read_link(kPci + a), other = files.read_link(kPci + b);
+  if (!one.ok() || !other.ok()) return 0;
+  const auto end = std::mismatch(one->begin(), one->begin() + static_cast<long>(std::min(one->size(), other->size())), other->begin()).first;
+  return static_cast<size_t>(std::count(one->begin(), end, '/'));
+}
+
+std::vector<double> numbers_of(const std::string& line) {
+  std::vector<double> out;
+  std::istringstream in(line);
+  for (std::string word; in >> word;) {
+    char* end = nullptr;
+    out.push_back(std::strtod(word.c_str(), &end));
+    if (*end != '\0') return {};
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string RdmaPort::folder() const { return fmt::format("{}{}/ports/{}", kClass, device, port); }
+
+std::vector<RdmaPort> rdma_ports(const Files& files) {
+  std::vector<std::string> devices = files.list("/sys/class/infiniband");
+  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return number_behind(a) < number_behind(b); });
+  std::vector<RdmaPort> out;
+  for (const auto& device : devices) {
+    const auto ports = files.list(kClass + device + "/ports");
+    for (const auto& number : ports) out.push_back(read_port(files, device, number, ports.size() == 1));
+  }
+  return out;
+}
+
+std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there) {
+  std::vector<Rail> out;
+  if (here.size() == there.size()) {
+    for (size_t i = 0; i < here.size(); ++i) out.push_back({i, here[i], there[i]});
+    return out;
+  }
+  const bool more_here = here.size() > there.size();
+  const auto& longer = more_here ? here : there;
+  const auto& shorter = more_here ? there : here;
+  for (size_t i = 0; i < longer.size(); ++i) {
+    const std::string other = std::count(shorter.begin(), shorter.end(), longer[i]) ? longer[i] : "";
+    out.push_back({i, more_here ? longer[i] : other, more_here ? other : longer[i]});
+  }
+  return out;
+}
+
+Command perftest_command(const PerfRun& run) {
+  Command command;
+  auto& argv = command.argv;
+  if (!run.on.cpus.empty()) argv = {"taskset", "-c", run.on.cpus};
+  const bool bandwidth = run.test == PerfTest::bandwidth;
+  for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"), std::string("-d"), run.on.device,
+                           std::string("-i"), std::to_string(run.on.port), std::string("-p"), std::to_string(run.port)})
+    argv.push_back(word);
+  if (run.on.gid >= 0) argv.insert(argv.end(), {"-x", std::to_string(run.on.gid)});
+  argv.insert(argv.end(), {"-s", std::to_string(bandwidth ? kBandwidthBytes : kLatencyBytes)});
+  if (bandwidth) argv.insert(argv.end(), {"-D", std::to_string(run.seconds), "--report_gbits"});
+  else argv.insert(argv.end(), {"-n", std::to_string(run.iterations)});
+  if (run.gpu >= 0) {
+    argv.push_back(fmt::format("--use_cuda={}", run.gpu));
+    if (run.dma_buf) argv.push_back("--use_cuda_dmabuf");
+    command.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  }
+  if (!run.partner.empty()) argv.push_back(run.partner);
+  // Making and sharing memory takes its time, on an emulated machine most of all.
+  command.deadline = (bandwidth ? run.seconds + 40 : 60 + run.iterations / 50) * kSecond;
+  return command;
+}
+
+// Bandwidth: bytes, iterations, peak, average, messages. Latency: bytes, iterations, minimum, maximum, typical, average, deviation,
+// 99 %, 99.9 %. The row is the first line of numbers alone below the heading.
+Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
+  const bool bandwidth = test == PerfTest::bandwidth;
+  PerfResult out;
+  bool heading = false;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (const size_t at = line.find("Mtu "); at != std::string::npos)
+      if (const size_t colon = line.find(':', at); colon != std::string::npos) out.mtu = std::atoi(line.c_str() + colon + 1);
+    if (line.find("#bytes") != std::string::npos)
+      heading = line.find(bandwidth ? "BW average[Gb/sec]" : "t_typical[usec]") != std::string::npos;
+    if (!heading) continue;
+    const auto row = numbers_of(line);
+    if (row.size() < (bandwidth ? 5 : 9)) continue;
+    if (bandwidth) out.gbps = row[3];
+    else out.typical_us = row[4], out.p99_us = row[7];
+    if ((bandwidth ? out.gbps : out.typical_us) <= 0) break;
+    return out;
+  }
+  return fail(Code::failed, fmt::format("perftest printed no {}", bandwidth ? "bandwidth" : "latency"));
+}
+
+GpuDirect gpu_direct(const Files& files, const std::string& help) {
+  GpuDirect out;
+  out.gpus = files.list("/proc/driver/nvidia/gpus");
+  const bool open_driver = files.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
+  const bool peermem = files.exists("/sys/module/nvidia_peermem");
+  out.dma_buf = !peermem && open_driver && help.find("--use_cuda_dmabuf") != std::string::npos;
+  if (out.gpus.empty()) out.problem = "there is no GPU with NVIDIA's driver";
+  else if (help.find("--use_cuda") == std::string::npos)
+    out.problem = "perftest is built without CUDA, as Debian's is: it has no option --use_cuda";
+  else if (!peermem && !out.dma_buf) out.problem = "neither nvidia_peermem is loaded nor can driver and perftest use dma-buf";
+  return out;
+}
+
+int nearest_gpu(const Files& files, const GpuDirect& direct, const RdmaPort& port, size_t rail) {
+  std::vector<int> nearest;
+  size_t best = 0;
+  for (size_t i = 0; i < direct.gpus.size(); ++i) {
+    const size_t shared = port.pci.empty() ? 0 : shared_path(files, direct.gpus[i], port.pci);
+    if (shared > best) nearest.clear();
+    if (shared < best) continue;
+    best = shared;
+    nearest.push_back(static_cast<int>(i));
+  }
+  return nearest.empty() ? -1 : nearest[rail % nearest.size()];
+}
+
+}  // namespace muster::kernels

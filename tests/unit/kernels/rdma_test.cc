@@ -1,0 +1,460 @@
+// RDMA: which ports there are, which belong together, what perftest is told and what it says; and two nodes on loopback with a perftest
+// that does what it is told.
+#include "kernels/rdma.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "kernels/kernels.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::kernels;
+
+namespace {
+
+// As printed by perftest 4.5 of Debian 12 between two emulated machines over soft-RoCE.
+constexpr const char* kBandwidth = R"(---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF		Device         : rxe0
+ Number of qps   : 1		Transport type : IB
+ Connection type : RC		Using SRQ      : OFF
+ PCIe relax order: ON
+ ibv_wr* API     : OFF
+ TX depth        : 128
+ CQ Moderation   : 1
+ Mtu             : 1024[B]
+ Link type       : Ethernet
+ GID index       : 1
+ Max inline data : 0[B]
+ rdma_cm QPs	 : OFF
+ Data ex. method : Ethernet
+---------------------------------------------------------------------------------------
+ local address: LID 0000 QPN 0x00ad PSN 0xe6e732 RKey 0x0014d6 VAddr 0x007f5d8a790000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:13
+ remote address: LID 0000 QPN 0x00ad PSN 0x6a3c26 RKey 0x0014ff VAddr 0x007f7d5c5a5000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:11
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      242           0.000000            0.062939            0.000120
+---------------------------------------------------------------------------------------
+)";
+constexpr const char* kLatency = R"(---------------------------------------------------------------------------------------
+                    RDMA_Write Latency Test
+ Dual-port       : OFF		Device         : rxe0
+ Number of qps   : 1		Transport type : IB
+ Connection type : RC		Using SRQ      : OFF
+ PCIe relax order: OFF
+ ibv_wr* API     : OFF
+ TX depth        : 1
+ Mtu             : 1024[B]
+ Link type       : Ethernet
+ GID index       : 1
+ Max inline data : 0[B]
+ rdma_cm QPs	 : OFF
+ Data ex. method : Ethernet
+---------------------------------------------------------------------------------------
+ local address: LID 0000 QPN 0x00ae PSN 0xa77be2 RKey 0x001510 VAddr 0x0055bede6c2000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:13
+ remote address: LID 0000 QPN 0x00ae PSN 0xe4fc80 RKey 0x0015b5 VAddr 0x00556c78f7b000
+ GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:11
+---------------------------------------------------------------------------------------
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] 
+ 8       200          414.56         24873.46      6303.89  	       6498.33     	3878.43		22576.68 		24873.46
+---------------------------------------------------------------------------------------
+)";
+constexpr const char* kGbps = "0.062939";  // its average
+
+class Node {  // a folder that plays a machine with RDMA devices
+ public:
+  Node() {
+    char pattern[] = "/tmp/muster-rdma-test.XXXXXX";
+    path_ = ::mkdtemp(pattern);
+    REQUIRE(files().make_directories("/run").ok());
+  }
+  ~Node() { (void)make_process()->run({.argv = {"rm", "-rf", "--", path_}}); }
+  Files files() const { return Files(path_); }
+  void write(const std::string& path, const std::string& text) const { REQUIRE(files().write(path, text).ok()); }
+  void device(const std::string& name, const std::string& rate = "200 Gb/sec (4X HDR)", const std::string& state = "4: ACTIVE") const {
+    const std::string port = "/sys/class/infiniband/" + name + "/ports/1";
+    write(port + "/state", state + "\n");
+    write(port + "/rate", rate + "\n");
+    write(port + "/link_layer", "Ethernet\n");
+    const std::string gids[] = {"fe80:0000:0000:0000:5054:00ff:fe20:0001", "0000:0000:0000:0000:0000:ffff:0a14:000b",
+                                "0000:0000:0000:0000:0000:ffff:0a14:000b"};
+    const std::string types[] = {"RoCE v2", "IB/RoCE v1", "RoCE v2"};
+    for (int i = 0; i < 3; ++i) {
+      write(port + "/gids/" + std::to_string(i), gids[i] + "\n");
+      write(port + "/gid_attrs/types/" + std::to_string(i), types[i] + "\n");
+    }
+  }
+
+ private:
+  std::string path_;
+};
+
+// A serving perftest is listening as soon as it was started; a measuring one prints its table.
+struct FakePerftest : Process {
+  explicit FakePerftest(const Node& on) : node(on) {}
+  const Node& node;
+  bool installed = true;
+  std::string broken = {};  // device on which it fails
+  int zeros = 0;            // so many times it ends well and tells no figure
+  std::string help = "Usage:\n  --report_gbits\n";
+  std::string listening = {};
+  std::vector<std::vector<std::string>> runs = {};
+  std::mutex mutex = {};
+
+  Result<Output> run(const Command& command) override {
+    const std::lock_guard hold(mutex);
+    if (!installed) return fail(Code::not_found, command.argv[0] + ": not found");
+    if (command.argv.back() == "--help") return Output{1, help, ""};
+    runs.push_back(command.argv);
+    if (std::count(command.argv.begin(), command.argv.end(), broken)) return Output{1, "", " Completion with error at client\n"};
+    const bool latency = std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") > 0;
+    const bool gpu = std::any_of(command.argv.begin(), command.argv.end(), [](const auto& word) { return word.rfind("--use_cuda=", 0) == 0; });
+    if (command.argv.back() == "127.0.0.1") {
+      std::string text = latency ? kLatency : kBandwidth;
+      if (!latency && zeros > 0) --zeros, text.replace(text.find(kGbps), 8, "0.000000");
+      if (gpu) text.replace(text.find(kGbps), 8, "0.031500");
+      return Output{0, text, ""};
+    }
+    const auto port = std::find(command.argv.begin(), command.argv.end(), "-p") + 1;
+    char line[100];
+    snprintf(line, sizeof line, "   0: 00000000:%04X 00000000:0000 0A 00000000:00000000\n", static_cast<unsigned>(std::stoi(*port)));
+    node.write("/proc/net/tcp", listening += line);
+    return Output{0, "", ""};
+  }
+};
+
+struct Two {
+  Node here, there;
+  FakePerftest near{here}, far{there};
+  RdmaOptions options = {.to = "127.0.0.1", .seconds = 2, .connect_seconds = 1, .busy_seconds = 20};
+  Measurement served = {};
+  Measurement run() {
+    auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
+    REQUIRE(server.ok());
+    const Files there_files = there.files();
+    std::thread serving([&] { served = server->run(there_files, far); });
+    options.port = server->port();
+    Measurement out = run_rdma(here.files(), near, options);
+    serving.join();
+    return out;
+  }
+};
+
+bool has(const std::vector<std::string>& words, const std::vector<std::string>& sequence) {
+  return std::search(words.begin(), words.end(), sequence.begin(), sequence.end()) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("RDMA ports as sysfs shows them: in the order of their numbers, with the GID that routes through IPv4") {
+  const Node node;
+  CHECK(rdma_ports(node.files()).empty());
+  for (const char* name : {"mlx5_10", "mlx5_2", "mlx5_0"}) node.device(name);
+  node.device("mlx5_1", "10 Gb/sec (4X SDR)", "1: DOWN");
+  const auto ports = rdma_ports(node.files());
+  REQUIRE(ports.size() == 4);
+  const std::vector<std::string> order = {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_10"};
+  for (size_t i = 0; i < order.size(); ++i) CHECK(ports[i].label == order[i]);
+  CHECK_FALSE(ports[1].active);
+  CHECK(ports[0].active);
+  CHECK(ports[0].rate_gbps == 200);
+  CHECK(ports[0].ethernet);
+  CHECK(ports[0].gid == 2);   // 0 is IPv6, 1 is the same address by the first version
+  node.write("/sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE");
+  node.write("/sys/class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand");
+  const auto two = rdma_ports(node.files());
+  CHECK(two[0].label == "mlx5_0/1");
+  CHECK(two[1].label == "mlx5_0/2");
+  CHECK(two[1].gid == -1);
+}
+
+TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
+  const auto same = pair_rails({"rxe0", "rxe1"}, {"mlx5_0", "mlx5_1"});
+  CHECK(same[1].there == "mlx5_1");
+  const auto less = pair_rails({"a", "b", "c"}, {"a", "c"});
+  REQUIRE(less.size() == 3);
+  CHECK(less[1].there == "");
+  CHECK(less[2].here == "c");
+  CHECK(less[2].there == "c");
+  const auto more = pair_rails({"a", "c"}, {"a", "b", "c"});
+  CHECK(more[1].here == "");
+  CHECK(more[1].there == "b");
+  CHECK(more[2].number == 2);
+}
+
+TEST_CASE("perftest's options and tables are those of perftest 4.5") {
+  RdmaPort port;
+  port.device = "mlx5_3";
+  port.gid = 5;
+  port.cpus = "0-15";
+  const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3});
+  CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-x", "5",
+                                               "-s", "65536", "-D", "3", "--report_gbits"});
+  port.cpus.clear(), port.gid = -1;   // InfiniBand
+  const Command lat = perftest_command({.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
+  CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-s", "8", "-n", "500", "10.0.0.1"});
+  const Command gpu = perftest_command({.on = port, .gpu = 4, .dma_buf = true});
+  CHECK(has(gpu.argv, {"--use_cuda=4", "--use_cuda_dmabuf"}));
+  CHECK(gpu.env.at("CUDA_DEVICE_ORDER") == "PCI_BUS_ID");
+
+  const auto bandwidth = parse_perftest(kBandwidth, PerfTest::bandwidth);
+  REQUIRE(bandwidth.ok());
+  CHECK(bandwidth->gbps == 0.062939);
+  CHECK(bandwidth->mtu == 1024);
+  const auto latency = parse_perftest(kLatency, PerfTest::latency);
+  REQUIRE(latency.ok());
+  CHECK(latency->typical_us == 6303.89);
+  CHECK(latency->mtu == 1024);
+  CHECK(latency->p99_us == 22576.68);
+  CHECK_FALSE(parse_perftest(kBandwidth, PerfTest::latency).ok());
+  CHECK_FALSE(parse_perftest("", PerfTest::bandwidth).ok());
+  std::string zero = kBandwidth;
+  zero.replace(zero.find(kGbps), 8, "0.000000");
+  CHECK_FALSE(parse_perftest(zero, PerfTest::bandwidth).ok());   // nothing went through: no result
+  std::string mib = kBandwidth;
+  mib.replace(mib.find("BW average[Gb/sec]"), 18, "BW average[MB/sec]");
+  CHECK_FALSE(parse_perftest(mib, PerfTest::bandwidth).ok());    // another unit is not taken for ours
+}
+
+TEST_CASE("RDMA is measured both ways and for latency, rail by rail, by perftest on both nodes") {
+  Two two;
+  for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name), two.there.device(name);
+  const Measurement m = two.run();
+  CHECK(m.error == "");
+  REQUIRE(m.outcome == Outcome::measured);
+  REQUIRE(m.parts.size() == 2);
+  CHECK(m.parts[1]["like"] == "rail 1");
+  const Json& result = m.parts[1]["result"];
+  CHECK(result["check"] == "rdma-link");
+  for (const char* rate : {"send_gbps", "receive_gbps"}) CHECK(result["metrics"][rate]["value"] == 0.06294);
+  CHECK(result["metrics"]["latency_us"]["value"] == 6304);
+  CHECK(result["metrics"]["latency_p99_us"]["value"] == 22580);
+  CHECK(result["detail"]["rate_gbps"] == 200);
+  CHECK(result["detail"]["mtu"] == 1024);
+  CHECK(result["detail"]["device"] == "mlx5_1");
+  CHECK(result["detail"]["gpu_direct"] == "not measured: there is no GPU with NVIDIA's driver");
+  // Sending and latency: served there; receiving: served here. Each rail has a port of its own.
+  REQUIRE(two.near.runs.size() == 6);
+  REQUIRE(two.far.runs.size() == 6);
+  const auto measuring = [](const FakePerftest& perftest) {
+    return std::count_if(perftest.runs.begin(), perftest.runs.end(), [](const auto& argv) { return argv.back() == "127.0.0.1"; });
+  };
+  CHECK(measuring(two.near) == 4);
+  CHECK(measuring(two.far) == 2);
+  const auto on_second = std::find_if(two.far.runs.begin(), two.far.runs.end(), [](const auto& argv) { return has(argv, {"-d", "mlx5_1"}); });
+  REQUIRE(on_second != two.far.runs.end());
+  CHECK(has(*on_second, {"-p", std::to_string(two.options.port + 2)}));
+  CHECK(has(*on_second, {"-x", "2"}));
+  CHECK(two.served.detail["sessions"][0]["tests"] == 3);
+}
+
+TEST_CASE("a node without RDMA device, port or perftest has measured nothing, and says so without a partner") {
+  const Node node;
+  FakePerftest perftest(node);
+  const RdmaOptions nobody = {.to = "127.0.0.1", .port = 1, .connect_seconds = 0};
+  const auto says = [&] {
+    const Measurement m = run_rdma(node.files(), perftest, nobody);
+    CHECK(m.check == "rdma");
+    CHECK(m.outcome == Outcome::unavailable);
+    CHECK(m.parts.is_null());
+    return m.error;
+  };
+  CHECK(says() == "no RDMA device here");
+  node.device("mlx5_0", "40 Gb/sec", "1: DOWN");
+  CHECK(says() == "no RDMA port is active here: [\"mlx5_0 is 1: DOWN\"]");
+  node.device("mlx5_0");
+  perftest.installed = false;
+  CHECK(says() == "perftest (ib_write_bw) is not on this node");
+  perftest.installed = true;
+  const Measurement alone = run_rdma(node.files(), perftest, nobody);   // its partner is not there: that is about both
+  REQUIRE(alone.parts.size() == 1);
+  CHECK(alone.parts[0]["result"]["outcome"] == "unavailable");
+  CHECK_FALSE(alone.parts[0]["result"]["detail"].contains("at_fault"));
+}
+
+TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the other rails are measured") {
+  Two two;
+  for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name);
+  const auto part = [](const Measurement& m, size_t i) { return m.parts[i]["result"]; };
+  SECTION("no device at all") {
+    const Measurement m = two.run();
+    REQUIRE(m.parts.size() == 2);
+    for (size_t i : {0, 1}) {
+      CHECK(part(m, i)["error"] == "the partner has no RDMA device");
+      CHECK(part(m, i)["detail"]["at_fault"] == "peer");
+    }
+    CHECK(two.near.runs.empty());
+  }
+  SECTION("one of two") {
+    two.there.device("mlx5_1");
+    const Measurement m = two.run();
+    CHECK(m.outcome == Outcome::unavailable);   // some of it was not measured
+    CHECK(part(m, 0)["error"] == "the partner has no active port mlx5_0");
+    CHECK(part(m, 0)["detail"]["at_fault"] == "peer");
+    CHECK(part(m, 1)["outcome"] == "measured");
+  }
+  SECTION("perftest") {
+    for (const char* name : {"mlx5_0", "mlx5_1"}) two.there.device(name);
+    two.far.installed = false;
+    CHECK(part(two.run(), 0)["error"] == "on the partner perftest (ib_write_bw) is not on this node");
+  }
+  SECTION("an IPv4 address") {
+    for (const char* name : {"mlx5_0", "mlx5_1"}) two.there.device(name);
+    two.there.write("/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/2", "IB/RoCE v1");
+    const Measurement m = two.run();
+    CHECK(part(m, 0)["outcome"] == "measured");
+    CHECK(part(m, 1)["error"] == "on the partner mlx5_1 has no RoCE v2 GID with an IPv4 address");
+  }
+}
+
+TEST_CASE("a rail on which perftest fails is a failed link, and nobody's alone") {
+  Two two;
+  for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name), two.there.device(name);
+  SECTION("here") { two.near.broken = "mlx5_1"; }
+  SECTION("on the partner") { two.far.broken = "mlx5_1"; }
+  const Measurement m = two.run();
+  CHECK(m.outcome == Outcome::failed);
+  const Json& bad = m.parts[1]["result"];
+  CHECK(bad["outcome"] == "failed");
+  CHECK(bad["error"].get<std::string>().find("Completion with error") != std::string::npos);
+  CHECK_FALSE(bad["detail"].contains("at_fault"));
+  CHECK(bad["blame"] == Json{"RDMA link mlx5_1 - mlx5_1 of 127.0.0.1"});
+}
+
+TEST_CASE("a perftest that ends well and tells no figure is asked again, and a link is not accused of it") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  SECTION("twice in vain") {
+    two.near.zeros = 2;
+    const Measurement m = two.run();
+    CHECK(m.outcome == Outcome::measured);
+    CHECK(m.parts[0]["result"]["detail"]["repeated"] == 2);
+    CHECK(m.parts[0]["result"]["metrics"]["send_gbps"]["value"] == 0.06294);
+    CHECK(two.near.runs.size() == 5);
+  }
+  SECTION("always") {
+    two.far.zeros = 1000;
+    const Measurement m = two.run();
+    CHECK(m.outcome == Outcome::unavailable);
+    CHECK(m.error.find("perftest printed no bandwidth: ") == 0);
+    CHECK(m.parts[0]["result"]["blame"].empty());
+  }
+}
+
+TEST_CASE("who works with one partner is not measured with by another at the same time") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  Node third;
+  third.device("mlx5_0");
+  FakePerftest other(third);
+  struct Busy : Process {
+    FakePerftest& inner;
+    int under_way = 0, most = 0;
+    std::mutex mutex;
+    explicit Busy(FakePerftest& p) : inner(p) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv.back() == "--help") return inner.run(command);
+      {
+        const std::lock_guard hold(mutex);
+        most = std::max(most, ++under_way);
+      }
+      auto out = inner.run(command);
+      const std::lock_guard hold(mutex);
+      --under_way;
+      return out;
+    }
+  } far(two.far);
+  auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 2});
+  REQUIRE(server.ok());
+  const Files there = two.there.files();
+  std::thread serving([&] { (void)server->run(there, far); });
+  two.options.port = server->port();
+  Measurement one, two_of;
+  std::thread first([&] { one = run_rdma(two.here.files(), two.near, two.options); });
+  two_of = run_rdma(third.files(), other, two.options);
+  first.join();
+  serving.join();
+  CHECK(one.outcome == Outcome::measured);
+  CHECK(two_of.outcome == Outcome::measured);
+  CHECK(far.most == 1);
+}
+
+TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
+  const Node node;
+  CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem == "there is no GPU with NVIDIA's driver");
+  for (const char* gpu : {"0000:41:00.0", "0000:17:00.0"}) node.write(std::string("/proc/driver/nvidia/gpus/") + gpu + "/information", "x");
+  CHECK(gpu_direct(node.files(), "--report_gbits").problem.find("perftest is built without CUDA") == 0);
+  CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem.find("neither nvidia_peermem") == 0);
+  node.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\n");
+  CHECK(gpu_direct(node.files(), "--use_cuda=<id>\n--use_cuda_dmabuf").dma_buf);
+  node.write("/sys/module/nvidia_peermem/version", "550");
+  GpuDirect direct = gpu_direct(node.files(), "--use_cuda=<id>\n--use_cuda_dmabuf");
+  CHECK(direct.problem == "");
+  CHECK_FALSE(direct.dma_buf);
+  // The GPU behind the same switch as the port; without any such, the rails take turns.
+  const Files files = node.files();
+  REQUIRE(files.make_directories("/sys/bus/pci/devices").ok());
+  REQUIRE(files.symlink("../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0", "/sys/bus/pci/devices/0000:41:00.0").ok());
+  REQUIRE(files.symlink("../../../devices/pci0000:15/0000:15:01.0/0000:17:00.0", "/sys/bus/pci/devices/0000:17:00.0").ok());
+  REQUIRE(files.symlink("../../../devices/pci0000:40/0000:40:01.0/0000:42:00.0", "/sys/bus/pci/devices/0000:42:00.0").ok());
+  RdmaPort port;
+  port.pci = "0000:42:00.0";
+  CHECK(nearest_gpu(files, direct, port, 0) == 1);
+  port.pci.clear();
+  CHECK(nearest_gpu(files, direct, port, 0) == 0);
+  CHECK(nearest_gpu(files, direct, port, 1) == 1);
+
+  Two two;
+  two.options.gpu_memory = true;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  CHECK(run_rdma(two.here.files(), two.near, two.options).error == "there is no GPU with NVIDIA's driver");
+  for (const Node* n : {&two.here, &two.there}) {
+    n->write("/proc/driver/nvidia/gpus/0000:17:00.0/information", "x");
+    n->write("/sys/module/nvidia_peermem/version", "550");
+  }
+  two.near.help += "  --use_cuda=<cuda device id>\n";
+  two.far.help = two.near.help;
+  const Measurement m = two.run();
+  REQUIRE(m.outcome == Outcome::measured);
+  CHECK(m.parts[0]["result"]["check"] == "rdma-gpu-memory");   // one direction only: no link to be weighed against others
+  CHECK(m.parts[0]["result"]["metrics"]["gdr_gbps"]["value"] == 0.0315);
+  CHECK(m.parts[0]["result"]["metrics"]["gdr_ratio"]["value"] == Approx(0.5).epsilon(0.01));
+  CHECK(has(two.far.runs.back(), {"--use_cuda=0"}));
+}
+
+TEST_CASE("errors of RDMA ports are rates per hour of the worst port, which is named") {
+  const Node node;
+  const Files files = node.files();
+  node.write("/proc/uptime", "1000.50 2000\n");
+  for (const char* name : {"mlx5_0", "mlx5_1"}) {
+    node.device(name);
+    node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/counters/symbol_error", "7");
+    node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/counters/link_downed", "0");
+    node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/hw_counters/rnr_nak_retry_err", "0");
+    node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/hw_counters/out_of_sequence", "3");
+    node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/hw_counters/packet_seq_err", "1");
+  }
+  REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
+  node.write("/proc/uptime", "2800.10 5600\n");   // half an hour later
+  node.write("/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "17");
+  node.write("/sys/class/infiniband/mlx5_1/ports/1/counters/symbol_error", "107");
+  node.write("/sys/class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", "4");
+  node.write("/sys/class/infiniband/mlx5_1/ports/1/hw_counters/packet_seq_err", "2");
+  const Measurement m = run_counters(files, {.since = "/run/before.json"});
+  REQUIRE(m.outcome == Outcome::measured);
+  CHECK(m.metrics.at("rdma_symbol_errors").value == 200);
+  CHECK(m.metrics.at("rdma_symbol_errors").unit == "/h");
+  CHECK(m.metrics.at("rdma_retransmissions").value == 4);
+  CHECK(m.metrics.at("rdma_link_downs").value == 0);
+  CHECK(m.detail["part"] == "RDMA port mlx5_0 1, RDMA port mlx5_1 1");
+  CHECK(m.detail["moved"]["RDMA port mlx5_1 1"]["rdma_symbol_errors"] == 100);
+  CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "rdma_overruns") == 1);
+  CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "RDMA ports") == 0);
+}
