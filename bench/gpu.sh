@@ -49,6 +49,9 @@ run "flip copies" copies --mib 64 --inject-flip 0:12345:3
 run "nccl" nccl
 run "nccl one rank" nccl --gpus 0
 run "flip nccl" nccl --gpus 0 --mib 1 --inject-flip 0:100:20
+run "training" training --strong-sequences 16 --seconds "$seconds"
+run "training one rank" training --gpus 0 --seconds "$seconds"
+run "flip training" training --gpus 0 --seconds 0 --model 512 --heads 8 --sequence 256 --inject-flip 0:100:20
 
 model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr -cs 'A-Za-z0-9\n' '-' | sed 's/-*$//')
 mkdir -p bench/results

@@ -23,7 +23,8 @@ namespace {
 // A discovery that ended this shortly before an installation began belongs to the same bring-up.
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
-// The module whose step is one test of many nodes, and how long each of the tests in pairs that may follow takes at most.
+// The module whose step is one test of many nodes, and how long each of the tests in pairs that may follow takes at most, where its
+// profile does not say otherwise (pair_deadline_seconds).
 constexpr const char* kCollective = "accept_mpi";
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
@@ -320,8 +321,8 @@ Json order_of_pairs(const Action& action, const std::string& id, const std::vect
     for (const auto& [a, b] : pairs) params["pairs"].push_back({a, b});
     const std::string seconds = text_of(params, "seconds");
     params["seconds"] = fmt::format("{:g}", std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
-    // A training-shaped load has the same network to build and the same gradients to add up, however few seconds it measures.
-    if (text_of(params, "load") != "training") params["deadline_seconds"] = kPairDeadlineSeconds;
+    const int64_t deadline = whole_number_of(params, "pair_deadline_seconds");
+    params["deadline_seconds"] = deadline > 0 ? deadline : kPairDeadlineSeconds;
     order["steps"].push_back(std::move(step));
   }
   return order;

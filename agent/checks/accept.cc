@@ -16,7 +16,7 @@ using steps::text_of;
 
 constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", "counters", "fio", "checksum-write", "checksum-read"};
 // Of muster-accept-gpu: its subcommands with this in front.
-constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl"};
+constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 
 std::string program(const Files& files, const std::string& name) {
@@ -284,7 +284,7 @@ StepModule accept_module() {
   m.name = "accept";
   m.help =
       "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, fio, "
-      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, gpu-copies or gpu-nccl.";
+      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, gpu-copies, gpu-nccl or gpu-training.";
   m.parameters =
       Json::array({parameter("kernel", "string", true, "which"),
                    parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
@@ -355,7 +355,8 @@ StepModule accept_mpi_module() {
                    parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
                    parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
                    parameter("options", "object", false, "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of each node"),
-                   parameter("deadline_seconds", "int", false, "killed after so long", 180)});
+                   parameter("deadline_seconds", "int", false, "killed after so long", 180),
+                   parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is killed after so long", 60)});
   m.measure = measure_mpi;
   return m;
 }

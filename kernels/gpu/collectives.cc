@@ -17,7 +17,7 @@
 namespace muster::kernels::gpu {
 namespace {
 
-constexpr uint64_t kSeed = 77;
+constexpr uint64_t kSeed = 77, kSmallest = 1024;
 
 // One rank: a GPU with its buffers.
 struct Rank {
@@ -171,11 +171,14 @@ Result<double> Ranks::seconds(Collective what, size_t count, int repeats) {
 }
 
 Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& out) {
-  // Shares of 16 bytes each; small, middle, large.
+  std::vector<uint64_t> sizes;
+  for (uint64_t bytes = kSmallest; bytes < options.bytes; bytes *= 8) sizes.push_back(bytes);
+  sizes.push_back(options.bytes);
+  // Shares of 16 bytes each.
   const size_t step = 4 * static_cast<size_t>(ranks.all());
   for (const auto what : kCollectives)
-    for (const uint64_t bytes : {uint64_t{8} << 10, uint64_t{1} << 20, options.bytes}) {
-      const size_t count = std::max<size_t>(std::min(bytes, options.bytes) / sizeof(float) / step, 1) * step;
+    for (const uint64_t bytes : sizes) {
+      const size_t count = std::max<size_t>(bytes / sizeof(float) / step, 1) * step;
       std::vector<std::string> bad;
       unsigned long long wrong = 0;
       TRY_(ranks.verify(what, count, options.flip ? &*options.flip : nullptr, bad, wrong));

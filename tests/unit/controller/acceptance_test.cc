@@ -128,14 +128,14 @@ struct Bench : PowerPort, BootPort, LinkPort {
     return to_json(s);
   }
   // One check of its own per node, and an all-reduce led by `leader`.
-  void all_nodes(const std::string& leader) {
+  void all_nodes(const std::string& leader, const Json& more = Json::object()) {
     Json hosts = Json::array();
     for (const auto& name : names) hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
     for (const auto& name : names) {
       Json steps = {step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})};
-      if (name == leader)
-        steps.push_back(step("acceptance/all-reduce", "accept_mpi", {{"hosts", hosts}, {"peers_live", true}, {"seconds", "30"}},
-                             {{"busbw_mbps", {{"min", 20}}}}));
+      Json params = {{"hosts", hosts}, {"peers_live", true}, {"seconds", "30"}};
+      params.update(more);
+      if (name == leader) steps.push_back(step("acceptance/all-reduce", "accept_mpi", params, {{"busbw_mbps", {{"min", 20}}}}));
       check(name, steps);
     }
   }
@@ -399,6 +399,21 @@ TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all 
   CHECK(b.in_state("degraded").size() == 4);
   CHECK(b.store.node("node01").value().reason == b.store.node("node03").value().reason);
   CHECK(b.store.node("node01").value().reason.find("not located: ") != std::string::npos);
+}
+
+TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the whole test has", "[acceptance]") {
+  for (const auto& [more, deadline] : {std::pair<Json, int>{{{"deadline_seconds", 3000}}, 60}, {{{"deadline_seconds", 3000}, {"pair_deadline_seconds", 300}}, 300}}) {
+    Bench b;
+    b.all_nodes("node01", more);
+    std::set<std::pair<int, std::string>> limits;
+    b.measure = [&](const std::string& node, const wire::Step& step) {
+      if (step.params.contains("pairs")) limits.insert({step.params["deadline_seconds"], step.params["seconds"]});
+      return cluster_with("node03", kBroken)(node, step);
+    };
+    b.run();
+    CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+    CHECK(limits == std::set<std::pair<int, std::string>>{{deadline, "2"}});
+  }
 }
 
 TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and no pairs are tried", "[acceptance]") {
