@@ -62,6 +62,7 @@ if(MUSTER_FAKE_GPU)
   add_executable(muster-accept-gpu-fake EXCLUDE_FROM_ALL ${gpu_sources} tests/fakes/gpu/runtime.cc tests/fakes/gpu/launchers.cc)
   target_include_directories(muster-accept-gpu-fake SYSTEM PRIVATE ${MUSTER_CUDA_INCLUDE} ${MUSTER_NCCL_INCLUDE})
   target_link_libraries(muster-accept-gpu-fake PRIVATE muster_kernels Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(muster-accept-gpu-fake PRIVATE -rdynamic)  # the made-up cuBLASLt asks its runtime which GPU it is on
   file(STRINGS ${MUSTER_CUDA_INCLUDE}/cublas_api.h lt_major REGEX "#define CUBLAS_VER_MAJOR")
   string(REGEX REPLACE ".*CUBLAS_VER_MAJOR +([0-9]+).*" "\\1" lt_major "${lt_major}")
   add_library(fake_nccl SHARED EXCLUDE_FROM_ALL tests/fakes/gpu/nccl.cc)

@@ -246,7 +246,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   blame_links(judged, steps, [&](const std::string& name) {
     const NodeSpec* node = s.spec.node(name);
     return node ? "NIC " + node->mac : "";
-  });
+  }, with.facts);
   for (auto& node : report.nodes) {
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
     carry_over(node, history);
@@ -354,11 +354,14 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   // One test after the other, so each result is the next round of the first test that wants one.
   bool followed = false;
   size_t next = 1;
+  const auto found = facts_of(executor.node_row(action.node));
+  FactsByNode facts;
+  if (found) facts[action.node] = &*found;
   Json settled = results.front();
   for (auto& step : measured_steps(action, results.front())) {
-    if (step.members.empty() || step.result.is_null() || collective_passed(step)) continue;
+    if (step.members.empty() || step.result.is_null() || could_not_run(step) || collective_passed(step, facts)) continue;
     step.rounds = Json::array();
-    for (auto pairs = next_pairs(step); !pairs.empty(); pairs = next_pairs(step)) {
+    for (auto pairs = next_pairs(step, facts); !pairs.empty(); pairs = next_pairs(step, facts)) {
       if (next == results.size()) return FollowUp{order_of_pairs(action, step.id, pairs), nullptr};
       step.rounds.push_back(list_of(answer_of(results[next++], step.id), "parts"));
     }

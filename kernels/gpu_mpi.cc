@@ -295,7 +295,8 @@ void add_point(Json& out, const Options& options, const std::string& kind, int n
 
 Json run_nccl(const Options& options, int rank, int ranks) {
   const auto hosts = gather_hosts(ranks);
-  std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1))};
+  std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1)), "--seconds",
+                                   std::to_string(options.seconds)};
   if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
   const Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
   const auto results = gather_results(mine, rank, ranks);

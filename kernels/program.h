@@ -19,4 +19,7 @@ void add_flip(CLI::App& kernel, std::string& flip);
 using RunKernel = std::function<Measurement(const std::string& kernel, const std::optional<Flip>& flip)>;
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run);
 
+// Prints this and ends the process at once, whatever its other threads wait for; the first of several counts.
+[[noreturn]] void end_program(const Measurement& measurement);
+
 }  // namespace muster::kernels

@@ -165,7 +165,8 @@ class Study {
         ranks_(ranks),
         threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         whole_(shape_, 0, shape_.layers, Part{}, threads_),
-        meter_(files_of(options, rank), options.root.empty() ? kernels::kNvmlLibrary : "") {
+        // GPUs are idle in this load, and a driver whose GPU is gone may hang: they are not asked.
+        meter_(files_of(options, rank), "") {
     // Whatever decides how much is sent must be the same on every rank, also where nodes have different numbers of cores.
     uint64_t at_once = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
     MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);

@@ -181,7 +181,7 @@ std::string joined(const std::set<std::string>& names) {
 }  // namespace
 
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
-                 const std::function<std::string(const std::string& node)>& nic_of) {
+                 const std::function<std::string(const std::string& node)>& nic_of, const std::map<std::string, const HardwareFacts*>& facts) {
   const std::vector<MeasuredStep> steps = expand(given);
   const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
@@ -219,7 +219,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     }
   for (auto& [node, list] : found)
     for (auto& check : list) checks[node].push_back(std::move(check));
-  blame_collectives(checks, steps, joined(everybody));
+  blame_collectives(checks, steps, joined(everybody), facts);
 }
 
 }  // namespace muster

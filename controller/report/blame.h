@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or "".
+// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or ""; `facts`: inventories, for limits that are derived from them.
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                 const std::function<std::string(const std::string& node)>& nic_of);
+                 const std::function<std::string(const std::string& node)>& nic_of, const std::map<std::string, const HardwareFacts*>& facts = {});
 
 }  // namespace muster

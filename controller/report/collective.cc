@@ -19,8 +19,10 @@ struct PairTest {
 };
 
 // The first reason why a test of these nodes did not pass; "" when it did.
-std::string shortcoming(const MeasuredStep& step) {
-  const auto judged = judge_measurements({step});
+std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
+  Comparison with;
+  with.facts = facts;
+  const auto judged = judge_measurements({step}, with);
   for (const auto& [node, checks] : judged)
     for (const auto& check : checks)
       if (check.verdict != Verdict::pass && check.verdict != Verdict::not_applicable)
@@ -29,7 +31,7 @@ std::string shortcoming(const MeasuredStep& step) {
 }
 
 // Names are a node's words: whoever is not a member was not tested.
-std::vector<PairTest> tests_of(const MeasuredStep& step) {
+std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& facts) {
   const std::set<std::string> members(step.members.begin(), step.members.end());
   std::vector<PairTest> out;
   int round = 0;
@@ -45,7 +47,7 @@ std::vector<PairTest> tests_of(const MeasuredStep& step) {
       both.status = "measured";
       both.message.clear();
       both.result = field(part, "result");
-      test.why = shortcoming(both);
+      test.why = shortcoming(both, facts);
       test.passed = test.why.empty();
       out.push_back(std::move(test));
     }
@@ -154,12 +156,14 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
 
 }  // namespace
 
-bool collective_passed(const MeasuredStep& step) { return shortcoming(step).empty(); }
+bool collective_passed(const MeasuredStep& step, const FactsByNode& facts) { return shortcoming(step, facts).empty(); }
 
-std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step) {
+bool could_not_run(const MeasuredStep& step) { return text_of(field(step.result, "outcome")) == "unavailable"; }
+
+std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step, const FactsByNode& facts) {
   std::vector<std::pair<std::string, std::string>> out;
-  if (step.members.size() < 2) return out;
-  const auto tests = tests_of(step);
+  if (step.members.size() < 2 || could_not_run(step)) return out;
+  const auto tests = tests_of(step, facts);
   // A round that brought nothing would be asked for again.
   const size_t rounds = step.rounds.is_array() ? step.rounds.size() : 0;
   if (rounds > 0 && (tests.empty() || static_cast<size_t>(tests.back().round) + 1 != rounds)) return out;
@@ -169,12 +173,13 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
 }
 
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                       const std::string& guilty_links) {
+                       const std::string& guilty_links, const FactsByNode& facts) {
   for (const auto& step : steps) {
-    if (!is_collective(step) || step.result.is_null()) continue;   // what was never started is its node's own affair
+    // What was never started is its node's own affair; a program that is nowhere is nobody's fault, and is reported as not run.
+    if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
     const Outcome outcome = outcome_of(checks[step.node], step);
     if (outcome.verdict == Verdict::pass) continue;
-    const auto tests = tests_of(step);
+    const auto tests = tests_of(step, facts);
     const auto progress = search(step, tests);
     if (!progress.guilty.empty()) {
       std::string names;

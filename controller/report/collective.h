@@ -19,17 +19,21 @@
 namespace muster {
 
 // Whether this step, a test of several nodes, reached what its profile expects, by itself.
-bool collective_passed(const MeasuredStep& step);
+// `facts`: the inventories that derived limits come from, by node.
+using FactsByNode = std::map<std::string, const HardwareFacts*>;
+bool collective_passed(const MeasuredStep& step, const FactsByNode& facts = {});
+// It could not be run at all (a program or library is missing): no test of anybody, so there is nothing to repeat or to locate.
+bool could_not_run(const MeasuredStep& step);
 
 // Names of the next pairs to test, all at the same time; empty: enough is known, or no more can be. `step.rounds` has what was
 // measured so far: [[{"pair": [a, b], "result"}...], ...], a list per round.
-std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step);
+std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step, const FactsByNode& facts = {});
 
 // Takes what a failed collective says off the node that started it. Named are: the node that the pairs convict ("GROUP/located", as
 // bad as the whole test); else the link that was found guilty before, when the data was right; else the test is "not located", and
 // held against the pairs that stay open, or when there are none against all members: degraded, since no proof is there against any.
 // `checks` by node, as judge_measurements() and blame_links() left them; `guilty_links`: names, when there are any.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                       const std::string& guilty_links);
+                       const std::string& guilty_links, const FactsByNode& facts = {});
 
 }  // namespace muster

@@ -18,6 +18,7 @@ constexpr const char* kMl = "ml-engineering, MAMF table";
 
 // What a 400 Gb/s port carries of its rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
 constexpr double kPortPayload = 0.97;
+constexpr int64_t kSlowestRail = 100000;  // Mb/s
 
 Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
 
@@ -108,11 +109,15 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (shape.intra_ring_gbps <= 0) return without(fmt::format("the table has no all-reduce inside a node of {}", model));
   const auto it = result.find("detail");
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring") shape.algorithm = CollectiveShape::Algorithm::ring;
+  // Which ports are the GPUs' rails, an inventory does not say: as a rule there is one for each GPU, of one kind. More may be storage's among
+  // them, and what is slower than 100 Gb/s is the way in, with the rails not told (InfiniBand without IP): then nothing is derived.
   int64_t speed = 0;
   for (const auto& nic : facts->nics)
     if (nic.link_up) speed = std::max(speed, nic.speed_mbps);
-  shape.nics_per_node = 0;
-  for (const auto& nic : facts->nics) shape.nics_per_node += nic.link_up && nic.speed_mbps == speed && speed > 0;
+  if (speed < kSlowestRail) return without("no port of 100 Gb/s or more tells its speed: which ones join the GPUs is not known");
+  int ports = 0;
+  for (const auto& nic : facts->nics) ports += nic.link_up && nic.speed_mbps == speed;
+  shape.nics_per_node = std::min(ports, shape.gpus_per_node);
   shape.nic_gbps = static_cast<double>(speed) / 8000 * kPortPayload;
   return collective_bound(shape);
 }

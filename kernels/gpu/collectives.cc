@@ -18,6 +18,7 @@ namespace muster::kernels::gpu {
 namespace {
 
 constexpr uint64_t kSeed = 77, kSmallest = 1024;
+constexpr int kCallsAtLeast = 3;  // checked, first, timed
 
 // One rank: a GPU with its buffers.
 struct Rank {
@@ -40,7 +41,11 @@ class Ranks {
   Status enqueue(Collective what, size_t count);
   // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
   Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad, unsigned long long& wrong);
-  Result<double> seconds(Collective what, size_t count, int repeats);
+  // Of one call; at most `repeats`, fewer where they would take longer than `budget`. All ranks take the same number.
+  Result<double> seconds(Collective what, size_t count, int repeats, double budget);
+  // The largest of what all processes say, by moving it and not by a reduction, which may be what is wrong here.
+  Result<double> most(double mine);
+  Status leave() { return comms_.leave(); }
   int all() const { return all_; }
 
  private:
@@ -48,9 +53,9 @@ class Ranks {
   Status check(Collective what, const Rank& rank, size_t count) const;
   Status wait() const;
   const Nccl& nccl_;
-  Communicators comms_;
-  int all_ = 1;
   std::vector<Rank> ranks_;
+  Communicators comms_;  // goes first: memory cannot be given back under a call that never ends
+  int all_ = 1;
 };
 
 Status Ranks::open(const std::vector<Gpu>& gpus, int first, size_t bytes) {
@@ -106,12 +111,39 @@ Status Ranks::enqueue(Collective what, size_t count) {
   return nccl_.check(end, "ncclGroupEnd");
 }
 
+// Of all GPUs at once: where one breaks, the others' calls never end.
 Status Ranks::wait() const {
+  std::vector<bool> done(ranks_.size());
+  for (size_t left = ranks_.size(); left > 0;)
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (done[i]) continue;
+      TRY_(ranks_[i].use());
+      const auto state = cudaStreamQuery(ranks_[i].stream.get());
+      if (state == cudaErrorNotReady) continue;
+      TRY_(cuda(state, ("GPU " + ranks_[i].gpu.uuid).c_str()));
+      done[i] = true;
+      --left;
+    }
+  return Ok{};
+}
+
+Result<double> Ranks::most(double mine) {
   for (const auto& rank : ranks_) {
     TRY_(rank.use());
-    TRY_(rank.stream.wait());
+    TRY_(cuda(cudaMemcpyAsync(rank.sent(), &mine, sizeof mine, cudaMemcpyHostToDevice, rank.stream.get()), "cudaMemcpyAsync"));
   }
-  return Ok{};
+  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
+  Status status = Ok{};
+  for (const auto& rank : ranks_)
+    if (status) status = nccl_.check(nccl_.all_gather(rank.sent(), rank.received(), 1, ncclFloat64, rank.comm, rank.stream.get()), "ncclAllGather");
+  const auto end = nccl_.group_end();
+  TRY_(std::move(status));
+  TRY_(nccl_.check(end, "ncclGroupEnd"));
+  TRY_(wait());
+  std::vector<double> every(static_cast<size_t>(all_));
+  TRY_(ranks_.front().use());
+  TRY_(cuda(cudaMemcpy(every.data(), ranks_.front().received(), every.size() * sizeof(double), cudaMemcpyDeviceToHost), "cudaMemcpy"));
+  return *std::max_element(every.begin(), every.end());
 }
 
 // What this rank must have received: whose values, from which of their elements on.
@@ -161,45 +193,63 @@ Status Ranks::verify(Collective what, size_t count, const Flip* flip, std::vecto
   return Ok{};
 }
 
-Result<double> Ranks::seconds(Collective what, size_t count, int repeats) {
-  for (int i = 0; i < 2; ++i) TRY_(enqueue(what, count));
+Result<double> Ranks::seconds(Collective what, size_t count, int repeats, double budget) {
+  const double first = seconds_now();
+  TRY_(enqueue(what, count));
   TRY_(wait());
+  TRY(const double once, most(seconds_now() - first));
+  repeats = static_cast<int>(std::clamp(budget / std::max(once, 1e-9), 1.0, static_cast<double>(repeats)));
   const double start = seconds_now();
   for (int i = 0; i < repeats; ++i) TRY_(enqueue(what, count));
   TRY_(wait());
-  return std::max((seconds_now() - start) / repeats, 1e-9);
+  return most(std::max((seconds_now() - start) / repeats, 1e-9));
+}
+
+// Checks, times and notes one collective at one size; seconds of one call.
+Result<double> run_size(Ranks& ranks, Collective what, uint64_t bytes, const CollectiveOptions& options, double budget, Measurement& out) {
+  const size_t step = 4 * static_cast<size_t>(ranks.all());  // shares of 16 bytes each
+  const size_t count = std::max<size_t>(bytes / sizeof(float) / step, 1) * step;
+  std::vector<std::string> bad;
+  unsigned long long wrong = 0;
+  TRY_(ranks.verify(what, count, options.flip ? &*options.flip : nullptr, bad, wrong));
+  TRY(const double seconds, ranks.seconds(what, count, options.repeats, budget));
+  const double busbw = static_cast<double>(count * sizeof(float)) / seconds / 1e9 * bus_factor(what, ranks.all());
+  out.metrics[fmt::format("{}_busbw_gbps", to_string(what))] = {busbw, "GB/s"};  // of the last, largest
+  out.detail["sizes"].push_back({{"collective", to_string(what)}, {"bytes", count * sizeof(float)}, {"us", rounded(seconds * 1e6)},
+                                 {"busbw_gbps", rounded(busbw)}, {"wrong", wrong}});
+  if (bad.empty()) return seconds;
+  if (out.outcome == Outcome::measured) out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
+  out.outcome = Outcome::corrupt;
+  for (auto& who : bad)
+    if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(std::move(who));
+  return seconds;
 }
 
 Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& out) {
   std::vector<uint64_t> sizes;
   for (uint64_t bytes = kSmallest; bytes < options.bytes; bytes *= 8) sizes.push_back(bytes);
   sizes.push_back(options.bytes);
-  // Shares of 16 bytes each.
-  const size_t step = 4 * static_cast<size_t>(ranks.all());
-  for (const auto what : kCollectives)
+  for (const auto what : kCollectives) {
+    // The next size takes eight times as long: one for which no time is left is left out, and said to be.
+    double left = options.seconds / static_cast<double>(std::size(kCollectives)), once = 0;
     for (const uint64_t bytes : sizes) {
-      const size_t count = std::max<size_t>(bytes / sizeof(float) / step, 1) * step;
-      std::vector<std::string> bad;
-      unsigned long long wrong = 0;
-      TRY_(ranks.verify(what, count, options.flip ? &*options.flip : nullptr, bad, wrong));
-      TRY(const double seconds, ranks.seconds(what, count, options.repeats));
-      const double busbw = static_cast<double>(count * sizeof(float)) / seconds / 1e9 * bus_factor(what, ranks.all());
-      out.metrics[fmt::format("{}_busbw_gbps", to_string(what))] = {busbw, "GB/s"};  // of the last, largest
-      out.detail["sizes"].push_back({{"collective", to_string(what)}, {"bytes", count * sizeof(float)}, {"us", rounded(seconds * 1e6)},
-                                     {"busbw_gbps", rounded(busbw)}, {"wrong", wrong}});
-      if (bad.empty()) continue;
-      if (out.outcome == Outcome::measured) out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
-      out.outcome = Outcome::corrupt;
-      for (auto& who : bad)
-        if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(std::move(who));
+      if (once * 8 * kCallsAtLeast > left) {
+        out.detail["left_out"].push_back(fmt::format("{} of {} bytes: no time left", to_string(what), bytes));
+        continue;
+      }
+      const double start = seconds_now();
+      TRY(once, run_size(ranks, what, bytes, options, left / 2, out));
+      TRY(const double spent, ranks.most(seconds_now() - start));
+      left -= spent;
     }
+  }
   return Ok{};
 }
 
 Result<Measurement> measure(const CollectiveOptions& options) {
   const Meeting& meeting = options.meeting;
   if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
-  if (options.repeats < 1 || options.bytes < 64) return fail(Code::invalid, "repeats or size make no sense");
+  if (options.repeats < 1 || options.bytes < 64 || !(options.seconds > 0)) return fail(Code::invalid, "repeats or size make no sense");
   set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());
@@ -215,6 +265,7 @@ Result<Measurement> measure(const CollectiveOptions& options) {
                 {"algorithm", meeting.algorithm.empty() ? "NCCL's choice" : meeting.algorithm},
                 {"verified", "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
   TRY_(run_sizes(ranks, options, out));
+  TRY_(ranks.leave());
   return out;
 }
 

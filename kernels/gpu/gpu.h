@@ -81,7 +81,8 @@ Measurement run_copies(const CopiesOptions& options);
 struct CollectiveOptions {
   Selection gpus = {};
   uint64_t bytes = 256 << 20;  // largest message of a rank
-  int repeats = 10;
+  int repeats = 10;            // at most
+  double seconds = 60;         // for all; sizes that no time is left for are left out, in detail.left_out
   Meeting meeting = {};
   std::optional<Flip> flip = {};
 };

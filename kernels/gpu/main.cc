@@ -68,7 +68,8 @@ void declare(CLI::App& app, Arguments& a) {
   add_flip(*copies, a.flip);
   auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
-  nccl->add_option("--repeats", a.nccl.repeats, "timed calls");
+  nccl->add_option("--repeats", a.nccl.repeats, "timed calls at most");
+  nccl->add_option("--seconds", a.nccl.seconds, "for all; sizes that no time is left for are left out");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
   auto* training = add(app, a, "training", "a training-shaped load: transformer blocks over all GPUs, every gradient compared");

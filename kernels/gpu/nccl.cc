@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fmt/format.h>
+#include <utility>
 
 namespace muster::kernels::gpu {
 
@@ -11,6 +12,8 @@ Result<Nccl> Nccl::open() {
   TRY_(library.find("ncclGetVersion", out.version));
   TRY_(library.find("ncclGetUniqueId", out.make_id));
   TRY_(library.find("ncclCommInitRank", out.join));
+  TRY_(library.find("ncclCommFinalize", out.finalize));
+  TRY_(library.find("ncclCommDestroy", out.destroy));
   TRY_(library.find("ncclCommAbort", out.abort));
   TRY_(library.find("ncclGetErrorString", out.error_text));
   TRY_(library.find("ncclGroupStart", out.group_start));
@@ -47,6 +50,11 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
   const int here = static_cast<int>(gpus.size());
   Communicators out(nccl, meeting.nodes * here);
   out.comms_.resize(gpus.size());
+  // A GPU that cannot be used says so here: inside the group the others would wait for its rank.
+  for (const auto& gpu : gpus) {
+    TRY_(cuda(cudaSetDevice(gpu.device), "cudaSetDevice"));
+    TRY_(cuda(cudaFree(nullptr), "a context on the GPU"));
+  }
   TRY_(nccl.check(nccl.group_start(), "ncclGroupStart"));
   Status status = Ok{};
   for (int i = 0; i < here; ++i) {
@@ -58,6 +66,18 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
   TRY_(std::move(status));
   TRY_(nccl.check(end, "ncclCommInitRank"));
   return out;
+}
+
+Status Communicators::leave() {
+  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
+  Status status = Ok{};
+  for (const ncclComm_t comm : comms_)
+    if (status) status = nccl_.check(nccl_.finalize(comm), "ncclCommFinalize");
+  const auto end = nccl_.group_end();
+  TRY_(std::move(status));
+  TRY_(nccl_.check(end, "ncclCommFinalize"));
+  for (ncclComm_t& comm : comms_) TRY_(nccl_.check(nccl_.destroy(std::exchange(comm, nullptr)), "ncclCommDestroy"));
+  return Ok{};
 }
 
 Communicators::~Communicators() {

@@ -18,6 +18,8 @@ struct Nccl {
   decltype(&ncclGetVersion) version = nullptr;
   decltype(&ncclGetUniqueId) make_id = nullptr;
   decltype(&ncclCommInitRank) join = nullptr;
+  decltype(&ncclCommFinalize) finalize = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclGetErrorString) error_text = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
@@ -43,6 +45,8 @@ class Communicators {
   static Result<Communicators> join(const Nccl& nccl, const Meeting& meeting, const std::vector<Gpu>& gpus);
   Communicators(Communicators&& other) noexcept : nccl_(other.nccl_), ranks_(other.ranks_), comms_(std::move(other.comms_)) { other.comms_.clear(); }
   ~Communicators();
+  // After the last call went well: waits until the network has sent what this process owes to others. Without it the ranks are broken off.
+  Status leave();
   ncclComm_t at(size_t gpu) const { return comms_[gpu]; }
   int ranks() const { return ranks_; }
 

@@ -10,9 +10,12 @@
 //              compared). Of the large one every GPU computes the same gradients alone; those that most agree on are right, and each
 //              partition must give the same ones.
 // Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for ever. kernels/gpu/network.cc.
-// Time:        of the slowest rank, median of the steps. MFU = operations / time / (multiprocessors x operations per cycle x highest clock).
+//              A GPU that breaks ends the process with its name: the others' calls into NCCL would never come back.
+//              Memory is taken and given back while no call of NCCL runs in this process: the two can wait for each other.
+// Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time / (multiprocessors x operations per cycle x highest clock).
 // Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.
 #include <algorithm>
+#include <barrier>
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
@@ -22,6 +25,7 @@
 #include "kernels/gpu/nccl.h"
 #include "kernels/gpu/network.h"
 #include "kernels/gpu/product.h"
+#include "kernels/program.h"
 
 namespace muster::kernels::gpu {
 namespace {
@@ -29,6 +33,7 @@ namespace {
 using training::Part;
 using training::Shape;
 
+constexpr const char* kCheck = "gpu-training";
 constexpr int kLeastSteps = 3, kMostSteps = 1000;
 constexpr double kMostTokens = 8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
 constexpr Shape kSmall = {64, 4, 32, 2};
@@ -37,7 +42,9 @@ constexpr Shape kSmall = {64, 4, 32, 2};
 struct Found {
   std::map<std::string, double> seconds = {};  // of one step, by partition; "alone"
   std::map<std::string, unsigned long long> wrong = {};
+  bool explained = false;  // some GPU is wrong by itself, and what it sends makes all partitions wrong
 };
+bool by_itself(const std::string& partition) { return partition == "small" || partition == "alone"; }
 
 // Small agreements of all ranks, on this rank's stream.
 class Agreement {
@@ -79,8 +86,9 @@ class Agreement {
 // One rank of the load.
 class Trainer {
  public:
-  Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks, CudaStream stream)
-      : options_(options), nccl_(nccl), comm_(comm), rank_(rank), ranks_(ranks), stream_(std::move(stream)), agree_(nccl, comm, ranks, stream_.get()) {}
+  Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks, CudaStream stream, std::barrier<>& here)
+      : options_(options), nccl_(nccl), comm_(comm), rank_(rank), ranks_(ranks), stream_(std::move(stream)), agree_(nccl, comm, ranks, stream_.get()),
+        here_(here) {}
 
   Result<Found> run() {
     TRY_(agree_.open());
@@ -89,6 +97,8 @@ class Trainer {
     TRY_(check_small());
     TRY(GpuNetwork whole, open(0, options_.shape.layers, {}, 1, kept_of_whole_));
     TRY_(alone(whole, "alone", options_.sequences));
+    TRY(const double convicted, agree_.most(static_cast<double>(found_.wrong["small"] + found_.wrong["alone"])));
+    found_.explained = convicted > 0;
     if (ranks_ == 1) found_.seconds["weak"] = found_.seconds["alone"];
     if (ranks_ > 1) TRY_(data_parallel(whole, "weak", 0, options_.sequences, static_cast<float>(ranks_)));
     if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0) TRY_(tensor_parallel());
@@ -121,6 +131,7 @@ class Trainer {
       if (memory) reference_ = std::move(memory).value();
       else status = memory.error();
     }
+    here_.arrive_and_wait();
     TRY(const double short_of_it, agree_.most(status ? 0 : 1));
     TRY_(std::move(status));
     if (short_of_it > 0) return fail(Code::cancelled, "another GPU could not go on");
@@ -145,18 +156,19 @@ class Trainer {
   Status timed(const std::string& name, const std::function<Status()>& step) {
     TRY_(step());  // fills caches, and connects
     TRY_(wait());
-    std::vector<double> all;
+    std::vector<double> all, own;
     size_t steps = 1;
     for (size_t i = 0; i < steps; ++i) {
       TRY(const double together, agree_.most(0));
       const double start = seconds_now() + together;
       TRY_(step());
       TRY_(wait());
-      TRY(const double slowest, agree_.most(seconds_now() - start));
+      own.push_back(seconds_now() - start);
+      TRY(const double slowest, agree_.most(own.back()));
       all.push_back(slowest);
       if (i == 0) steps = static_cast<size_t>(std::clamp(options_.seconds / std::max(slowest, 1e-6), double{kLeastSteps}, double{kMostSteps}));
     }
-    found_.seconds[name] = median(std::move(all));
+    found_.seconds[name] = median(by_itself(name) ? std::move(own) : std::move(all));
     return Ok{};
   }
 
@@ -290,6 +302,7 @@ class Trainer {
   const int rank_, ranks_;
   CudaStream stream_;
   Agreement agree_;
+  std::barrier<>& here_;  // of this process's GPUs: no memory is taken or given back behind it
   Kept kept_of_whole_;
   DeviceMemory reference_, wrong_;
   DigestSlots digests_;
@@ -312,7 +325,7 @@ double peak_of(const Gpu& gpu) {
   return static_cast<double>(gpu.processors) * bf16_operations_per_cycle(gpu.major, gpu.minor) * khz * 1e3;
 }
 
-void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& found, const Gpu& gpu, int ranks, Measurement& out) {
+void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& found, const std::vector<Gpu>& gpus, int ranks, Measurement& out) {
   const double per_sequence = training::operations(options.shape);
   const auto add = [&](const std::string& name, double seconds, double sequences) {
     const double rate = per_sequence * sequences / seconds / ranks;
@@ -324,28 +337,38 @@ void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& fo
     if (name == "alone") continue;
     add(name, seconds, name == "strong" ? static_cast<double>(options.strong_sequences) : name == "weak" ? sequences * ranks : sequences);
   }
-  const double alone = per_sequence * sequences / found.front().seconds.at("alone");
-  out.metrics["tflops_per_gpu"] = {alone / 1e12, "TFLOP/s"};
-  if (const double peak = peak_of(gpu); peak > 0) out.metrics["mfu"] = {alone / peak, "ratio"};
+  std::vector<double> rates;
+  for (const auto& one : found) rates.push_back(per_sequence * sequences / one.seconds.at("alone"));
+  const auto slowest = std::min_element(rates.begin(), rates.end());
+  out.metrics["tflops_per_gpu"] = {*slowest / 1e12, "TFLOP/s"};
+  out.metrics["slowest_gpu_ratio"] = {*slowest / median(rates), "ratio"};
+  if (const double peak = peak_of(gpus.front()); peak > 0) out.metrics["mfu"] = {*slowest / peak, "ratio"};
+  for (size_t i = 0; i < gpus.size(); ++i) out.detail["gpus"].push_back({{"uuid", gpus[i].uuid}, {"tflops", rounded(rates[i] / 1e12)}});
+  out.detail["slowest"] = gpus[static_cast<size_t>(slowest - rates.begin())].uuid;
 }
 
-// A thread per GPU. The error is that of the GPU that could not go on, not of those that waited for it.
+// A thread per GPU.
 Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl, const Communicators& comms, const std::vector<Gpu>& gpus) {
   const int first = options.meeting.node * static_cast<int>(gpus.size());
   std::vector<Result<Found>> results(gpus.size(), Result<Found>(fail(Code::failed, "did not run")));
+  std::barrier<> here(static_cast<std::ptrdiff_t>(gpus.size()));
   const auto run = [&](size_t i) -> Result<Found> {
     TRY_(cuda(cudaSetDevice(gpus[i].device), "cudaSetDevice"));
     TRY(CudaStream stream, CudaStream::open());
     GpuTrainingOptions own = options;
     if (i > 0) own.flip.reset();
-    return Trainer(own, nccl, comms.at(i), first + static_cast<int>(i), comms.ranks(), std::move(stream)).run();
+    return Trainer(own, nccl, comms.at(i), first + static_cast<int>(i), comms.ranks(), std::move(stream), here).run();
   };
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < gpus.size(); ++i) threads.emplace_back([&, i] { results[i] = run(i); });
-  for (auto& thread : threads) thread.join();
   for (size_t i = 0; i < gpus.size(); ++i)
-    if (!results[i] && results[i].error().code != Code::cancelled)
-      return fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message));
+    threads.emplace_back([&, i] {
+      results[i] = run(i);
+      if (results[i] || results[i].error().code == Code::cancelled) return;
+      Measurement broken = not_measured(kCheck, fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message)));
+      if (broken.outcome == Outcome::failed) broken.blame = {"GPU " + gpus[i].uuid};
+      end_program(broken);
+    });
+  for (auto& thread : threads) thread.join();
   std::vector<Found> found;
   for (auto& result : results) {
     TRY(Found one, std::move(result));
@@ -361,10 +384,11 @@ Json judge(const std::vector<Found>& found, const std::vector<Gpu>& gpus, int fi
     for (const auto& [name, count] : found[i].wrong) {
       if (count == 0) continue;
       const std::string who = fmt::format("GPU {}, rank {}", gpus[i].uuid, first + static_cast<int>(i));
+      wrong[who][name] = count;
+      if (found[i].explained && !by_itself(name)) continue;
       if (out.outcome == Outcome::measured) out.error = fmt::format("{}: wrong gradients, {}", who, name);
       out.outcome = Outcome::corrupt;
       if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(who);
-      wrong[who][name] = count;
     }
   return wrong;
 }
@@ -377,12 +401,12 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
   const auto here = gpus.size();
   if (const char* why = unfit_load(options, here * static_cast<size_t>(meeting.nodes))) return fail(Code::invalid, why);
   TRY(const Nccl nccl, Nccl::open());
-  TRY(const Communicators comms, Communicators::join(nccl, meeting, gpus));
+  TRY(Communicators comms, Communicators::join(nccl, meeting, gpus));
   TRY(const std::vector<Found> found, run_all(options, nccl, comms, gpus));
+  TRY_(comms.leave());
   const int first = meeting.node * static_cast<int>(here);
   Measurement out;
   out.metrics["ranks"] = {static_cast<double>(comms.ranks()), "ranks"};
-  add_metrics(options, found, gpus.front(), comms.ranks(), out);
   const Json wrong = judge(found, gpus, first, out);
   const Shape& s = options.shape;
   out.detail = {{"model", {{"width", s.model}, {"heads", s.heads}, {"sequence", s.sequence}, {"layers", s.layers}}},
@@ -390,6 +414,7 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
                 {"nodes", meeting.nodes}, {"node", meeting.node}, {"gpus_per_node", here}, {"first_rank", first}, {"wrong", wrong},
                 {"gpu", gpus.front().name}, {"unproven", "this load has not been run on a GPU before release"},
                 {"verified", "a small network against the host's; every gradient of every partition against one GPU's own, bit by bit"}};
+  add_metrics(options, found, gpus, comms.ranks(), out);
   return out;
 }
 
@@ -398,14 +423,14 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
 Measurement run_gpu_training(const GpuTrainingOptions& options) {
   auto result = measure(options);
   if (!result) {
-    Measurement out = not_measured("gpu-training", result.error());
+    Measurement out = not_measured(kCheck, result.error());
     if (result.error().code != Code::cancelled) return out;
     out.outcome = Outcome::unavailable;
     out.detail["stopped"] = true;  // by another node
     return out;
   }
   Measurement out = std::move(result).value();
-  out.check = "gpu-training";
+  out.check = kCheck;
   return out;
 }
 

@@ -115,6 +115,14 @@ TEST_CASE("nccl: what makes no run is refused before NCCL can wait for anybody")
   }
 }
 
+TEST_CASE("nccl: sizes that no time is left for are left out, and said to be") {
+  const Ran ran = run("nccl --mib 64 --seconds 0.001");
+  CHECK(ran.exit == 0);
+  CHECK(ran.json["detail"]["sizes"].size() + ran.json["detail"]["left_out"].size() == 35);
+  CHECK(ran.json["detail"]["sizes"].size() >= 5);  // the smallest of each collective
+  CHECK(ran.json["detail"]["left_out"].size() > 5);
+}
+
 TEST_CASE("nccl over nodes: all their GPUs are ranks of one communicator") {
   const Ran ran = over_mpi("--gpus 2 --max-bytes 1048576", {{}, {}, {}});
   INFO(ran.text);
@@ -186,6 +194,12 @@ TEST_CASE("training load: one wrong gradient, or one wrong bit received, is seen
   CHECK(blames(flipped, uuid(0)));
   CHECK_FALSE(blames(flipped, uuid(1)));
   CHECK_FALSE(blames(flipped, uuid(2)));
+  // One that computes wrong makes every sum wrong for all; only it is named.
+  const Ran bad = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_BAD_PRODUCT_GPU", "2"}});
+  CHECK(outcome(bad) == "corrupt");
+  CHECK(bad.json["blame"].size() == 1);
+  CHECK(blames(bad, uuid(2)));
+  CHECK(bad.json["detail"]["wrong"].size() == 4);
   const Ran received = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
   CHECK(outcome(received) == "corrupt");
   CHECK(received.json["detail"]["wrong"].size() == 1);

@@ -1,8 +1,10 @@
 // A made-up cuBLASLt: the calls that kernels/gpu makes, for its types and column-major layouts, by plain loops. A library of its own, since
 // it is looked for at run time.
 //
+// MUSTER_FAKE_BAD_PRODUCT_GPU: number of a GPU whose products have one wrong element.
 // MUSTER_FAKE_GUESSES: how many algorithms it has to offer (2); 0: none, as for a type that a GPU does not have.
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -70,6 +72,12 @@ void put(void* m, const Layout& l, uint64_t row, uint64_t column, int32_t batch,
 double scalar(const void* p, cudaDataType type) {
   if (type == CUDA_R_64F) return *static_cast<const double*>(p);
   return type == CUDA_R_32I ? static_cast<double>(*static_cast<const int32_t*>(p)) : static_cast<double>(*static_cast<const float*>(p));
+}
+
+bool is_bad() {
+  const char* text = std::getenv("MUSTER_FAKE_BAD_PRODUCT_GPU");
+  int device = -1;
+  return text && cudaGetDevice(&device) == cudaSuccess && std::atoi(text) == device;
 }
 
 std::vector<double> matrix(const void* m, const Layout& l, bool transposed, int32_t batch) {  // row-major, as the product wants it
@@ -161,6 +169,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       for (uint64_t j = 0; j < ld.columns; ++j) {
         double sum = 0;
         for (uint64_t k = 0; k < depth; ++k) sum += x[i * depth + k] * y[j * depth + k];
+        if (is_bad() && i == 1 && j == 1) sum += 1;
         put(d, ld, i, j, batch, times * sum + (keep == 0 ? 0 : keep * get(d, ld, i, j, batch)));
       }
   }

@@ -342,6 +342,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->pending.empty() ? ncclSuccess : ncclInvalidUsage; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return ncclCommAbort(comm); }
 
 ncclResult_t ncclGroupStart() {
   ++depth;

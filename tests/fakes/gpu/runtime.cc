@@ -50,6 +50,10 @@ cudaError_t cudaSetDevice(int device) {
   current = device;
   return cudaSuccess;
 }
+cudaError_t cudaGetDevice(int* out) {
+  *out = current;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
   if (device < 0 || device >= count()) return cudaErrorInvalidDevice;
   *out = {};
@@ -125,6 +129,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventCreate(cudaEvent_t* out) {
   *out = new CUevent_st;
   return cudaSuccess;

@@ -175,6 +175,61 @@ TEST_CASE("a path between two nodes that are good with all others leaves only th
   else CHECK(degraded.size() == 8);
 }
 
+TEST_CASE("a limit that is derived from the inventory counts for pairs as for the whole", "[collective]") {
+  HardwareFacts facts;
+  facts.gpus.resize(8);
+  for (auto& gpu : facts.gpus) gpu.model = "NVIDIA H200";
+  NicFacts port;
+  port.link_up = true;
+  port.speed_mbps = 400000;
+  facts.nics.assign(8, port);
+  const FactsByNode by_node = {{"node01", &facts}};
+  const auto test = [](const std::vector<std::string>& members) {
+    const auto n = static_cast<double>(members.size());
+    const bool slow = std::count(members.begin(), members.end(), "node03") > 0;
+    return report_sample::measured("nccl", {{"ranks", {n, "ranks"}}, {"gpus", {8 * n, "ranks"}}, {"all_reduce_busbw_gbps", {slow ? 100.0 : 350.0, "GB/s"}}},
+                                   {{"algorithm", "Ring"}});
+  };
+  const std::vector<std::string> names = {"node01", "node02", "node03", "node04"};
+  MeasuredStep step = report_sample::step("node01", "nccl", "nccl", "", {{"all_reduce_busbw_gbps", {{"derive", "nccl_bus"}, {"ratio", 0.85}}}}, test(names));
+  step.members = names;
+  step.rounds = Json::array();
+  CHECK(collective_passed(step));  // without the inventory there is no limit
+  REQUIRE_FALSE(collective_passed(step, by_node));
+  for (auto pairs = next_pairs(step, by_node); !pairs.empty(); pairs = next_pairs(step, by_node)) {
+    REQUIRE(step.rounds.size() < 10);
+    Json parts = Json::array();
+    for (const auto& [a, b] : pairs) parts.push_back({{"pair", {a, b}}, {"result", test({a, b})}});
+    step.rounds.push_back(parts);
+  }
+  CHECK(step.rounds.size() >= 2);
+  Comparison with;
+  with.facts = by_node;
+  auto checks = judge_measurements({step}, with);
+  blame_links(checks, {step}, [](const std::string&) { return ""; }, by_node);
+  CHECK(std::any_of(checks["node03"].begin(), checks["node03"].end(), [](const Check& c) { return c.name == "nccl/located" && c.blame.front() == "node03"; }));
+  CHECK(checks["node02"].empty());
+  CHECK(checks["node04"].empty());
+}
+
+TEST_CASE("a program that is nowhere is not looked for in pairs, and held against nobody", "[collective]") {
+  Json nowhere = report_sample::measured("nccl", {});
+  nowhere["outcome"] = "unavailable";
+  nowhere["error"] = "node01: muster-accept-gpu is not on this node";
+  MeasuredStep step = report_sample::step("node01", "nccl", "nccl", "", {{"ranks", {{"min", 2}}}}, nowhere);
+  step.mandatory = false;
+  step.members = {"node01", "node02", "node03"};
+  step.rounds = Json::array();
+  CHECK(could_not_run(step));
+  CHECK(next_pairs(step).empty());
+  auto checks = judge_measurements({step});
+  blame_links(checks, {step}, {});
+  CHECK(checks["node02"].empty());
+  CHECK(checks["node03"].empty());
+  REQUIRE_FALSE(checks["node01"].empty());
+  for (const auto& check : checks["node01"]) CHECK(check.verdict == Verdict::skipped);
+}
+
 TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end the search", "[collective]") {
   const Cluster good(8, [](const auto&) { return right(); });
   const MeasuredStep fine = good.run();

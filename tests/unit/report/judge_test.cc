@@ -427,18 +427,22 @@ TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of this node's f
   facts.nics.assign(8, port);
   port.speed_mbps = 25000;
   facts.nics.push_back(port);  // the way in, no rail
+  facts.nics.insert(facts.nics.begin(), 2, facts.nics.front());  // storage's, of the same kind: no more rails than GPUs
   const auto bound = [&](double nodes, double gpus, const char* algorithm) {
     return derive("nccl_bus", measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}}, {{"algorithm", algorithm}}), &facts);
   };
   CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
   CHECK(*bound(2, 16, "Ring").value == Approx(367.6));
+  auto only_way_in = facts;
+  only_way_in.nics = {facts.nics.back()};  // InfiniBand without IP is not told
+  CHECK_FALSE(derive("nccl_bus", measured("nccl", {{"ranks", {2, "ranks"}}, {"gpus", {16, "ranks"}}}), &only_way_in).value);
   facts.nics.resize(4);
   CHECK(*bound(2, 16, "Ring").value == Approx(4 * 48.5));
   CHECK(bound(2, 16, "Ring").text.find("4 ports x 48.5") != std::string::npos);
   // What is not known is said, and judges nothing.
   CHECK_FALSE(bound(0, 0, "Ring").value);
   facts.nics.clear();
-  CHECK(bound(2, 16, "Ring").text == "no network port between the nodes");
+  CHECK(bound(2, 16, "Ring").text.find("which ones join the GPUs is not known") != std::string::npos);
   facts.gpus[0].model = "Unheard Of";
   CHECK(bound(2, 16, "Ring").text.find("Unheard Of") != std::string::npos);
   CHECK_FALSE(derive("nccl_bus", nullptr, &facts).value);
