@@ -409,7 +409,7 @@ TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the
     b.all_nodes("node01", more);
     std::set<std::pair<int, std::string>> limits;
     b.measure = [&](const std::string& node, const wire::Step& step) {
-      if (step.params.contains("pairs")) limits.insert({step.params["deadline_seconds"], step.params["seconds"]});
+      if (step.params.contains("pairs")) limits.emplace(step.params["deadline_seconds"].get<int>(), step.params["seconds"].get<std::string>());
       return cluster_with("node03", kBroken)(node, step);
     };
     b.run();
