@@ -18,6 +18,7 @@ namespace muster::kernels {
 namespace {
 
 constexpr uint32_t kMagic = 0x4d55534c;
+constexpr int kProbeSeconds = 5, kDeadMs = 15000;
 
 Error socket_error(std::string_view what) {
   return fail(Code::unavailable, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -59,6 +60,14 @@ Connection::Connection(int fd, double deadline) : fd_(fd), deadline_(deadline) {
 }
 
 Connection::~Connection() { ::close(fd_); }
+
+void Connection::notice_death() {
+  const int on = 1;
+  ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL}) ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
+  // For unanswered probes too; it takes the place of their count.
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadMs, sizeof kDeadMs);
+}
 
 Status Connection::send(uint32_t type, uint64_t value, const char* bytes, size_t length) {
   const Header header{kMagic, type, value, static_cast<uint32_t>(length), 0};

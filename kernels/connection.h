@@ -26,11 +26,16 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
-// A non-blocking TCP connection under one deadline (seconds_now()). Closes its socket.
+// A non-blocking TCP connection under a deadline (seconds_now()). Closes its socket.
 class Connection {
  public:
   Connection(int fd, double deadline);
   ~Connection();
+  // From now on under this deadline.
+  void until(double deadline) { deadline_ = deadline; }
+  // A peer whose machine died says nothing any more. With this it is noticed within some 20 s, also while only waiting for it. Not
+  // for peers that may be too busy to take what they are sent.
+  void notice_death();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 

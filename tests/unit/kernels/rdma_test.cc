@@ -3,11 +3,14 @@
 #include "kernels/rdma.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
 #include <thread>
 
+#include "kernels/connection.h"
 #include "kernels/kernels.h"
 #include "tests/catch.h"
 
@@ -344,6 +347,7 @@ TEST_CASE("a perftest that ends well and tells no figure is asked again, and a l
     const Measurement m = two.run();
     CHECK(m.outcome == Outcome::unavailable);
     CHECK(m.error.find("perftest printed no bandwidth: ") == 0);
+    CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
     CHECK(m.parts[0]["result"]["blame"].empty());
   }
 }
@@ -384,6 +388,74 @@ TEST_CASE("who works with one partner is not measured with by another at the sam
   CHECK(one.outcome == Outcome::measured);
   CHECK(two_of.outcome == Outcome::measured);
   CHECK(far.most == 1);
+}
+
+TEST_CASE("a partner that is lost in the middle says nothing about its links, and is waited for no longer than the whole may take") {
+  Two two;
+  two.here.device("mlx5_0");
+  uint16_t port = 0;
+  const auto listening = listen_on("127.0.0.1", port);
+  REQUIRE(listening.ok());
+  two.options.port = port;
+  const auto result = [&] {
+    const Measurement m = run_rdma(two.here.files(), two.near, two.options);
+    REQUIRE(m.parts.size() == 1);
+    CHECK(m.outcome == Outcome::unavailable);
+    return m.parts[0]["result"];
+  };
+  SECTION("gone") {
+    const auto answer = [](Connection& link, const Json& json) {
+      (void)link.receive();
+      const std::string text = json.dump();
+      (void)link.send(2, 0, text.data(), text.size());
+    };
+    std::thread partner([&] {
+      Connection link(::accept(*listening, nullptr, nullptr), seconds_now() + 60);
+      answer(link, {{"rails", {{{"label", "mlx5_0"}, {"problem", ""}}}}});
+      answer(link, {{"granted", true}});
+      (void)link.receive();
+    });
+    const Json lost = result();
+    partner.join();
+    CHECK(lost["outcome"] == "unavailable");
+    CHECK(lost["error"].get<std::string>().find("the partner was lost, asked to serve: ") == 0);
+    CHECK(lost["detail"]["inconclusive"] == true);
+    CHECK(lost["blame"].empty());
+  }
+  SECTION("its server never answers") {
+    two.options.total_seconds = two.options.connect_seconds = 0;
+    const Json silent = result();
+    CHECK(silent["error"].get<std::string>().find("127.0.0.1 does not answer: ") == 0);
+    CHECK_FALSE(silent["detail"].contains("inconclusive"));   // either of both may be at fault
+  }
+  SECTION("no time is left for a test") {
+    ::close(*listening);
+    two.there.device("mlx5_0");
+    two.options.total_seconds = 30;   // less than perftest may take
+    const Measurement m = two.run();
+    CHECK(m.parts[0]["result"]["error"] == "of 30 s in all there is no time left for it");
+    CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
+    CHECK(two.near.runs.empty());
+    return;
+  }
+  ::close(*listening);
+}
+
+TEST_CASE("a partner that holds a node and asks nothing does not keep it from others") {
+  const Node node;
+  node.device("mlx5_0");
+  FakePerftest perftest(node);
+  auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1, .idle_seconds = 0});
+  REQUIRE(server.ok());
+  std::thread serving([&] { (void)server->run(node.files(), perftest); });
+  const auto fd = connect_until({"127.0.0.1", server->port(), "", 5});
+  REQUIRE(fd.ok());
+  Connection link(*fd, seconds_now() + 60);
+  const std::string reserve = R"({"op":"reserve"})";
+  REQUIRE(link.send(1, 0, reserve.data(), reserve.size()).ok());
+  REQUIRE(link.receive().ok());
+  CHECK(link.receive().error().message == "the peer closed the connection");
+  serving.join();   // and with it the lock is free
 }
 
 TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
