@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 #include "kernels/kernels.h"
 
@@ -190,7 +191,7 @@ Result<int> connect_until(const Endpoint& endpoint) {
   }
 }
 
-void serve_until(int listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
+void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
   std::vector<std::thread> threads;
   int accepted = 0;
   while (rule.sessions == 0 || accepted < rule.sessions) {
@@ -210,6 +211,7 @@ void serve_until(int listening, const ServeRule& rule, const std::function<void(
     ++accepted;
     threads.emplace_back([&handler, fd, from] { handler(fd, from); });
   }
+  ::close(std::exchange(listening, -1));
   for (auto& thread : threads) thread.join();
 }
 

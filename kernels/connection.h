@@ -72,7 +72,8 @@ struct ServeRule {
   int sessions = 0;       // ends after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
-// The handler owns the socket it is given.
-void serve_until(int listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+// The handler owns the socket it is given. `listening` is closed and -1 as soon as nobody is accepted any more, while handlers still
+// run: the next server on this port gets the connections then.
+void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
 
 }  // namespace muster::kernels

@@ -458,6 +458,25 @@ TEST_CASE("a partner that holds a node and asks nothing does not keep it from ot
   serving.join();   // and with it the lock is free
 }
 
+TEST_CASE("a server that accepts nobody any more takes no connection from the next one on its port") {
+  uint16_t port = 0;
+  auto first = listen_on("127.0.0.1", port);
+  const auto second = listen_on("127.0.0.1", port);   // as after a restart: both share the port
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  serve_until(*first, {.until = 0, .sessions = 0, .from = ""}, [](int fd, const std::string&) { ::close(fd); });
+  CHECK(*first == -1);
+  for (int i = 0; i < 20; ++i) {   // all of them, however they are shared out
+    const auto fd = connect_until({"127.0.0.1", port, "", 0});
+    REQUIRE(fd.ok());
+    const int taken = ::accept4(*second, nullptr, nullptr, SOCK_NONBLOCK);
+    CHECK(taken >= 0);
+    ::close(taken);
+    ::close(*fd);
+  }
+  ::close(*second);
+}
+
 TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
   const Node node;
   CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem == "there is no GPU with NVIDIA's driver");
