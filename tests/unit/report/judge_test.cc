@@ -324,6 +324,19 @@ TEST_CASE("with two nodes only, a port that is not there is held against the nod
   CHECK(settled("node02", open) == NodeVerdict::failed);
 }
 
+TEST_CASE("a counter that a driver does not have is neither good nor bad, and one that was to be read and was not is no pass") {
+  const Json expect = Json::parse(R"({"rdma_link_downs":{"max":0},"rdma_overruns":{"max":0}})");
+  const auto judged_with = [&](const char* absent) {
+    return judge_measurements({step("a", "rdma counters", "", "", expect,
+                                    measured("counters", {{"rdma_link_downs", {0, "/h"}}}, {{"absent", Json::array({absent})}}))});
+  };
+  const auto without = judged_with("rdma_overruns");
+  CHECK(get(without, "a", "rdma counters/rdma_link_downs").verdict == Verdict::pass);
+  CHECK(get(without, "a", "rdma counters/rdma_overruns").verdict == Verdict::not_applicable);
+  CHECK(settled("a", without) == NodeVerdict::accepted);
+  CHECK(settled("a", judged_with("RDMA ports")) == NodeVerdict::failed);
+}
+
 TEST_CASE("a link that was not measured because others were at work there, or its partner was lost, accuses nobody") {
   const auto node = [](const std::string& name, const std::vector<std::pair<std::string, bool>>& partners) {
     Json parts = Json::array();
