@@ -62,6 +62,7 @@ struct Ability {
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
   std::string perftest_problem = {};
   GpuDirect gpu = {};
+  bool setpriv = false;
   const RdmaPort* rail(const std::string& label) const {
     for (const auto& port : rails)
       if (port.label == label) return &port;
@@ -84,6 +85,7 @@ Ability look(const Files& files, Process& process) {
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
   if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
   out.gpu = gpu_direct(files, help.ok() ? help->out + help->err : "");
+  out.setpriv = files.exists("/usr/bin/setpriv");
   return out;
 }
 
@@ -167,8 +169,9 @@ class Runs {
       const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
       const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
       runs_.push_back({.test = job.test, .on = *on, .port = port, .partner = partner, .seconds = job.seconds,
-                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf});
+                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf, .tied = ability_.setpriv});
     }
+    if (partner.empty()) TRY_(wait_until_free());
     results_.resize(runs_.size());
     ended_ = std::vector<std::atomic<bool>>(runs_.size());
     for (size_t i = 0; i < runs_.size(); ++i)
@@ -185,13 +188,28 @@ class Runs {
     for (auto& one : results_) out.push_back(std::move(one));
     return out;
   }
-  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it.
   void give_up() {
-    for (const auto& run : runs_)
-      if (auto fd = connect_until({"127.0.0.1", run.port, "", 0}); fd.ok()) ::close(*fd);
+    for (const auto& run : runs_) (void)ended_one(run.port);
   }
 
  private:
+  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it. False: nobody listens.
+  static bool ended_one(uint16_t port) {
+    const auto fd = connect_until({"127.0.0.1", port, "", 0});
+    if (fd.ok()) ::close(*fd);
+    return fd.ok();
+  }
+  // A perftest that somebody left behind would be taken for the one that is started now, which finds its port in use. This node is
+  // reserved, so nobody needs it.
+  Status wait_until_free() const {
+    const double until = seconds_now() + kListenSeconds;
+    for (const auto& run : runs_)
+      while (ended_one(run.port)) {
+        if (seconds_now() > until) return fail(Code::failed, fmt::format("somebody else listens on port {} and does not end", run.port));
+        pause(kPoll);
+      }
+    return Ok{};
+  }
   void join() {
     for (auto& thread : threads_) thread.join();
     threads_.clear();

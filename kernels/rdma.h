@@ -47,6 +47,7 @@ struct PerfRun {
   int iterations = 1000;     // latency
   int gpu = -1;              // index of the GPU whose memory is used; -1: the host's memory
   bool dma_buf = false;      // GPU memory by dma-buf instead of nvidia_peermem
+  bool tied = false;         // killed with the program that started it, by setpriv
 };
 Command perftest_command(const PerfRun& run);
 

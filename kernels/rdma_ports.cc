@@ -107,7 +107,8 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
 Command perftest_command(const PerfRun& run) {
   Command command;
   auto& argv = command.argv;
-  if (!run.on.cpus.empty()) argv = {"taskset", "-c", run.on.cpus};
+  if (run.tied) argv = {"setpriv", "--pdeathsig", "KILL"};
+  if (!run.on.cpus.empty()) argv.insert(argv.end(), {"taskset", "-c", run.on.cpus});
   const bool bandwidth = run.test == PerfTest::bandwidth;
   for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"), std::string("-d"), run.on.device,
                            std::string("-i"), std::to_string(run.on.port), std::string("-p"), std::to_string(run.port)})

@@ -200,6 +200,8 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3});
   CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-x", "5",
                                                "-s", "65536", "-D", "3", "--report_gbits"});
+  const Command tied = perftest_command({.on = port, .port = 7496, .tied = true});
+  CHECK(has(tied.argv, {"setpriv", "--pdeathsig", "KILL", "taskset", "-c", "0-15", "ib_write_bw"}));
   port.cpus.clear(), port.gid = -1;   // InfiniBand
   const Command lat = perftest_command({.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
   CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-s", "8", "-n", "500", "10.0.0.1"});
@@ -280,6 +282,35 @@ TEST_CASE("a node without RDMA device, port or perftest has measured nothing, an
   REQUIRE(alone.parts.size() == 1);
   CHECK(alone.parts[0]["result"]["outcome"] == "unavailable");
   CHECK_FALSE(alone.parts[0]["result"]["detail"].contains("at_fault"));
+}
+
+TEST_CASE("a perftest that was left behind is ended before another is started in its place") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
+  REQUIRE(server.ok());
+  two.options.port = server->port();
+  uint16_t taken = static_cast<uint16_t>(server->port() + 1);   // of the first rail
+  const auto orphan = listen_on("0.0.0.0", taken);
+  REQUIRE(orphan.ok());
+  // As perftest does: the first connection is its partner, and when that says nothing it ends.
+  bool started_after = false;
+  std::thread left_behind([&] {
+    const int fd = ::accept(*orphan, nullptr, nullptr);
+    {
+      const std::lock_guard hold(two.far.mutex);
+      started_after = two.far.runs.empty();
+    }
+    ::close(*orphan);
+    ::close(fd);
+  });
+  const Files there = two.there.files();
+  std::thread serving([&] { (void)server->run(there, two.far); });
+  const Measurement m = run_rdma(two.here.files(), two.near, two.options);
+  serving.join();
+  left_behind.join();
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(started_after);
 }
 
 TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the other rails are measured") {
