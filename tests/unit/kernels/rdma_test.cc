@@ -190,6 +190,15 @@ TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
   CHECK(more[1].here == "");
   CHECK(more[1].there == "b");
   CHECK(more[2].number == 2);
+  // As many on either side, but not the same ones: other cables are not taken for a rail.
+  const std::vector<std::string> a = {"mlx5_0", "mlx5_5", "mlx5_10"}, b = {"mlx5_0", "mlx5_2", "mlx5_10"};
+  const auto one = pair_rails(a, b), other = pair_rails(b, a);
+  REQUIRE(one.size() == 4);
+  for (size_t i : {0, 3}) CHECK((one[i].here == one[i].there && one[i].here == other[i].here));
+  CHECK((one[1].here == "" && one[1].there == "mlx5_2" && other[1].here == "mlx5_2"));   // the same numbers from both ends
+  CHECK((one[2].here == "mlx5_5" && one[2].there == "" && other[2].there == "mlx5_5"));
+  const auto ports = pair_rails({"mlx4_10/1", "mlx4_2/2"}, {"mlx4_2/1", "mlx4_2/2", "mlx4_10/1"});
+  CHECK((ports[0].there == "mlx4_2/1" && ports[1].here == "mlx4_2/2" && ports[2].here == "mlx4_10/1"));
 }
 
 TEST_CASE("perftest's options and tables are those of perftest 4.5") {
