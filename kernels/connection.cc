@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 #include "kernels/kernels.h"
 
@@ -18,6 +19,7 @@ namespace muster::kernels {
 namespace {
 
 constexpr uint32_t kMagic = 0x4d55534c;
+constexpr int kProbeSeconds = 5, kDeadMs = 15000;
 
 Error socket_error(std::string_view what) {
   return fail(Code::unavailable, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -59,6 +61,14 @@ Connection::Connection(int fd, double deadline) : fd_(fd), deadline_(deadline) {
 }
 
 Connection::~Connection() { ::close(fd_); }
+
+void Connection::notice_death() {
+  const int on = 1;
+  ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL}) ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
+  // For unanswered probes too; it takes the place of their count.
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadMs, sizeof kDeadMs);
+}
 
 Status Connection::send(uint32_t type, uint64_t value, const char* bytes, size_t length) {
   const Header header{kMagic, type, value, static_cast<uint32_t>(length), 0};
@@ -181,7 +191,7 @@ Result<int> connect_until(const Endpoint& endpoint) {
   }
 }
 
-void serve_until(int listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
+void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
   std::vector<std::thread> threads;
   int accepted = 0;
   while (rule.sessions == 0 || accepted < rule.sessions) {
@@ -201,6 +211,7 @@ void serve_until(int listening, const ServeRule& rule, const std::function<void(
     ++accepted;
     threads.emplace_back([&handler, fd, from] { handler(fd, from); });
   }
+  ::close(std::exchange(listening, -1));
   for (auto& thread : threads) thread.join();
 }
 

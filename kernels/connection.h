@@ -26,11 +26,16 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
-// A non-blocking TCP connection under one deadline (seconds_now()). Closes its socket.
+// A non-blocking TCP connection under a deadline (seconds_now()). Closes its socket.
 class Connection {
  public:
   Connection(int fd, double deadline);
   ~Connection();
+  // From now on under this deadline.
+  void until(double deadline) { deadline_ = deadline; }
+  // A peer whose machine died says nothing any more. With this it is noticed within some 20 s, also while only waiting for it. Not
+  // for peers that may be too busy to take what they are sent.
+  void notice_death();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -67,7 +72,8 @@ struct ServeRule {
   int sessions = 0;       // ends after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
-// The handler owns the socket it is given.
-void serve_until(int listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+// The handler owns the socket it is given. `listening` is closed and -1 as soon as nobody is accepted any more, while handlers still
+// run: the next server on this port gets the connections then.
+void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
 
 }  // namespace muster::kernels

@@ -151,7 +151,7 @@ void add_rdma_rates(const Files& files, const Counts& now, const Counts& before,
   out.detail["hours"] = rounded(hours);
   for (const auto& counter : rdma_counters()) {
     add_moved(counter.metric, now, before, moved);
-    out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
+    if (moved.most.count(counter.metric)) out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
   }
 }
 

@@ -125,6 +125,7 @@ struct RdmaServerOptions {
   double seconds = 600;   // accepts nobody after this deadline, and exits when the last one is done
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
+  double idle_seconds = 60;  // a partner that asks nothing for so long, beside its tests, no longer keeps this node from others
 };
 class RdmaServer {
  public:
@@ -149,11 +150,13 @@ struct RdmaOptions {
   int iterations = 1000;       // latency
   double connect_seconds = 5;  // the partner's server may still be starting
   double busy_seconds = 300;   // the partner may be at work with others
+  double total_seconds = 585;  // all of it; what was not begun by then is not measured
   bool gpu_memory = false;     // host memory against GPU memory instead; unavailable where that cannot be measured
 };
 // One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps,
 // latency_us, latency_p99_us; with gpu_memory: send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a
-// rail from being measured, where that is known. Without parts it is this node that cannot measure: no RDMA device, no perftest.
+// rail from being measured, where that is known; detail.inconclusive: true that the reason says nothing about the link (others were at
+// work there, the partner was lost, perftest told no figure). Without parts it is this node that cannot measure: no RDMA device, no perftest.
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 
 // --- mount.cc -------------------------------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   rdma->add_option("--bind", a.rdma.bind, "local address");
   rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "how long to wait for the server");
   rdma->add_option("--busy-seconds", a.rdma.busy_seconds, "how long to wait for a partner that is at work with others");
+  rdma->add_option("--total-seconds", a.rdma.total_seconds, "ends after so long, with what was measured until then");
   rdma->add_flag("--gpu-memory", a.rdma.gpu_memory, "from GPU memory, against the host's memory");
 }
 

@@ -32,6 +32,8 @@ enum Type : uint32_t { ask = 1, answer };
 constexpr const char* kLock = "/run/muster-rdma.lock";
 constexpr double kListenSeconds = 20, kPoll = 0.02;
 constexpr double kGrace = 60;  // a session may run on for so long after the server's deadline
+// Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens; beyond perftest's own deadline.
+constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
 constexpr int kAttempts = 3, kMostSeconds = 3600, kMostIterations = 1000000;
 constexpr const char* kNoDevice = "no RDMA device here";
 
@@ -60,6 +62,7 @@ struct Ability {
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
   std::string perftest_problem = {};
   GpuDirect gpu = {};
+  bool setpriv = false;
   const RdmaPort* rail(const std::string& label) const {
     for (const auto& port : rails)
       if (port.label == label) return &port;
@@ -82,6 +85,7 @@ Ability look(const Files& files, Process& process) {
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
   if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
   out.gpu = gpu_direct(files, help.ok() ? help->out + help->err : "");
+  out.setpriv = files.exists("/usr/bin/setpriv");
   return out;
 }
 
@@ -108,6 +112,11 @@ struct Job {
   std::vector<Item> items = {};
 };
 constexpr size_t kMostRails = 64;
+
+// No perftest of it takes longer: it would be killed.
+double longest(const Job& job) {
+  return static_cast<double>(perftest_command({.test = job.test, .seconds = job.seconds, .iterations = job.iterations}).deadline) / kSecond;
+}
 
 Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails) {
   Json items = Json::array();
@@ -160,8 +169,9 @@ class Runs {
       const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
       const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
       runs_.push_back({.test = job.test, .on = *on, .port = port, .partner = partner, .seconds = job.seconds,
-                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf});
+                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf, .tied = ability_.setpriv});
     }
+    if (partner.empty()) TRY_(wait_until_free());
     results_.resize(runs_.size());
     ended_ = std::vector<std::atomic<bool>>(runs_.size());
     for (size_t i = 0; i < runs_.size(); ++i)
@@ -178,13 +188,28 @@ class Runs {
     for (auto& one : results_) out.push_back(std::move(one));
     return out;
   }
-  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it.
   void give_up() {
-    for (const auto& run : runs_)
-      if (auto fd = connect_until({"127.0.0.1", run.port, "", 0}); fd.ok()) ::close(*fd);
+    for (const auto& run : runs_) (void)ended_one(run.port);
   }
 
  private:
+  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it. False: nobody listens.
+  static bool ended_one(uint16_t port) {
+    const auto fd = connect_until({"127.0.0.1", port, "", 0});
+    if (fd.ok()) ::close(*fd);
+    return fd.ok();
+  }
+  // A perftest that somebody left behind would be taken for the one that is started now, which finds its port in use. This node is
+  // reserved, so nobody needs it.
+  Status wait_until_free() const {
+    const double until = seconds_now() + kListenSeconds;
+    for (const auto& run : runs_)
+      while (ended_one(run.port)) {
+        if (seconds_now() > until) return fail(Code::failed, fmt::format("somebody else listens on port {} and does not end", run.port));
+        pause(kPoll);
+      }
+    return Ok{};
+  }
   void join() {
     for (auto& thread : threads_) thread.join();
     threads_.clear();
@@ -260,15 +285,24 @@ Result<Json> request(Connection& link, const Json& question) {
 
 class Session {
  public:
-  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port)
-      : files_(files), process_(process), link_(link), from_(std::move(from)), port_(port), lock_(files), ability_(look(files, process)) {}
+  struct Limits {
+    double until, idle_seconds;
+  };
+  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port, Limits limits)
+      : files_(files), process_(process), link_(link), from_(std::move(from)), port_(port), limits_(limits), lock_(files),
+        ability_(look(files, process)) {}
 
-  // Until the partner goes away. How many tests it took part in.
+  // Until the partner goes away, or is silent for so long that it no longer may keep this node from others. How many tests it took part in.
   int serve() {
+    link_.notice_death();
     while (true) {
+      // Who waits for its turn holds nothing. While a test is served the partner is at work; so it may be for a moment after any.
+      const double patience = limits_.idle_seconds + (serving_ ? test_seconds_ : 0);
+      link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
       const auto question = hear(link_, ask);
       if (!question.ok()) break;
       auto reply = reply_to(*question);
+      link_.until(seconds_now() + kAnswerSeconds);
       if (!say(link_, answer, reply.ok() ? *reply : Json{{"error", reply.error().message}}).ok()) break;
     }
     if (serving_) serving_->give_up();
@@ -295,6 +329,7 @@ class Session {
     TRY(const Job job, job_from_json(question));
     if (serving_) return fail(Code::conflict, "a test is under way");
     ++tests_;
+    test_seconds_ = longest(job);
     auto runs = std::make_unique<Runs>(files_, process_, ability_, port_);
     if (op == "measure") {
       TRY_(runs->start(job, from_));
@@ -312,9 +347,11 @@ class Session {
   Connection& link_;
   const std::string from_;
   const uint16_t port_;
+  const Limits limits_;
   NodeLock lock_;
   const Ability ability_;
   bool reserved_ = false;
+  double test_seconds_ = 0;  // of the last one, at most
   int tests_ = 0;
   std::unique_ptr<Runs> serving_ = {};
 };
@@ -327,18 +364,23 @@ struct RailResult {
   std::map<std::string, Metric> metrics = {};
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
+  bool inconclusive = false;  // what kept it from being measured says nothing about the link
   int mtu = 0, repeated = 0;
   void fail_with(Outcome how, std::string why, std::string where = "") {
     if (outcome == Outcome::measured) outcome = how, error = std::move(why), at_fault = std::move(where);
+  }
+  void tell_nothing(std::string why) {
+    inconclusive = inconclusive || outcome == Outcome::measured;
+    fail_with(Outcome::unavailable, std::move(why));
   }
 };
 
 class Pair {
  public:
   Pair(const Files& files, Process& process, const RdmaOptions& options, const Ability& own)
-      : files_(files), process_(process), options_(options), own_(own), lock_(files) {}
+      : files_(files), process_(process), options_(options), own_(own), lock_(files), until_(seconds_now() + options.total_seconds) {}
 
-  // All rails, or why the partner cannot be measured with at all.
+  // All rails, or why the partner cannot be measured with at all. Code::timeout: for a reason that says nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
     for (const auto& rail : pair_rails(own_.labels(), labels_of_partner())) results_.push_back({.rail = rail});
@@ -368,11 +410,33 @@ class Pair {
 
  private:
   Status connect() {
-    TRY(const int fd, connect_until({options_.to, options_.port, options_.bind, options_.connect_seconds}));
-    const double work = kAttempts * (3 * (options_.seconds + 90) + options_.iterations / 50.0);
-    link_ = std::make_unique<Connection>(fd, seconds_now() + options_.busy_seconds + work);
-    TRY(partner_, request(*link_, {{"op", "hello"}}));
-    return Ok{};
+    const double until = seconds_now() + options_.connect_seconds;
+    while (true) {
+      TRY(const int fd, connect_until({options_.to, options_.port, options_.bind, std::max(0.0, until - seconds_now())}));
+      link_ = std::make_unique<Connection>(fd, std::min(until_, seconds_now() + kLookSeconds));
+      link_->notice_death();
+      auto said = request(*link_, {{"op", "hello"}});
+      if (said.ok()) partner_ = std::move(*said);
+      if (said.ok()) return Ok{};
+      // A server whose time is over may have taken the connection, and the next one is there already.
+      if (seconds_now() > until) return fail(Code::unavailable, fmt::format("{} does not answer: {}", options_.to, said.error().message));
+      pause(kPoll);
+    }
+  }
+  // Who did not answer once is asked nothing more: the answer may still come, and would be taken for another one.
+  Result<Json> ask_partner(const Json& question, double seconds) {
+    if (!lost_.empty()) return fail(Code::timeout, lost_);
+    link_->until(std::min(until_, seconds_now() + seconds));
+    auto out = request(*link_, question);
+    if (out.ok() || out.error().code == Code::failed) return out;
+    lost_ = fmt::format("the partner was lost, asked to {}: {}", question.value("op", ""), out.error().message);
+    return fail(Code::timeout, lost_);
+  }
+  // What is begun is ended: better nothing of a test than a perftest that is killed, which looks like a link that hangs.
+  Status enough_time(const Job& job) {
+    if (lost_.empty() && seconds_now() + longest(job) > until_)
+      lost_ = fmt::format("of {:.0f} s in all there is no time left for it", options_.total_seconds);
+    return lost_.empty() ? Status(Ok{}) : fail(Code::timeout, lost_);
   }
   // Both nodes for one another. Never waits for the partner while holding the own lock, so no ring of nodes can wait for itself.
   Status reserve() {
@@ -380,15 +444,15 @@ class Pair {
     TRY_(connect());
     if (partner_.value("rails", Json::array()).empty()) return Ok{};  // nothing to wait for
     SplitMix random(static_cast<uint64_t>(::getpid()) ^ static_cast<uint64_t>(seconds_now() * 1e6));
-    const double until = seconds_now() + options_.busy_seconds;
+    const double until = std::min(until_, seconds_now() + options_.busy_seconds);
     while (true) {
       if (lock_.take()) {
-        TRY(const Json reply, request(*link_, {{"op", "reserve"}}));
+        TRY(const Json reply, ask_partner({{"op", "reserve"}}, kStartSeconds));
         if (reply.value("granted", false)) return Ok{};
         lock_.release();
       }
       if (seconds_now() > until)
-        return fail(Code::unavailable, fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
+        return fail(Code::timeout, fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
   }
@@ -430,26 +494,29 @@ class Pair {
     for (const auto& rail : rails) {
       RailResult& one = *std::find_if(results_.begin(), results_.end(), [&](const RailResult& r) { return r.rail.number == rail.number; });
       if (!said.ok()) {
-        one.fail_with(Outcome::failed, said.error().message);
+        if (said.error().code == Code::timeout) one.tell_nothing(said.error().message);
+        else one.fail_with(Outcome::failed, said.error().message);
         continue;
       }
       const std::string& label = sending ? rail.here : rail.there;
       const auto found = std::find_if(said->begin(), said->end(), [&](const Json& r) { return r.is_object() && r.value("label", "") == label; });
       if (found == said->end()) one.fail_with(Outcome::failed, "no answer about " + label);
       else if (found->value("no_figure", false) && !last) again.push_back(rail), ++one.repeated;
-      else if (const std::string error = found->value("error", ""); !error.empty())
-        one.fail_with(found->value("no_figure", false) ? Outcome::unavailable : Outcome::failed, error);
+      else if (const std::string error = found->value("error", ""); !error.empty() && found->value("no_figure", false)) one.tell_nothing(error);
+      else if (!error.empty()) one.fail_with(Outcome::failed, error);
       else one.mtu = found->value("mtu", 0), take(one, *found);
     }
     return again;
   }
   Result<Json> send(const Job& job, const std::vector<Rail>& rails) {
-    TRY_(request(*link_, to_json(job, "serve", true, rails)));
+    TRY_(enough_time(job));
+    TRY_(ask_partner(to_json(job, "serve", true, rails), kStartSeconds));
+    TRY_(enough_time(job));
     Runs runs(files_, process_, own_, options_.port);
     TRY_(runs.start(job, options_.to));
     Json said = runs.finish();
     const bool failed = std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
-    TRY(const Json ended, request(*link_, {{"op", failed ? "give up" : "finish"}}));
+    TRY(const Json ended, ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
     for (const auto& other : ended.value("results", Json::array()))   // what the serving side says completes a failure
       for (size_t i = 0; i < rails.size(); ++i)
         if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
@@ -458,9 +525,10 @@ class Pair {
     return said;
   }
   Result<Json> receive(const Job& job, const std::vector<Rail>& rails) {
+    TRY_(enough_time(job));
     Runs runs(files_, process_, own_, options_.port);
     const Status started = runs.start(job, "");
-    auto said = started.ok() ? request(*link_, to_json(job, "measure", true, rails)) : Result<Json>(started.error());
+    auto said = started.ok() ? ask_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds) : Result<Json>(started.error());
     const bool failed = !said.ok() || std::any_of((*said)["results"].begin(), (*said)["results"].end(),
                                                   [](const Json& r) { return r.value("error", "") != ""; });
     if (failed) runs.give_up();
@@ -474,7 +542,9 @@ class Pair {
   const RdmaOptions& options_;
   const Ability& own_;
   NodeLock lock_;
+  const double until_;
   std::unique_ptr<Connection> link_ = {};
+  std::string lost_ = {};  // why the partner is asked nothing more
   Json partner_ = {};
   std::vector<RailResult> results_ = {};
 };
@@ -489,6 +559,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   out.detail = {{"to", options.to}, {"device", one.rail.here}, {"peer_device", one.rail.there}, {"rail", one.rail.number},
                 {"seconds", options.seconds}, {"verified", "every work request completed without an error; perftest compares no data"}};
   if (!one.at_fault.empty()) out.detail["at_fault"] = one.at_fault;
+  if (one.inconclusive) out.detail["inconclusive"] = true;
   if (one.mtu > 0) out.detail["mtu"] = one.mtu;
   if (one.repeated > 0) out.detail["repeated"] = one.repeated;
   if (port) {
@@ -524,7 +595,8 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   else
     for (size_t i = 0; i < own.rails.size(); ++i) {
       results.push_back({.rail = {i, own.rails[i].label, ""}});
-      results.back().fail_with(Outcome::unavailable, rails.error().message);
+      if (rails.error().code == Code::timeout) results.back().tell_nothing(rails.error().message);
+      else results.back().fail_with(Outcome::unavailable, rails.error().message);
     }
   out.parts = Json::array();
   for (const auto& one : results) {
@@ -559,7 +631,7 @@ Measurement RdmaServer::run(const Files& files, Process& process) {
   Json sessions = Json::array();
   serve_until(fd_, {until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     Connection link(fd, until + kGrace);
-    const int tests = Session(files, process, link, from, port_).serve();
+    const int tests = Session(files, process, link, from, port_, {until + kGrace, options_.idle_seconds}).serve();
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from}, {"tests", tests}});
   });

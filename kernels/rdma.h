@@ -29,10 +29,11 @@ struct RdmaPort {
 // Every port of every device, in the order of their numbers: mlx5_2 before mlx5_10.
 std::vector<RdmaPort> rdma_ports(const Files& files);
 
-// Rail by rail: port k with port k of the partner, in name order. When one side has fewer, ports of the same name belong together, so
-// that a port that is missing does not move all behind it to the wrong rail. An empty label: nothing there on that side.
+// Rail by rail: ports of the same name belong together, so that a port that is missing does not move all behind it to the wrong rail.
+// Where no name is the same (other drivers name otherwise) and both have as many: port k with port k, in name order. An empty label:
+// nothing there on that side.
 struct Rail {
-  size_t number = 0;  // of the longer side: the same from both ends
+  size_t number = 0;  // among the ports that either side has: the same from both ends
   std::string here = {}, there = {};
 };
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there);
@@ -47,6 +48,7 @@ struct PerfRun {
   int iterations = 1000;     // latency
   int gpu = -1;              // index of the GPU whose memory is used; -1: the host's memory
   bool dma_buf = false;      // GPU memory by dma-buf instead of nvidia_peermem
+  bool tied = false;         // killed with the program that started it, by setpriv
 };
 Command perftest_command(const PerfRun& run);
 

@@ -23,6 +23,15 @@ std::pair<std::string, long> number_behind(const std::string& name) {
   return {name.substr(0, digits), digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
 }
 
+// Of ports: by device, then by port. "mlx4_0/2" is the second port of mlx4_0.
+bool port_before(const std::string& a, const std::string& b) {
+  const auto key = [](const std::string& label) {
+    const size_t slash = label.find('/');
+    return std::pair(number_behind(label.substr(0, slash)), number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
+  };
+  return key(a) < key(b);
+}
+
 std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
@@ -89,25 +98,28 @@ std::vector<RdmaPort> rdma_ports(const Files& files) {
 }
 
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there) {
+  const auto has = [](const std::vector<std::string>& side, const std::string& label) {
+    return std::find(side.begin(), side.end(), label) != side.end();
+  };
+  const bool share = std::any_of(here.begin(), here.end(), [&](const auto& label) { return has(there, label); });
   std::vector<Rail> out;
-  if (here.size() == there.size()) {
+  if (!share && here.size() == there.size()) {
     for (size_t i = 0; i < here.size(); ++i) out.push_back({i, here[i], there[i]});
     return out;
   }
-  const bool more_here = here.size() > there.size();
-  const auto& longer = more_here ? here : there;
-  const auto& shorter = more_here ? there : here;
-  for (size_t i = 0; i < longer.size(); ++i) {
-    const std::string other = std::count(shorter.begin(), shorter.end(), longer[i]) ? longer[i] : "";
-    out.push_back({i, more_here ? longer[i] : other, more_here ? other : longer[i]});
-  }
+  std::vector<std::string> either = here;
+  for (const auto& label : there)
+    if (!has(here, label)) either.push_back(label);
+  std::sort(either.begin(), either.end(), port_before);
+  for (size_t i = 0; i < either.size(); ++i) out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
   return out;
 }
 
 Command perftest_command(const PerfRun& run) {
   Command command;
   auto& argv = command.argv;
-  if (!run.on.cpus.empty()) argv = {"taskset", "-c", run.on.cpus};
+  if (run.tied) argv = {"setpriv", "--pdeathsig", "KILL"};
+  if (!run.on.cpus.empty()) argv.insert(argv.end(), {"taskset", "-c", run.on.cpus});
   const bool bandwidth = run.test == PerfTest::bandwidth;
   for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"), std::string("-d"), run.on.device,
                            std::string("-i"), std::to_string(run.on.port), std::string("-p"), std::to_string(run.port)})

@@ -18,6 +18,7 @@ constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", 
 // Of muster-accept-gpu: its subcommands with this in front.
 constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
+constexpr int64_t kEndSeconds = 15;
 
 std::string program(const Files& files, const std::string& name) {
   const std::string carried = "/usr/lib/muster/" + name;
@@ -120,8 +121,9 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
 }
 
 // A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are told beside addresses.
+// `part`: the check that one partner's measurement is.
 struct PairTest {
-  std::string check, serve, kernel;
+  std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
 };
@@ -139,6 +141,17 @@ bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   const bool of_a_pair = result.value("check", "") == "link";
   if (of_a_pair) parts.push_back({{"subject", peer}, {"result", result}});
   return of_a_pair;
+}
+
+// Instead of a measurement with `peer`: the kernel was killed or broke off, and the other partners are measured all the same.
+Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error) {
+  Json detail = {{"to", peer.address}};
+  // Links are measured within a time of their own: who still hangs accuses one of both ends. RDMA also waits, for perftest and for others.
+  if (error.code != Code::timeout) detail["at_fault"] = "here";
+  else if (test.part != "link") detail["inconclusive"] = true;
+  return {{"subject", peer.name},
+          {"result", {{"check", test.part}, {"version", 1}, {"outcome", "unavailable"}, {"error", error.message}, {"blame", Json::array()},
+                      {"metrics", Json::object()}, {"detail", detail}}}};
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers. The server ends
@@ -164,31 +177,38 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
     steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
     std::vector<std::string> arguments = {test.kernel, "--to", peer.address, "--port", port, "--bind", address};
     arguments.insert(arguments.end(), test.options.begin(), test.options.end());
-    TRY(const Json result, run_kernel(context, arguments, test.deadline_seconds * kSecond));
-    if (!add_parts(result, peer.name, parts)) return result;
+    const auto result = run_kernel(context, arguments, test.deadline_seconds * kSecond);
+    const bool broke_off = !result.ok() && (result.error().code == Code::timeout || result.error().code == Code::failed);
+    if (!result.ok() && !broke_off) return result.error();
+    if (broke_off) parts.push_back(unmeasured_part(test, peer, result.error()));
+    else if (!add_parts(*result, peer.name, parts)) return result;
   }
   return Json{{"check", test.check}, {"parts", parts}};
 }
 
 Result<Json> measure_links(StepContext& context, const Json& params) {
   return measure_with_peers(context, params,
-                            {.check = "links", .serve = "link-serve", .kernel = "link", .port = int_of(params, "port", kDefaultPort),
+                            {.check = "links", .part = "link", .serve = "link-serve", .kernel = "link", .port = int_of(params, "port", kDefaultPort),
                              .serve_seconds = int_of(params, "serve_seconds", 120), .deadline_seconds = int_of(params, "deadline_seconds", 120),
                              .options = {"--seconds", text_of(params, "seconds", "1"), "--connect-seconds",
                                          std::to_string(int_of(params, "connect_seconds", 45))}});
 }
 
 Result<Json> measure_rdma(StepContext& context, const Json& params) {
-  PairTest test{.check = "rdma", .serve = "rdma-serve", .kernel = "rdma", .port = int_of(params, "port", kRdmaPort),
-                .serve_seconds = int_of(params, "serve_seconds", 600), .deadline_seconds = int_of(params, "deadline_seconds", 600),
-                .options = {}};
+  const bool gpu_memory = steps::bool_of(params, "gpu_memory", false);
+  PairTest test{.check = "rdma", .part = gpu_memory ? "rdma-gpu-memory" : "rdma-link", .serve = "rdma-serve", .kernel = "rdma",
+                .port = int_of(params, "port", kRdmaPort), .serve_seconds = int_of(params, "serve_seconds", 600),
+                .deadline_seconds = int_of(params, "deadline_seconds", 600), .options = {}};
   const std::pair<const char*, int64_t> numbers[] = {{"seconds", 3}, {"iterations", 1000}, {"connect_seconds", 45}, {"busy_seconds", 300}};
   for (const auto& [name, fallback] : numbers) {
     std::string option = name;
     std::replace(option.begin(), option.end(), '_', '-');
     test.options.insert(test.options.end(), {"--" + option, std::to_string(int_of(params, name, fallback))});
   }
-  if (steps::bool_of(params, "gpu_memory", false)) test.options.push_back("--gpu-memory");
+  // It ends by itself before it would be killed, so that what was measured until then is not lost.
+  const int64_t total = std::max(test.deadline_seconds - kEndSeconds, test.deadline_seconds / 2);
+  test.options.insert(test.options.end(), {"--total-seconds", std::to_string(total)});
+  if (gpu_memory) test.options.push_back("--gpu-memory");
   return measure_with_peers(context, params, test);
 }
 

@@ -47,11 +47,28 @@ Pair pair_of(const MeasuredStep& step, Check& check) {
 std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
   std::vector<Pair> out;
   for (const auto& step : steps) {
-    if (!is_link(step) || step.subject.empty()) continue;
+    if (!is_link(step) || step.subject.empty() || is_inconclusive(step)) continue;
     for (auto& check : checks[step.node])
       if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
   }
   return out;
+}
+
+// What says nothing about a link is held against nobody. But a node of which no link of that kind was measured at all is not proven.
+void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
+  std::set<std::pair<std::string, std::string>> proven;   // group, node
+  for (const auto& step : steps)
+    if (is_link(step) && text_of(field(step.result, "outcome")) == "measured")
+      for (const auto& node : {step.node, step.subject}) proven.insert({step.group, node});
+  for (const auto& step : steps) {
+    if (!is_link(step) || !is_inconclusive(step)) continue;
+    const bool unproven = !proven.count({step.group, step.node});
+    for (auto& check : checks[step.node]) {
+      if (check.subject != subject_of(step) || !starts(check.name, (step.group + "/").c_str())) continue;
+      if (unproven && check.name == step.group + "/data") check.verdict = Verdict::degraded;
+      else check.mandatory = false;
+    }
+  }
 }
 
 // What to call a node's port: by its device where a link was measured by device, else by `nic_of`.
@@ -84,12 +101,17 @@ std::string name_of(const End& end, const Ports& ports) {
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails. That explains whatever else failed
-// with them, also what broke off before it was known.
+// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails; and nodes that came to no result of
+// their own, as when they die meanwhile. That explains whatever else failed with them, also what broke off before it was known.
 class Missing {
  public:
   explicit Missing(const std::vector<MeasuredStep>& steps) {
+    std::set<std::string> groups;
+    for (const auto& step : steps)
+      if (is_link(step)) groups.insert(step.group);
     for (const auto& step : steps) {
+      const bool ended = step.status != "failed" && step.status != "incomplete";
+      if (!ended && !is_link(step) && groups.count(step.group)) ends_.insert({step.group, step.node});
       if (is_link(step) && !end_at_fault(step).empty()) ends_.insert({link_group(step), end_at_fault(step)});
       if (text_of(field(step.result, "check")) == "rdma" && text_of(field(step.result, "outcome")) == "unavailable") ends_.insert({step.group, step.node});
     }
@@ -185,6 +207,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   const std::vector<MeasuredStep> steps = expand(given);
   const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
+  excuse_inconclusive(checks, steps);
   const std::vector<Pair> pairs = pairs_of(checks, steps);
   Evidence evidence{find_links(steps), Missing(steps)};
   std::map<End, std::set<std::string>> partners;

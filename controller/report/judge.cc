@@ -261,6 +261,14 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     check.verdict = Verdict::pass;
   } else {
     check.reason = "not measured";
+    // Not every driver counts everything; what it does not count is neither good nor bad.
+    const Json& absent = field(field(step.result, "detail"), "absent");
+    const bool ran = text_of(field(step.result, "outcome")) == "measured" && absent.is_array();
+    if (ran && std::find(absent.begin(), absent.end(), Json(metric)) != absent.end()) {
+      check.verdict = Verdict::not_applicable;
+      check.mandatory = false;
+      check.reason = "this machine does not count it";
+    }
   }
   bounds.apply(check);
   // A measurement of one part names it.

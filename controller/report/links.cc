@@ -94,8 +94,8 @@ std::map<std::string, locate::LinkFindings> find_links(const std::vector<Measure
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    // Where it is known which end was not there, nothing has to be searched for.
-    if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty()) continue;
+    // Where it is known which end was not there, nothing has to be searched for; nor where nothing is said about the link.
+    if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step)) continue;
     const bool right = text_of(field(step.result, "outcome")) == "measured";
     const MeasuredStep* other = ends.of(step);
     // Of two measurements of one direction the faster one: what was reached once can be reached. None at all is a failure, though.

@@ -71,6 +71,10 @@ std::string end_at_fault(const MeasuredStep& step) {
   return side == "here" ? step.node : side == "peer" ? step.subject : "";
 }
 
+bool is_inconclusive(const MeasuredStep& step) {
+  return text_of(field(step.result, "outcome")) != "measured" && field(field(step.result, "detail"), "inconclusive") == true;
+}
+
 bool is_collective(const MeasuredStep& step) {
   return !step.members.empty() || text_of(field(step.result, "check")) == "allreduce";
 }

@@ -31,6 +31,8 @@ bool is_receiving(const std::string& metric);
 std::optional<double> rate_of(const MeasuredStep& step, bool sending);
 // Which of its ends keeps a link from being measured, when that was seen: the node's name; "" when it was not.
 std::string end_at_fault(const MeasuredStep& step);
+// Whether a link was not measured for a reason that says nothing about it: others were at work there, the partner was lost.
+bool is_inconclusive(const MeasuredStep& step);
 // Whether all nodes measured it together, so that the node it is written down for is not the one to blame.
 bool is_collective(const MeasuredStep& step);
 // Each link_group()'s link measurements, weighed against one another: what a healthy pair reaches, and who is suspected. Of expand()ed steps.

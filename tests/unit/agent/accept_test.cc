@@ -13,11 +13,12 @@ struct Kernels : Process {
   std::vector<std::vector<std::string>> runs;
   std::map<std::string, Output> answers;  // by kernel name, or any other word of the command
   bool hangs = false;
+  std::string hangs_with = "nobody";      // a word of the command
   std::mutex mutex;                       // pairs of an all-reduce run at the same time
   Result<Output> run(const Command& command) override {
     const std::lock_guard hold(mutex);
     runs.push_back(command.argv);
-    if (hangs) return fail(Code::timeout, command.argv[0] + " did not end within its time");
+    if (hangs || std::count(command.argv.begin(), command.argv.end(), hangs_with)) return fail(Code::timeout, command.argv[0] + " did not end within its time");
     for (const auto& [kernel, output] : answers)
       if (std::count(command.argv.begin(), command.argv.end(), kernel)) return output;
     return fail(Code::not_found, command.argv[0] + ": not found");
@@ -151,7 +152,7 @@ TEST_CASE("RDMA is measured to every peer while serving, rail by rail; a node th
   std::string line;
   for (const auto& word : bench.process.runs.at(1)) line += " " + word;
   CHECK(line == " /usr/sbin/muster-accept rdma --to 10.0.0.3 --port 7495 --bind 10.0.0.2 --seconds 5 --iterations 1000 --connect-seconds 45 "
-                "--busy-seconds 300");
+                "--busy-seconds 300 --total-seconds 585");
   CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
 
   params["gpu_memory"] = true;
@@ -160,6 +161,39 @@ TEST_CASE("RDMA is measured to every peer while serving, rail by rail; a node th
   bench.process.answers["rdma"] = prints(none, 3);
   CHECK(module.measure(bench.context, params).value() == none);   // this node's own affair, not a link's
   CHECK(bench.process.runs.back().back() == "--gpu-memory");
+}
+
+TEST_CASE("a partner whose measurement is killed takes nothing from the measurements with the others") {
+  Bench bench;
+  const auto address = [](const char* last) { return std::string("10.0.0.") + last; };
+  Json params = {{"address", address("2")}, {"peers", {{{"name", "node01"}, {"address", address("1")}}, {{"name", "node03"}, {"address", address("3")}}}}};
+  for (const char* serve : {"rdma-serve", "link-serve"}) bench.process.answers[serve] = prints(result(serve));
+  Json rails = result("rdma");
+  rails["parts"].push_back({{"subject", ""}, {"like", "rail 0"}, {"result", result("rdma-link")}});
+  bench.process.answers["rdma"] = prints(rails), bench.process.answers["link"] = prints(result("link"));
+  bench.process.hangs_with = address("3");
+  const Json rdma = checks::accept_rdma_module().measure(bench.context, params).value()["parts"];
+  REQUIRE(rdma.size() == 2);
+  CHECK(rdma[0]["subject"] == "node03");
+  CHECK(rdma[0]["result"]["check"] == "rdma-link");
+  CHECK(rdma[0]["result"]["outcome"] == "unavailable");
+  CHECK(rdma[0]["result"]["detail"]["inconclusive"] == true);
+  CHECK(rdma[1]["subject"] == "node01");
+  CHECK(rdma[1]["result"] == result("rdma-link"));
+  // TCP is measured within a time of its own: that it hangs says something about one of both ends.
+  const Json links = checks::accept_links_module().measure(bench.context, params).value()["parts"];
+  REQUIRE(links.size() == 2);
+  CHECK(links[0]["result"]["outcome"] == "unavailable");
+  CHECK_FALSE(links[0]["result"]["detail"].contains("inconclusive"));
+  CHECK(links[1]["result"] == result("link"));
+  // A program that crashes is this node's own affair.
+  bench.process.hangs_with = "nobody";
+  bench.process.answers["rdma"] = {139, "", "Segmentation fault"};
+  const Json crashed = checks::accept_rdma_module().measure(bench.context, params).value()["parts"];
+  REQUIRE(crashed.size() == 2);
+  CHECK(crashed[1]["result"]["detail"]["at_fault"] == "here");
+  bench.process.answers["rdma"] = {2, "", "--total-seconds: not a number"};
+  CHECK(checks::accept_rdma_module().measure(bench.context, params).error().code == Code::invalid);
 }
 
 TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measurement of all its nodes, not an error of this one") {

@@ -3,11 +3,14 @@
 #include "kernels/rdma.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
 #include <thread>
 
+#include "kernels/connection.h"
 #include "kernels/kernels.h"
 #include "tests/catch.h"
 
@@ -187,6 +190,15 @@ TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
   CHECK(more[1].here == "");
   CHECK(more[1].there == "b");
   CHECK(more[2].number == 2);
+  // As many on either side, but not the same ones: other cables are not taken for a rail.
+  const std::vector<std::string> a = {"mlx5_0", "mlx5_5", "mlx5_10"}, b = {"mlx5_0", "mlx5_2", "mlx5_10"};
+  const auto one = pair_rails(a, b), other = pair_rails(b, a);
+  REQUIRE(one.size() == 4);
+  for (size_t i : {0, 3}) CHECK((one[i].here == one[i].there && one[i].here == other[i].here));
+  CHECK((one[1].here == "" && one[1].there == "mlx5_2" && other[1].here == "mlx5_2"));   // the same numbers from both ends
+  CHECK((one[2].here == "mlx5_5" && one[2].there == "" && other[2].there == "mlx5_5"));
+  const auto ports = pair_rails({"mlx4_10/1", "mlx4_2/2"}, {"mlx4_2/1", "mlx4_2/2", "mlx4_10/1"});
+  CHECK((ports[0].there == "mlx4_2/1" && ports[1].here == "mlx4_2/2" && ports[2].here == "mlx4_10/1"));
 }
 
 TEST_CASE("perftest's options and tables are those of perftest 4.5") {
@@ -197,6 +209,8 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3});
   CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-x", "5",
                                                "-s", "65536", "-D", "3", "--report_gbits"});
+  const Command tied = perftest_command({.on = port, .port = 7496, .tied = true});
+  CHECK(has(tied.argv, {"setpriv", "--pdeathsig", "KILL", "taskset", "-c", "0-15", "ib_write_bw"}));
   port.cpus.clear(), port.gid = -1;   // InfiniBand
   const Command lat = perftest_command({.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
   CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-s", "8", "-n", "500", "10.0.0.1"});
@@ -279,6 +293,35 @@ TEST_CASE("a node without RDMA device, port or perftest has measured nothing, an
   CHECK_FALSE(alone.parts[0]["result"]["detail"].contains("at_fault"));
 }
 
+TEST_CASE("a perftest that was left behind is ended before another is started in its place") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
+  REQUIRE(server.ok());
+  two.options.port = server->port();
+  uint16_t taken = static_cast<uint16_t>(server->port() + 1);   // of the first rail
+  const auto orphan = listen_on("0.0.0.0", taken);
+  REQUIRE(orphan.ok());
+  // As perftest does: the first connection is its partner, and when that says nothing it ends.
+  bool started_after = false;
+  std::thread left_behind([&] {
+    const int fd = ::accept(*orphan, nullptr, nullptr);
+    {
+      const std::lock_guard hold(two.far.mutex);
+      started_after = two.far.runs.empty();
+    }
+    ::close(*orphan);
+    ::close(fd);
+  });
+  const Files there = two.there.files();
+  std::thread serving([&] { (void)server->run(there, two.far); });
+  const Measurement m = run_rdma(two.here.files(), two.near, two.options);
+  serving.join();
+  left_behind.join();
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(started_after);
+}
+
 TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the other rails are measured") {
   Two two;
   for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name);
@@ -344,6 +387,7 @@ TEST_CASE("a perftest that ends well and tells no figure is asked again, and a l
     const Measurement m = two.run();
     CHECK(m.outcome == Outcome::unavailable);
     CHECK(m.error.find("perftest printed no bandwidth: ") == 0);
+    CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
     CHECK(m.parts[0]["result"]["blame"].empty());
   }
 }
@@ -384,6 +428,93 @@ TEST_CASE("who works with one partner is not measured with by another at the sam
   CHECK(one.outcome == Outcome::measured);
   CHECK(two_of.outcome == Outcome::measured);
   CHECK(far.most == 1);
+}
+
+TEST_CASE("a partner that is lost in the middle says nothing about its links, and is waited for no longer than the whole may take") {
+  Two two;
+  two.here.device("mlx5_0");
+  uint16_t port = 0;
+  const auto listening = listen_on("127.0.0.1", port);
+  REQUIRE(listening.ok());
+  two.options.port = port;
+  const auto result = [&] {
+    const Measurement m = run_rdma(two.here.files(), two.near, two.options);
+    REQUIRE(m.parts.size() == 1);
+    CHECK(m.outcome == Outcome::unavailable);
+    return m.parts[0]["result"];
+  };
+  SECTION("gone") {
+    const auto answer = [](Connection& link, const Json& json) {
+      (void)link.receive();
+      const std::string text = json.dump();
+      (void)link.send(2, 0, text.data(), text.size());
+    };
+    std::thread partner([&] {
+      Connection link(::accept(*listening, nullptr, nullptr), seconds_now() + 60);
+      answer(link, {{"rails", {{{"label", "mlx5_0"}, {"problem", ""}}}}});
+      answer(link, {{"granted", true}});
+      (void)link.receive();
+    });
+    const Json lost = result();
+    partner.join();
+    CHECK(lost["outcome"] == "unavailable");
+    CHECK(lost["error"].get<std::string>().find("the partner was lost, asked to serve: ") == 0);
+    CHECK(lost["detail"]["inconclusive"] == true);
+    CHECK(lost["blame"].empty());
+  }
+  SECTION("its server never answers") {
+    two.options.total_seconds = two.options.connect_seconds = 0;
+    const Json silent = result();
+    CHECK(silent["error"].get<std::string>().find("127.0.0.1 does not answer: ") == 0);
+    CHECK_FALSE(silent["detail"].contains("inconclusive"));   // either of both may be at fault
+  }
+  SECTION("no time is left for a test") {
+    ::close(*listening);
+    two.there.device("mlx5_0");
+    two.options.total_seconds = 30;   // less than perftest may take
+    const Measurement m = two.run();
+    CHECK(m.parts[0]["result"]["error"] == "of 30 s in all there is no time left for it");
+    CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
+    CHECK(two.near.runs.empty());
+    return;
+  }
+  ::close(*listening);
+}
+
+TEST_CASE("a partner that holds a node and asks nothing does not keep it from others") {
+  const Node node;
+  node.device("mlx5_0");
+  FakePerftest perftest(node);
+  auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1, .idle_seconds = 0});
+  REQUIRE(server.ok());
+  std::thread serving([&] { (void)server->run(node.files(), perftest); });
+  const auto fd = connect_until({"127.0.0.1", server->port(), "", 5});
+  REQUIRE(fd.ok());
+  Connection link(*fd, seconds_now() + 60);
+  const std::string reserve = R"({"op":"reserve"})";
+  REQUIRE(link.send(1, 0, reserve.data(), reserve.size()).ok());
+  REQUIRE(link.receive().ok());
+  CHECK(link.receive().error().message == "the peer closed the connection");
+  serving.join();   // and with it the lock is free
+}
+
+TEST_CASE("a server that accepts nobody any more takes no connection from the next one on its port") {
+  uint16_t port = 0;
+  auto first = listen_on("127.0.0.1", port);
+  const auto second = listen_on("127.0.0.1", port);   // as after a restart: both share the port
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  serve_until(*first, {.until = 0, .sessions = 0, .from = ""}, [](int fd, const std::string&) { ::close(fd); });
+  CHECK(*first == -1);
+  for (int i = 0; i < 20; ++i) {   // all of them, however they are shared out
+    const auto fd = connect_until({"127.0.0.1", port, "", 0});
+    REQUIRE(fd.ok());
+    const int taken = ::accept4(*second, nullptr, nullptr, SOCK_NONBLOCK);
+    CHECK(taken >= 0);
+    ::close(taken);
+    ::close(*fd);
+  }
+  ::close(*second);
 }
 
 TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
@@ -456,5 +587,6 @@ TEST_CASE("errors of RDMA ports are rates per hour of the worst port, which is n
   CHECK(m.detail["part"] == "RDMA port mlx5_0 1, RDMA port mlx5_1 1");
   CHECK(m.detail["moved"]["RDMA port mlx5_1 1"]["rdma_symbol_errors"] == 100);
   CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "rdma_overruns") == 1);
+  CHECK(m.metrics.count("rdma_overruns") == 0);   // not counted is not zero
   CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "RDMA ports") == 0);
 }

@@ -324,6 +324,50 @@ TEST_CASE("with two nodes only, a port that is not there is held against the nod
   CHECK(settled("node02", open) == NodeVerdict::failed);
 }
 
+TEST_CASE("a counter that a driver does not have is neither good nor bad, and one that was to be read and was not is no pass") {
+  const Json expect = Json::parse(R"({"rdma_link_downs":{"max":0},"rdma_overruns":{"max":0}})");
+  const auto judged_with = [&](const char* absent) {
+    return judge_measurements({step("a", "rdma counters", "", "", expect,
+                                    measured("counters", {{"rdma_link_downs", {0, "/h"}}}, {{"absent", Json::array({absent})}}))});
+  };
+  const auto without = judged_with("rdma_overruns");
+  CHECK(get(without, "a", "rdma counters/rdma_link_downs").verdict == Verdict::pass);
+  CHECK(get(without, "a", "rdma counters/rdma_overruns").verdict == Verdict::not_applicable);
+  CHECK(settled("a", without) == NodeVerdict::accepted);
+  CHECK(settled("a", judged_with("RDMA ports")) == NodeVerdict::failed);
+}
+
+TEST_CASE("a link that was not measured because others were at work there, or its partner was lost, accuses nobody") {
+  const auto node = [](const std::string& name, const std::vector<std::pair<std::string, bool>>& partners) {
+    Json parts = Json::array();
+    for (const auto& [partner, right] : partners) {
+      Json one = measured("rdma-link", {{"send_gbps", {195, "Gb/s"}}}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
+      if (!right) one["outcome"] = "unavailable", one["error"] = "busy with others", one["metrics"] = Json::object(), one["detail"]["inconclusive"] = true;
+      parts.push_back({{"subject", partner}, {"like", "rail 0"}, {"result", one}});
+    }
+    return step(name, "rdma", "RDMA", "", Json::parse(R"({"send_gbps":{"min":100}})"), {{"check", "rdma"}, {"parts", parts}});
+  };
+  const auto judged = judged_links({node("a", {{"b", false}, {"c", true}}), node("b", {{"c", true}, {"a", false}}), node("c", {{"a", true}, {"b", true}})});
+  for (const char* name : {"a", "b", "c"}) {
+    CHECK(settled(name, judged) == NodeVerdict::accepted);
+    for (const auto& check : judged.at(name)) CHECK(check.name != "rdma/located");
+  }
+  CHECK(get(judged, "a", "rdma/data", "b, rail 0").verdict == Verdict::skipped);   // shown as not run
+  CHECK(get(judged, "a", "rdma/data", "b, rail 0").reason == "busy with others");
+  // Nothing at all was measured with it: not proven, which is no acceptance, and no accusation.
+  const auto alone = judged_links({node("a", {{"b", false}}), node("b", {{"a", false}})});
+  for (const char* name : {"a", "b"}) CHECK(settled(name, alone) == NodeVerdict::degraded);
+
+  // A node that died has no result of its own. It explains what was not measured with it, on two nodes too.
+  MeasuredStep dead = step("b", "rdma", "RDMA", "", nullptr, nullptr);
+  dead.status = "incomplete", dead.message = "not run";
+  MeasuredStep asking = node("a", {{"b", false}});
+  asking.result["parts"][0]["result"]["detail"].erase("inconclusive");
+  const auto died = judged_links({asking, dead, step("a", "dgemm", "DGEMM", "", nullptr, measured("dgemm", {{"gflops", {9, "GFLOP/s"}}}))});
+  CHECK(settled("a", died) == NodeVerdict::accepted);
+  CHECK(settled("b", died) == NodeVerdict::failed);
+}
+
 TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
