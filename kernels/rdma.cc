@@ -296,8 +296,8 @@ class Session {
   int serve() {
     link_.notice_death();
     while (true) {
-      // Who waits for its turn holds nothing. While a test is served the partner is at work; so it may be for a moment after any.
-      const double patience = limits_.idle_seconds + (serving_ ? test_seconds_ : 0);
+      // Who waits for its turn holds nothing. While a test is served the partner is at work; and after any it may have to end its own side.
+      const double patience = limits_.idle_seconds + test_seconds_;
       link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
       const auto question = hear(link_, ask);
       if (!question.ok()) break;
