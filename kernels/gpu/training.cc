@@ -103,6 +103,7 @@ class Trainer {
     if (ranks_ > 1) TRY_(data_parallel(whole, "weak", 0, options_.sequences, static_cast<float>(ranks_)));
     if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0) TRY_(tensor_parallel());
     if (ranks_ > 1 && options_.shape.layers % static_cast<size_t>(ranks_) == 0) TRY_(pipeline());
+    here_.arrive_and_wait();  // the parts' memory is given back
     const auto rank = static_cast<size_t>(rank_), ranks = static_cast<size_t>(ranks_);
     if (const size_t all = options_.strong_sequences; all >= ranks) {
       TRY_(alone(whole, "", all));
