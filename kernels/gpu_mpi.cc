@@ -269,11 +269,6 @@ double metric_of(const Json& result, const std::string& name) {
   return it != result["metrics"].end() && it->is_object() && it->contains("value") && (*it)["value"].is_number() ? (*it)["value"].get<double>() : 0;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
 // A point of the scaling study: the median over groups of n nodes, whose first nodes' results these are. `one`: of each kind, operations per
 // second of a GPU on one node.
 void add_point(Json& out, const Options& options, const std::string& kind, int n, const std::vector<const Json*>& groups, std::map<std::string, double>& one) {
@@ -308,9 +303,7 @@ Json run_gpu_training(const Options& options, int rank, int ranks) {
   const auto& shape = options.shape;
   // So many that at all nodes each GPU has one left, as far as that is affordable on one node.
   const size_t strong = std::min(kMostStrong, static_cast<size_t>(options.gpus) * static_cast<size_t>(ranks));
-  std::vector<int> sizes;
-  for (int n = 1; n < ranks; n *= 2) sizes.push_back(n);
-  sizes.push_back(ranks);
+  const std::vector<int> sizes = node_counts(ranks);
   Json out, verdicts = missing("measured", "");
   Json scaling = Json::array();
   std::map<std::string, double> one;

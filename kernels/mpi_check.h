@@ -34,6 +34,10 @@ Json run_training(const Options& options, int rank, int ranks);
 Json run_nccl(const Options& options, int rank, int ranks);
 Json run_gpu_training(const Options& options, int rank, int ranks);
 
+// 0 for none; of an even number the upper one: a time or a rate that was measured.
+double median(std::vector<double> values);
+// 1, 2, 4 ... and all: the numbers of nodes of a scaling study.
+std::vector<int> node_counts(int most);
 std::vector<std::string> gather_hosts(int ranks);
 // At most so many characters of each.
 std::vector<std::string> gather_texts(const std::string& mine, size_t length, int ranks);

@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -54,6 +55,19 @@ bool parse(int argc, char** argv, Options& out) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::vector<int> node_counts(int most) {
+  std::vector<int> out;
+  for (int n = 1; n < most; n *= 2) out.push_back(n);
+  out.push_back(most);
+  return out;
+}
 
 std::vector<std::string> gather_texts(const std::string& mine, size_t length, int ranks) {
   std::vector<char> text(length + 1), all(static_cast<size_t>(ranks) * (length + 1));

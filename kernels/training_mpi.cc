@@ -87,12 +87,6 @@ struct Groups {
   Groups& operator=(const Groups&) = delete;
 };
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // Of this rank's group: seconds of one step on its slowest rank; -1 when it waited. What this node consumed for one step.
 struct Timed {
   double seconds = -1;
@@ -148,14 +142,6 @@ int largest_power(int most, size_t dividing) {
   return n;
 }
 
-// 1, 2, 4 ... and all.
-std::vector<int> sizes_up_to(int most) {
-  std::vector<int> out;
-  for (int n = 1; n < most; n *= 2) out.push_back(n);
-  out.push_back(most);
-  return out;
-}
-
 class Study {
  public:
   Study(const Options& options, int rank, int ranks)
@@ -176,9 +162,9 @@ class Study {
   Json run() {
     size_work();
     const auto strong = alone("strong", strong_sequences_), weak = alone("weak", weak_sequences_);
-    for (const int n : sizes_up_to(static_cast<int>(std::min<size_t>(static_cast<size_t>(ranks_), strong_sequences_))))
+    for (const int n : node_counts(static_cast<int>(std::min<size_t>(static_cast<size_t>(ranks_), strong_sequences_))))
       if (n > 1) data_parallel("strong", n, strong);
-    for (const int n : sizes_up_to(ranks_))
+    for (const int n : node_counts(ranks_))
       if (n > 1) data_parallel("weak", n, weak);
     // whole_ keeps these, as what the parts are compared with.
     whole_.set_gradients(alone("", split_sequences_));
@@ -214,7 +200,7 @@ class Study {
     // Sums over all tokens must stay exact in a float.
     const size_t most = kMostTokens / shape_.sequence;
     uint64_t sizes[] = {std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
-                        std::clamp<size_t>(static_cast<size_t>(possible * 0.4 / static_cast<double>(sizes_up_to(ranks_).size() + 2)), 1,
+                        std::clamp<size_t>(static_cast<size_t>(possible * 0.4 / static_cast<double>(node_counts(ranks_).size() + 2)), 1,
                                            most / static_cast<size_t>(ranks_)),
                         0};
     // A pipeline keeps what its forward pass left of all of them, and tensor parallel layers send all of it four times.

@@ -100,15 +100,13 @@ Status Ranks::call(Collective what, const Rank& r, size_t count) {
 }
 
 Status Ranks::enqueue(Collective what, size_t count) {
-  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
-  Status status = Ok{};
-  for (const auto& rank : ranks_) {
-    if (status) status = rank.use();
-    if (status) status = call(what, rank, count);
-  }
-  const auto end = nccl_.group_end();
-  TRY_(std::move(status));
-  return nccl_.check(end, "ncclGroupEnd");
+  return nccl_.grouped("ncclGroupEnd", [&]() -> Status {
+    for (const auto& rank : ranks_) {
+      TRY_(rank.use());
+      TRY_(call(what, rank, count));
+    }
+    return Ok{};
+  });
 }
 
 // Of all GPUs at once: where one breaks, the others' calls never end.
@@ -132,13 +130,11 @@ Result<double> Ranks::most(double mine) {
     TRY_(rank.use());
     TRY_(cuda(cudaMemcpyAsync(rank.sent(), &mine, sizeof mine, cudaMemcpyHostToDevice, rank.stream.get()), "cudaMemcpyAsync"));
   }
-  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
-  Status status = Ok{};
-  for (const auto& rank : ranks_)
-    if (status) status = nccl_.check(nccl_.all_gather(rank.sent(), rank.received(), 1, ncclFloat64, rank.comm, rank.stream.get()), "ncclAllGather");
-  const auto end = nccl_.group_end();
-  TRY_(std::move(status));
-  TRY_(nccl_.check(end, "ncclGroupEnd"));
+  TRY_(nccl_.grouped("ncclGroupEnd", [&]() -> Status {
+    for (const auto& rank : ranks_)
+      TRY_(nccl_.check(nccl_.all_gather(rank.sent(), rank.received(), 1, ncclFloat64, rank.comm, rank.stream.get()), "ncclAllGather"));
+    return Ok{};
+  }));
   TRY_(wait());
   std::vector<double> every(static_cast<size_t>(all_));
   TRY_(ranks_.front().use());

@@ -31,6 +31,14 @@ Status Nccl::check(ncclResult_t result, const char* what) const {
   return fail(Code::failed, fmt::format("{}: {}", what, error_text(result)));
 }
 
+Status Nccl::grouped(const char* what, const std::function<Status()>& calls) const {
+  TRY_(check(group_start(), "ncclGroupStart"));
+  Status status = calls();
+  const auto end = group_end();
+  TRY_(std::move(status));
+  return check(end, what);
+}
+
 const char* unfit(const Meeting& m, const Selection& gpus) {
   if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes) return "node and nodes make no sense";
   if (m.nodes > 1 && m.root.empty()) return "several nodes need the address that the first one listens on";
@@ -55,27 +63,22 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
     TRY_(cuda(cudaSetDevice(gpu.device), "cudaSetDevice"));
     TRY_(cuda(cudaFree(nullptr), "a context on the GPU"));
   }
-  TRY_(nccl.check(nccl.group_start(), "ncclGroupStart"));
-  Status status = Ok{};
-  for (int i = 0; i < here; ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (status) status = cuda(cudaSetDevice(gpus[at].device), "cudaSetDevice");
-    if (status) status = nccl.check(nccl.join(&out.comms_[at], out.ranks_, id, meeting.node * here + i), "ncclCommInitRank");
-  }
-  const auto end = nccl.group_end();  // in any case: a group left open would swallow every later call
-  TRY_(std::move(status));
-  TRY_(nccl.check(end, "ncclCommInitRank"));
+  TRY_(nccl.grouped("ncclCommInitRank", [&]() -> Status {
+    for (int i = 0; i < here; ++i) {
+      const auto at = static_cast<size_t>(i);
+      TRY_(cuda(cudaSetDevice(gpus[at].device), "cudaSetDevice"));
+      TRY_(nccl.check(nccl.join(&out.comms_[at], out.ranks_, id, meeting.node * here + i), "ncclCommInitRank"));
+    }
+    return Ok{};
+  }));
   return out;
 }
 
 Status Communicators::leave() {
-  TRY_(nccl_.check(nccl_.group_start(), "ncclGroupStart"));
-  Status status = Ok{};
-  for (const ncclComm_t comm : comms_)
-    if (status) status = nccl_.check(nccl_.finalize(comm), "ncclCommFinalize");
-  const auto end = nccl_.group_end();
-  TRY_(std::move(status));
-  TRY_(nccl_.check(end, "ncclCommFinalize"));
+  TRY_(nccl_.grouped("ncclCommFinalize", [&]() -> Status {
+    for (const ncclComm_t comm : comms_) TRY_(nccl_.check(nccl_.finalize(comm), "ncclCommFinalize"));
+    return Ok{};
+  }));
   for (ncclComm_t& comm : comms_) TRY_(nccl_.check(nccl_.destroy(std::exchange(comm, nullptr)), "ncclCommDestroy"));
   return Ok{};
 }

@@ -7,6 +7,7 @@
 
 #include <nccl.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Nccl {
 
   static Result<Nccl> open();
   Status check(ncclResult_t result, const char* what) const;
+  // `calls` as one group. It is closed in any case: a group left open would swallow every later call.
+  Status grouped(const char* what, const std::function<Status()>& calls) const;
 };
 
 // Nothing, or why these make no run. `gpus`: of this process; several nodes must have the same number.
