@@ -139,7 +139,7 @@ Status Connection::read_all(char* bytes, size_t length) {
   return Ok{};
 }
 
-Result<int> listen_on(const std::string& bind, uint16_t& port) {
+Result<Listener> Listener::open(const std::string& bind, uint16_t port) {
   socklen_t size = 0;
   TRY(sockaddr_storage address, parse_address(bind, port, size));
   const int fd = ::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -156,7 +156,19 @@ Result<int> listen_on(const std::string& bind, uint16_t& port) {
   ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
-  return fd;
+  return Listener(fd, port);
+}
+
+Listener::Listener(Listener&& other) noexcept : fd_(std::exchange(other.fd_, -1)), port_(other.port_) {}
+
+Listener& Listener::operator=(Listener&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(port_, other.port_);
+  return *this;
+}
+
+Listener::~Listener() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 Result<int> connect_until(const Endpoint& endpoint) {
@@ -191,17 +203,17 @@ Result<int> connect_until(const Endpoint& endpoint) {
   }
 }
 
-void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
+void Listener::serve_until(const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
   std::vector<std::thread> threads;
   int accepted = 0;
   while (rule.sessions == 0 || accepted < rule.sessions) {
     const double left = rule.until - seconds_now();
     if (left <= 0) break;
-    pollfd p{listening, POLLIN, 0};
+    pollfd p{fd_, POLLIN, 0};
     if (::poll(&p, 1, static_cast<int>(left * 1000) + 1) <= 0) continue;
     sockaddr_storage peer = {};
     socklen_t size = sizeof peer;
-    const int fd = ::accept4(listening, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = ::accept4(fd_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) continue;
     const std::string from = address_text(peer);
     if (!rule.from.empty() && from != rule.from) {
@@ -211,7 +223,7 @@ void serve_until(int& listening, const ServeRule& rule, const std::function<void
     ++accepted;
     threads.emplace_back([&handler, fd, from] { handler(fd, from); });
   }
-  ::close(std::exchange(listening, -1));
+  ::close(std::exchange(fd_, -1));
   for (auto& thread : threads) thread.join();
 }
 

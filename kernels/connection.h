@@ -2,7 +2,7 @@
 // server that ends by itself.
 //
 // Numeric addresses only: a static program has no name service, and a test must not depend on one.
-// Thread: a Connection belongs to one thread; serve_until() runs its handler in a thread per connection and joins them all.
+// Thread: a Connection belongs to one thread; a Listener runs its handler in a thread per connection and joins them all.
 #pragma once
 
 #include <sys/socket.h>
@@ -56,8 +56,6 @@ class Connection {
   std::vector<char> body_ = {};
 };
 
-// A listening socket; `port` 0 becomes the one that was free.
-Result<int> listen_on(const std::string& bind, uint16_t& port);
 // A socket connected to a server that may still be starting: tried again for so many seconds while it refuses.
 struct Endpoint {
   std::string to = {};
@@ -72,8 +70,25 @@ struct ServeRule {
   int sessions = 0;       // ends after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
-// The handler owns the socket it is given. `listening` is closed and -1 as soon as nobody is accepted any more, while handlers still
-// run: the next server on this port gets the connections then.
-void serve_until(int& listening, const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+
+// Listens from open() on, so that a client started after it never races with it. Owns its socket, which does not block.
+class Listener {
+ public:
+  // `bind` is a numeric address; port 0: any free one.
+  static Result<Listener> open(const std::string& bind, uint16_t port);
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&& other) noexcept;
+  ~Listener();
+  int fd() const { return fd_; }  // -1: closed
+  uint16_t port() const { return port_; }
+  // The handler owns the socket it is given. Closes as soon as nobody is accepted any more, while handlers still run: the next server
+  // on this port gets the connections then.
+  void serve_until(const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+
+ private:
+  Listener(int fd, uint16_t port) : fd_(fd), port_(port) {}
+  int fd_;
+  uint16_t port_;
+};
 
 }  // namespace muster::kernels

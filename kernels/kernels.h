@@ -13,11 +13,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/os.h"
 #include "base/result.h"
+#include "kernels/connection.h"
 
 namespace muster::kernels {
 
@@ -94,17 +96,14 @@ struct LinkServerOptions {
 class LinkServer {
  public:
   static Result<LinkServer> open(LinkServerOptions options);
-  LinkServer(LinkServer&& other) noexcept;
-  ~LinkServer();
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return listener_.port(); }
   // Serves until the deadline or the last session.
   Measurement run();
 
  private:
-  LinkServer() = default;
-  LinkServerOptions options_ = {};
-  int fd_ = -1;
-  uint16_t port_ = 0;
+  LinkServer(LinkServerOptions options, Listener listener) : options_(std::move(options)), listener_(std::move(listener)) {}
+  LinkServerOptions options_;
+  Listener listener_;
 };
 
 struct LinkOptions {
@@ -130,16 +129,13 @@ struct RdmaServerOptions {
 class RdmaServer {
  public:
   static Result<RdmaServer> open(RdmaServerOptions options);
-  RdmaServer(RdmaServer&& other) noexcept;
-  ~RdmaServer();
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return listener_.port(); }
   Measurement run(const Files& files, Process& process);
 
  private:
-  RdmaServer() = default;
-  RdmaServerOptions options_ = {};
-  int fd_ = -1;
-  uint16_t port_ = 0;
+  RdmaServer(RdmaServerOptions options, Listener listener) : options_(std::move(options)), listener_(std::move(listener)) {}
+  RdmaServerOptions options_;
+  Listener listener_;
 };
 
 struct RdmaOptions {

@@ -218,20 +218,8 @@ Measurement run_link(const LinkOptions& options) {
 }
 
 Result<LinkServer> LinkServer::open(LinkServerOptions options) {
-  LinkServer out;
-  out.port_ = options.port;
-  TRY(out.fd_, listen_on(options.bind, out.port_));
-  out.options_ = std::move(options);
-  return out;
-}
-
-LinkServer::LinkServer(LinkServer&& other) noexcept
-    : options_(std::move(other.options_)), fd_(other.fd_), port_(other.port_) {
-  other.fd_ = -1;
-}
-
-LinkServer::~LinkServer() {
-  if (fd_ >= 0) ::close(fd_);
+  TRY(Listener listener, Listener::open(options.bind, options.port));
+  return LinkServer(std::move(options), std::move(listener));
 }
 
 Measurement LinkServer::run() {
@@ -240,7 +228,7 @@ Measurement LinkServer::run() {
   const double until = seconds_now() + options_.seconds;
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
-  serve_until(fd_, {until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
+  listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     Connection link(fd, until + kGrace);
     const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
     const std::lock_guard lock(mutex);
@@ -253,7 +241,7 @@ Measurement LinkServer::run() {
       out.blame.push_back(fmt::format("direction {} -> {}", from, options_.bind));
     }
   });
-  out.detail = {{"bind", options_.bind}, {"port", port_}, {"sessions", sessions}};
+  out.detail = {{"bind", options_.bind}, {"port", port()}, {"sessions", sessions}};
   return out;
 }
 

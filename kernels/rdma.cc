@@ -608,19 +608,8 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
 }
 
 Result<RdmaServer> RdmaServer::open(RdmaServerOptions options) {
-  RdmaServer out;
-  out.port_ = options.port;
-  TRY(out.fd_, listen_on(options.bind, out.port_));
-  out.options_ = std::move(options);
-  return out;
-}
-
-RdmaServer::RdmaServer(RdmaServer&& other) noexcept : options_(std::move(other.options_)), fd_(other.fd_), port_(other.port_) {
-  other.fd_ = -1;
-}
-
-RdmaServer::~RdmaServer() {
-  if (fd_ >= 0) ::close(fd_);
+  TRY(Listener listener, Listener::open(options.bind, options.port));
+  return RdmaServer(std::move(options), std::move(listener));
 }
 
 Measurement RdmaServer::run(const Files& files, Process& process) {
@@ -629,13 +618,13 @@ Measurement RdmaServer::run(const Files& files, Process& process) {
   const double until = seconds_now() + options_.seconds;
   std::mutex mutex;  // guards sessions
   Json sessions = Json::array();
-  serve_until(fd_, {until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
+  listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     Connection link(fd, until + kGrace);
-    const int tests = Session(files, process, link, from, port_, {until + kGrace, options_.idle_seconds}).serve();
+    const int tests = Session(files, process, link, from, port(), {until + kGrace, options_.idle_seconds}).serve();
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from}, {"tests", tests}});
   });
-  out.detail = {{"bind", options_.bind}, {"port", port_}, {"sessions", sessions}};
+  out.detail = {{"bind", options_.bind}, {"port", port()}, {"sessions", sessions}};
   return out;
 }
 

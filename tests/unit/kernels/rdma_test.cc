@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "kernels/connection.h"
@@ -152,10 +151,10 @@ struct Two {
   }
 };
 
-// What listen_on() gives does not block: waits until somebody connects. -1: nobody did.
-int accept_one(int listening) {
-  pollfd p{listening, POLLIN, 0};
-  return ::poll(&p, 1, 60'000) == 1 ? ::accept(listening, nullptr, nullptr) : -1;
+// Waits until somebody connects. -1: nobody did.
+int accept_one(const Listener& listening) {
+  pollfd p{listening.fd(), POLLIN, 0};
+  return ::poll(&p, 1, 60'000) == 1 ? ::accept(listening.fd(), nullptr, nullptr) : -1;
 }
 
 bool has(const std::vector<std::string>& words, const std::vector<std::string>& sequence) {
@@ -304,14 +303,15 @@ TEST_CASE("a node without RDMA device, port or perftest has measured nothing, an
 TEST_CASE("a perftest that was left behind is ended before another is started in its place") {
   Two two;
   two.here.device("mlx5_0"), two.there.device("mlx5_0");
-  std::optional<RdmaServer> server;
-  Result<int> orphan = -1;
-  for (int i = 0; i < 20 && !(server && orphan.ok()); ++i) {   // the port beside it may be somebody else's
-    auto opened = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
-    REQUIRE(opened.ok());
-    server.emplace(std::move(*opened));
-    uint16_t taken = static_cast<uint16_t>(server->port() + 1);   // of the first rail
-    orphan = listen_on("0.0.0.0", taken);
+  const auto serve_once = [] { return RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1}); };
+  const auto first_rail = [](const Result<RdmaServer>& of) { return Listener::open("0.0.0.0", static_cast<uint16_t>(of->port() + 1)); };
+  auto server = serve_once();
+  REQUIRE(server.ok());
+  auto orphan = first_rail(server);
+  for (int i = 0; i < 20 && !orphan.ok(); ++i) {   // the port beside it may be somebody else's
+    server = serve_once();
+    REQUIRE(server.ok());
+    orphan = first_rail(server);
   }
   REQUIRE(orphan.ok());
   two.options.port = server->port();
@@ -324,7 +324,7 @@ TEST_CASE("a perftest that was left behind is ended before another is started in
       const std::lock_guard hold(two.far.mutex);
       started_after = two.far.runs.empty();
     }
-    ::close(*orphan);
+    orphan = fail(Code::unavailable, "closed");
     ::close(fd);
   });
   const Files there = two.there.files();
@@ -448,10 +448,9 @@ TEST_CASE("who works with one partner is not measured with by another at the sam
 TEST_CASE("a partner that is lost in the middle says nothing about its links, and is waited for no longer than the whole may take") {
   Two two;
   two.here.device("mlx5_0");
-  uint16_t port = 0;
-  const auto listening = listen_on("127.0.0.1", port);
+  auto listening = Listener::open("127.0.0.1", 0);
   REQUIRE(listening.ok());
-  two.options.port = port;
+  two.options.port = listening->port();
   const auto result = [&] {
     const Measurement m = run_rdma(two.here.files(), two.near, two.options);
     REQUIRE(m.parts.size() == 1);
@@ -484,16 +483,13 @@ TEST_CASE("a partner that is lost in the middle says nothing about its links, an
     CHECK_FALSE(silent["detail"].contains("inconclusive"));   // either of both may be at fault
   }
   SECTION("no time is left for a test") {
-    ::close(*listening);
     two.there.device("mlx5_0");
     two.options.total_seconds = 30;   // less than perftest may take
     const Measurement m = two.run();
     CHECK(m.parts[0]["result"]["error"] == "of 30 s in all there is no time left for it");
     CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
     CHECK(two.near.runs.empty());
-    return;
   }
-  ::close(*listening);
 }
 
 TEST_CASE("a partner that holds a node and asks nothing does not keep it from others") {
@@ -514,13 +510,13 @@ TEST_CASE("a partner that holds a node and asks nothing does not keep it from ot
 }
 
 TEST_CASE("a server that accepts nobody any more takes no connection from the next one on its port") {
-  uint16_t port = 0;
-  auto first = listen_on("127.0.0.1", port);
-  const auto second = listen_on("127.0.0.1", port);   // as after a restart: both share the port
+  auto first = Listener::open("127.0.0.1", 0);
   REQUIRE(first.ok());
+  const uint16_t port = first->port();
+  const auto second = Listener::open("127.0.0.1", port);   // as after a restart: both share the port
   REQUIRE(second.ok());
-  serve_until(*first, {.until = 0, .sessions = 0, .from = ""}, [](int fd, const std::string&) { ::close(fd); });
-  CHECK(*first == -1);
+  first->serve_until({.until = 0, .sessions = 0, .from = ""}, [](int fd, const std::string&) { ::close(fd); });
+  CHECK(first->fd() == -1);
   for (int i = 0; i < 20; ++i) {   // all of them, however they are shared out
     const auto fd = connect_until({"127.0.0.1", port, "", 0});
     REQUIRE(fd.ok());
@@ -529,7 +525,6 @@ TEST_CASE("a server that accepts nobody any more takes no connection from the ne
     ::close(taken);
     ::close(*fd);
   }
-  ::close(*second);
 }
 
 TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
