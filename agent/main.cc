@@ -181,9 +181,17 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// What a loss of power left unconfirmed may be what locks the controller out.
+void take_back_unconfirmed(Files& files, Process& process) {
+  for (const auto& [name, result] : steps::roll_back_orphans(files, process))
+    log::warning("a change that was never confirmed is taken back",
+                 {{"change", name}, {"result", result.ok() ? "done" : result.error().message}});
+}
+
 Status run_installed(const std::map<std::string, std::string>& options) {
   Files files;
   const auto process = make_process();
+  take_back_unconfirmed(files, *process);
   const auto it = options.find("config");
   const std::string folder = folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
   TRY(AgentConfig config, read_config(files, folder));

@@ -11,8 +11,24 @@
 namespace muster::steps {
 namespace {
 
-std::string record_path(const std::string& name) { return "/var/lib/muster/rollback/" + name + ".json"; }
+constexpr const char* kFolder = "/var/lib/muster/rollback";
+constexpr std::string_view kSuffix = ".json";
+
+std::string record_path(const std::string& name) { return std::string(kFolder) + "/" + name + std::string(kSuffix); }
 std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
+
+// One of these units is active. A systemd that does not answer says no.
+bool any_active(Process& process, const std::vector<std::string>& units) {
+  Command ask;
+  ask.argv = {"systemctl", "is-active", "--quiet"};
+  ask.argv.insert(ask.argv.end(), units.begin(), units.end());
+  const auto answer = process.run(ask);
+  return answer.ok() && answer->ok();
+}
+
+Error taken_back(const std::string& name) {
+  return fail(Code::failed, "the change of " + name + " was not confirmed in time and was taken back by its timer");
+}
 
 }  // namespace
 
@@ -45,8 +61,10 @@ Status arm(StepContext& context, const TwoPhase& change) {
 }
 
 Status confirm(StepContext& context, const std::string& name) {
-  TRY(auto out, run_tool(context, {"systemctl", "stop", unit_of(name) + ".timer"}));
-  (void)out;
+  const auto stopped = run_tool(context, {"systemctl", "stop", unit_of(name) + ".timer"});
+  // It fired: the rollback is done, or under way. From here on it can fire no more.
+  if (any_active(context.process, {unit_of(name) + ".service"}) || !is_armed(context.files, name)) return taken_back(name);
+  if (!stopped.ok()) return stopped.error();
   return context.files.remove(record_path(name));
 }
 
@@ -70,12 +88,26 @@ Status roll_back(Files& files, Process& process, const std::string& name) {
   return worst;
 }
 
+std::vector<RolledBack> roll_back_orphans(Files& files, Process& process) {
+  std::vector<RolledBack> out;
+  for (const auto& file : files.list(kFolder)) {
+    // What a write that was cut off left behind has another suffix.
+    if (file.size() <= kSuffix.size() || file.substr(file.size() - kSuffix.size()) != kSuffix) continue;
+    const std::string name = file.substr(0, file.size() - kSuffix.size());
+    if (any_active(process, {unit_of(name) + ".timer", unit_of(name) + ".service"})) continue;
+    out.push_back({name, roll_back(files, process, name)});
+  }
+  return out;
+}
+
 bool is_armed(const Files& files, const std::string& name) { return files.exists(record_path(name)); }
 
 Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change) {
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
+  if (!is_armed(context.files, phases.name))
+    return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);
   const Status back = roll_back(context.files, context.process, phases.name);
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(phases.name) + ".timer"};

@@ -2,11 +2,14 @@
 // still reachable, confirm. Without the confirmation a systemd timer of its own takes the change back,
 // whatever became of the agent.
 //
-//   arm()       copies the files about to change to /var/lib/muster/rollback/NAME and starts the timer
+//   arm()       copies the files about to change to /var/lib/muster/rollback/NAME.json and starts the timer
 //   confirm()   stops the timer and removes the copies
 //   roll_back() what the timer runs (`muster-agent rollback NAME`): puts the copies back, then the
 //   after-commands
-// A crash between arm() and confirm() ends in a rollback: the step has not held, and is simply applied again.
+//   roll_back_orphans()  what the agent does first of all when it starts, before it needs a network: the timer
+//   does not outlive a boot, the changed files do
+// A crash or a loss of power between arm() and confirm() ends in a rollback: the step has not held, and is
+// simply applied again.
 // Thread: blocking.
 #pragma once
 
@@ -25,8 +28,17 @@ struct TwoPhase {
   int64_t seconds = 120;
 };
 Status arm(StepContext& context, const TwoPhase& change);
+// failed: the change was taken back meanwhile.
 Status confirm(StepContext& context, const std::string& name);
 Status roll_back(Files& files, Process& process, const std::string& name);
+
+// Takes back every change that nobody will confirm any more and that no timer will take back. One whose timer
+// is pending, or at work, is left to it.
+struct RolledBack {
+  std::string name;
+  Status result;
+};
+std::vector<RolledBack> roll_back_orphans(Files& files, Process& process);
 
 // A change that was neither confirmed nor taken back.
 bool is_armed(const Files& files, const std::string& name);

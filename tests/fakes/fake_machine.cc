@@ -175,7 +175,11 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
   if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
       program == "/lib/ufw/ufw-init") return network(argv, command);
-  if (program == "systemd-run" || program == "true") return good();
+  if (program == "systemd-run") {
+    if (const std::string unit = value_of(argv, "--unit="); !unit.empty()) units[unit + ".timer"].active = true;
+    return good();
+  }
+  if (program == "true") return good();
   if (program == "false") return bad("");
   if (program == "sinfo" || program == "scontrol") return slurm(argv);
   if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" || program == "mv") return ceph(command);
@@ -243,7 +247,10 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     fs::remove_all(root_ + "/run/muster");
     return put("/proc/sys/kernel/random/boot_id", "boot-after\n"), good();
   }
-  if (argv[1] == "is-active") return units[argv.back()].active ? good() : Output{3, "", ""};
+  if (argv[1] == "is-active") {
+    const bool any = std::any_of(argv.begin() + 2, argv.end(), [&](const auto& name) { return units.count(name) && units[name].active; });
+    return any ? good() : Output{3, "", ""};
+  }
   if (argv[1] == "daemon-reexec") return reexec(), good();
   if (argv[1] == "show" && value_of(argv, "--property=Default") != "") {
     std::string out;
@@ -271,6 +278,10 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];
     if (name[0] == '-') continue;
+    if (argv[1] == "stop" && name.rfind("muster-rollback-", 0) == 0) {   // a transient unit: gone once it is stopped
+      if (!units.erase(name)) return {5, "", "Failed to stop " + name + ": Unit " + name + " not loaded."};
+      continue;
+    }
     if (argv[1] == "stop" && name.find(".timer") != std::string::npos && !units.count(name)) continue;
     Unit& unit = units[name];
     if (argv[1] == "enable") unit.enabled = true;

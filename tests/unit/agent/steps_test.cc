@@ -53,6 +53,110 @@ TEST_CASE("two phases: a second attempt remembers the state before the first") {
   CHECK(r.machine.get("/etc/a") == "old\n");
 }
 
+// The power goes when this program would be run.
+struct PowerCut : Process {
+  struct Off {};
+  FakeMachine& machine;
+  std::string at;
+  PowerCut(FakeMachine& m, std::string call) : machine(m), at(std::move(call)) {}
+  Result<Output> run(const Command& command) override {
+    std::string words;
+    for (const auto& word : command.argv) words += (words.empty() ? "" : " ") + word;
+    if (words.rfind(at, 0) == 0) throw Off();
+    return machine.run(command);
+  }
+};
+
+void cut_off(FakeMachine& machine, const char* module, const Json& params, const std::string& call) {
+  PowerCut process(machine, call);
+  Files files = machine.files();
+  StepContext context{files, process, "gpu01"};
+  CHECK_THROWS_AS(find_step_module(module)->apply(context, params), PowerCut::Off);
+}
+
+// A boot forgets transient units, and the firewall's service loads what its files say.
+void boot(FakeMachine& machine) {
+  for (const char* name : {"muster-rollback-ufw.timer", "muster-rollback-sshd.timer"}) machine.units.erase(name);
+  REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}}).ok());
+  machine.calls.clear();
+}
+
+std::string loaded_rules(FakeMachine& machine) { return machine.run({.argv = {"iptables", "-S"}})->out; }
+
+const Json kDenyAll = {{"allow", Json::array()}};
+
+TEST_CASE("two phases: after a loss of power the agent takes back what nobody confirmed") {
+  Run r;
+  r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");
+  r.machine.put("/etc/ssh/sshd_config.d/00-muster.conf", "PasswordAuthentication yes\n");
+  r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  r.machine.put("/etc/default/ufw", "IPV6=yes\n");
+  cut_off(r.machine, "sshd", kHarden, "/usr/sbin/sshd -T");
+  cut_off(r.machine, "ufw", kDenyAll, "/lib/ufw/ufw-init start");
+  boot(r.machine);
+  REQUIRE(loaded_rules(r.machine).find("-P INPUT DROP") == 0);   // locked out
+
+  const auto taken = steps::roll_back_orphans(r.context.files, r.machine);
+  REQUIRE(taken.size() == 2);
+  CHECK(taken[0].result.ok());
+  CHECK(taken[1].result.ok());
+  CHECK(r.machine.get("/etc/ssh/sshd_config.d/00-muster.conf") == "PasswordAuthentication yes\n");
+  CHECK(r.machine.called("systemctl try-reload-or-restart ssh.service"));
+  CHECK(r.machine.get("/etc/ufw/ufw.conf") == "ENABLED=no\n");
+  CHECK(loaded_rules(r.machine) == "-P INPUT ACCEPT\n");
+  CHECK(steps::roll_back_orphans(r.context.files, r.machine).empty());
+}
+
+TEST_CASE("two phases: after a loss of power an earlier firewall is loaded again") {
+  Run r;
+  r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  r.machine.put("/etc/default/ufw", "");
+  REQUIRE(r.apply("ufw", {{"allow", {{{"port", 22}}}}}).ok());
+  cut_off(r.machine, "ufw", kDenyAll, "iptables-restore");
+  boot(r.machine);
+  REQUIRE(loaded_rules(r.machine).find("--dport 22") == std::string::npos);
+  REQUIRE(steps::roll_back_orphans(r.context.files, r.machine).size() == 1);
+  CHECK(loaded_rules(r.machine).find("-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT") != std::string::npos);
+}
+
+TEST_CASE("two phases: an agent that starts leaves a change to its timer while that is pending or at work") {
+  Run r;
+  r.machine.put("/etc/a", "old\n");
+  REQUIRE(steps::arm(r.context, {"x", {"/etc/a"}, {}, 60}).ok());
+  r.machine.put("/etc/a", "new\n");
+  CHECK(steps::roll_back_orphans(r.context.files, r.machine).empty());
+  r.machine.units.erase("muster-rollback-x.timer");
+  r.machine.units["muster-rollback-x.service"].active = true;   // it fired
+  CHECK(steps::roll_back_orphans(r.context.files, r.machine).empty());
+  CHECK(r.machine.get("/etc/a") == "new\n");
+  r.machine.units["muster-rollback-x.service"].active = false;   // it was killed half way
+  CHECK(steps::roll_back_orphans(r.context.files, r.machine).size() == 1);
+  CHECK(r.machine.get("/etc/a") == "old\n");
+}
+
+TEST_CASE("two phases: what was taken back cannot be confirmed any more") {
+  Run r;
+  r.machine.put("/etc/a", "old\n");
+  const steps::TwoPhase phases{"x", {"/etc/a"}, {}, 60};
+  const auto timer_fires = [&] {
+    r.machine.units.erase("muster-rollback-x.timer");
+    return steps::roll_back(r.context.files, r.machine, "x");
+  };
+  const Status done = steps::in_two_phases(r.context, phases, [&] { return timer_fires(); });
+  CHECK(done.error().message == "the change of x was not confirmed in time and was taken back by its timer");
+  const Status failed = steps::in_two_phases(r.context, phases, [&]() -> Status {
+    REQUIRE(timer_fires().ok());
+    return fail(Code::failed, "no answer");
+  });
+  CHECK(failed.error().message == "no answer; the change of x was not confirmed in time and was taken back by its timer");
+
+  // Under way: the copies are still there, and confirming would leave half of them.
+  REQUIRE(steps::arm(r.context, phases).ok());
+  r.machine.units["muster-rollback-x.service"].active = true;
+  CHECK(!steps::confirm(r.context, "x").ok());
+  CHECK(steps::is_armed(r.context.files, "x"));
+}
+
 TEST_CASE("ufw: a firewall behind which the controller cannot be reached is taken back") {
   Run r;
   r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
