@@ -43,6 +43,8 @@ struct Executor::Runtime {
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   std::string boot_before;       // boot id of its agent when the attempt began
   TimeMs power_asked = 0, started = 0, deadline = 0, looked = 0;
+  bool stopping = false;         // its installed system was asked to stop, and the power cycle waits for that
+  TimeMs stop_asked = 0;         // once per attempt
   int stayed_off = 0;            // power cycles repeated because power was off after them
   std::optional<PowerState> power;
   std::string power_error;
@@ -541,9 +543,10 @@ void Executor::end_attempt(Runtime& node) {
   node.epoch = ++epochs_;
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
   withdraw(node);
+  withdraw_stop(node);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
-  node.power_asked = node.looked = 0;
+  node.power_asked = node.looked = node.stop_asked = 0;
   node.stayed_off = 0;
   node.power.reset();
   node.power_error.clear();
@@ -570,6 +573,7 @@ void Executor::netboot(Runtime& node) {
   const TimeMs now = reactor_.now();
   if (now >= node.deadline) return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
   if (!claim_or_pause(node)) return;
+  if (should_stop(node)) return stop_in_order(node);
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
   node.awaiting_ram = true;
@@ -584,6 +588,59 @@ void Executor::netboot(Runtime& node) {
     pause(n, at - reactor_.now(), {"power-ons are staggered", "its turn", "", "power cycle", reactor_.now(), at},
           [this](Runtime& m) { switch_on(m); });
   }));
+}
+
+// ---- a system that runs is stopped in order ----
+
+// One that is off, silent, or in RAM has nothing to lose by losing its power.
+bool Executor::should_stop(const Runtime& node) const {
+  const auto found = live_.find(node.name);
+  if (node.stop_asked > 0 || found == live_.end()) return false;
+  const Live& agent = *found->second;
+  return agent.mode && *agent.mode != wire::Mode::ram && agent.contact > 0 && reactor_.now() - agent.contact < timing_.silent_after;
+}
+
+wire::WorkOrder Executor::stop_order(const Runtime& node) const {
+  wire::WorkOrder order;
+  order.id = order_id(node) + "-stop";
+  order.kind = "power_off";
+  order.params = Json::object();
+  order.deadline = timing_.stop_wait;
+  return order;
+}
+
+// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is that the BMC sees it off;
+// a word of the agent, which is on its way down, is not waited for.
+void Executor::stop_in_order(Runtime& node) {
+  node.epoch = ++epochs_;
+  node.stopping = true;
+  node.stop_asked = reactor_.now();
+  ports_.link.offer(node.name, stop_order(node));
+  await_stop(node);
+}
+
+void Executor::await_stop(Runtime& node) {
+  node.stage = Runtime::Stage::looking;
+  const Wait wait{fmt::format("stopping {} in order, up to {}", node.name, to_human(timing_.stop_wait)), "power is off", "", "it is switched off",
+                  node.stop_asked, node.stop_asked + timing_.stop_wait};
+  set_wait(node, wait);
+  ports_.power.state(node.name, bound(node, [this, wait](Runtime& n, Result<PowerState> state) {
+    if (state.ok() && *state == PowerState::off) return end_stop(n, "stopped in order");
+    const DurationMs left = wait.until - reactor_.now();
+    if (left <= 0) return end_stop(n, fmt::format("did not stop within {}, is switched off", to_human(timing_.stop_wait)));
+    pause(n, std::min(left, timing_.stop_look), wait, [this](Runtime& m) { await_stop(m); });
+  }));
+}
+
+void Executor::end_stop(Runtime& node, const std::string& outcome) {
+  observe(node.name, "power", {{"action", outcome}});
+  withdraw_stop(node);
+  node.deadline += reactor_.now() - node.stop_asked;
+  netboot(node);
+}
+
+void Executor::withdraw_stop(Runtime& node) {
+  if (std::exchange(node.stopping, false)) ports_.link.withdraw(node.name, stop_order(node).id);
 }
 
 void Executor::switch_on(Runtime& node) {
@@ -798,6 +855,10 @@ void Executor::on_hello(const Hello& hello) {
 void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
   using St = Runtime::Stage;
   if (node.stage == St::pending || node.stage == St::committing) return;
+  if (node.stopping) {
+    if (new_boot) end_stop(node, "was restarted meanwhile");   // the order was for the system that ran before
+    return;
+  }
   const Action& action = node.action();
   const bool ram = hello.mode == wire::Mode::ram;
   const bool since = hello.boot_id != node.boot_before;

@@ -4,6 +4,7 @@
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action includes the right to netboot
 //     its own node again when its RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends on it;
+//   - an installed system that answers is asked to stop before its power is cycled, and switched off hard only when it does not;
 //   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at, then decided;
 //   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure budget;
 //   - a failed step about another node is judged only when it is known whether that node is there (controller/run/blame.h);
@@ -35,7 +36,7 @@
 namespace muster {
 
 // One thing that happened, for live views. kinds: run {state}, action {action, event, attempt, title, phase, message},
-// wait {reason, awaited, until, next}, step / progress / log (as the agent sent them, plus action), node {state, reason}.
+// wait {reason, awaited, until, next}, power {action}, step / progress / log (as the agent sent them, plus action), node {state, reason}.
 struct RunEvent {
   TimeMs time = 0;
   int64_t run = 0;
@@ -138,6 +139,12 @@ class Executor {
   void begin(Runtime& node, bool with_netboot);
   void effect(Runtime& node);
   void netboot(Runtime& node);
+  bool should_stop(const Runtime& node) const;
+  void stop_in_order(Runtime& node);
+  void await_stop(Runtime& node);
+  void end_stop(Runtime& node, const std::string& outcome);
+  void withdraw_stop(Runtime& node);
+  wire::WorkOrder stop_order(const Runtime& node) const;
   void switch_on(Runtime& node);
   void on_powered(Runtime& node, Status result);
   void power_off(Runtime& node);

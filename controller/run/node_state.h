@@ -23,6 +23,9 @@ struct ExecutorTiming {
   DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
   DurationMs power_call = 5 * kMinute;         // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
+  DurationMs stop_wait = 3 * kMinute;          // an installed system that was asked to stop is switched off after this long; systemd
+                                               // itself kills after 90 s what does not stop, and then writes back and unmounts
+  DurationMs stop_look = 5 * kSecond;          // between two looks at whether it is off
   int power_tries = 3;                         // power cycles after which the machine was seen to be off still
   DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;

@@ -53,10 +53,21 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   last_power_node_ = node;
 }
 
+void Checkers::on_cycle(const std::string& node, const Executor& executor, bool running) {
+  if (!running) return;
+  for (const auto& a : plan_.actions) {
+    const auto& record = executor.log().of(a.id);
+    const bool open = record.state == ActionState::intent || record.state == ActionState::started;
+    if (a.node == node && open && stops_.count(fmt::format("{}#{}", a.id, record.attempt))) return;
+  }
+  world_.violated("S8", "the power of " + node + " is cut though its system runs and was not asked to stop");
+}
+
 void Checkers::on_offer(const std::string& node, const wire::WorkOrder& order) {
   const auto [action, attempt] = action_of(order.id);
   const Action* planned = plan_.find(action);
   if (!planned || planned->node != node) return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
+  if (order.kind == "power_off") stops_.insert(fmt::format("{}#{}", action, attempt));
   if (!intent_is_durable(action, attempt)) world_.violated("S2", "order " + order.id + " on offer without a durable intent");
 }
 

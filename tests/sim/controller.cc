@@ -8,6 +8,7 @@ namespace muster::sim {
 namespace {
 
 constexpr DurationMs kLongPoll = 25 * kSecond;
+constexpr DurationMs kSilent = ExecutorTiming().silent_after;
 
 PlaybookStep make_step(const std::string& name, const std::string& phase, int stage = 1, const std::string& on = "all") {
   PlaybookStep s;
@@ -88,6 +89,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
   // LinkPort
   void offer(const std::string& node, wire::WorkOrder order) override {
+    if (order.kind == "power_off" && home.world_.options.plant == "hard") return;
     home.checkers_.on_offer(node, order);
     if (home.maybe_die_at_effect()) return;
     offers[node][order.id] = order;
@@ -120,6 +122,19 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
   void disarm(const std::string& node) override { armed.erase(node); }
 
+  void hear(const std::string& node) {
+    const TimeMs now = world().reactor.now();
+    const std::string& boot = home.node(node).boot_id();
+    if (now - heard[node] >= kSilent || boots[node] != boot) since[node] = now;
+    heard[node] = now;
+    boots[node] = boot;
+  }
+  // Long enough for the executor to know it, whatever it waited for in between.
+  bool runs(const std::string& node) {
+    const TimeMs now = world().reactor.now();
+    return home.node(node).answers() && boots[node] == home.node(node).boot_id() && now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
+  }
+
   // PowerPort
   template <typename T>
   std::function<void(T)> mine(std::function<void(T)> done) {
@@ -129,6 +144,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
   void netboot(const std::string& node, PowerPort::Done done) override {
     home.checkers_.on_power(node, *executor);
+    home.checkers_.on_cycle(node, *executor, runs(node));
     if (home.maybe_die_at_effect()) return;
     home.node(node).netboot(mine<Status>(std::move(done)));
     if (home.world_.options.plant == "outside" && node != "n001") home.checkers_.on_power("n999", *executor);
@@ -148,7 +164,8 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
   std::map<std::string, Waiter> waiters;
   std::map<std::string, std::vector<Stream>> streams;
-  std::map<std::string, TimeMs> heard;
+  std::map<std::string, TimeMs> heard, since;   // last contact; the first of its boot, or after silence
+  std::map<std::string, std::string> boots;
   std::set<std::string> armed;
   bool dying = false;
 };
@@ -218,7 +235,7 @@ PlannerInput SimController::input() const {
   in.spec = spec_;
   in.revision = 1;
   in.playbooks = make_playbooks();
-  in.images["cpu"] = {"sha256:image-cpu", "/images/cpu/manifest.json"};
+  in.images["cpu"] = {image_, "/images/cpu/manifest.json"};
   for (const auto& node : spec_.nodes) {
     const NodeRow row = life_->executor->node_row(node.name);
     NodeObservation seen;
@@ -255,6 +272,8 @@ void SimController::say_up(bool skip_unseen) {
   limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
   if (made->plan.empty()) {
     skip_unseen_ = false;
+    // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
+    if (image_ == kImage) return image_ = "sha256:image-cpu-2", operator_goes_on();
     // Long enough after the last fault that "online" is the truth.
     finished_ = !world_.faults && world_.reactor.now() > faults_ended_ + 2 * kMinute;
     if (!finished_) operator_goes_on();
@@ -287,7 +306,7 @@ void SimController::check_end() {
   for (auto& [name, node] : nodes_) {
     const NodeRow row = life_->executor->node_row(name);
     if (row.state == "accepted") {
-      if (!node->runs_installed("sha256:image-cpu")) world_.violated("L1", name + " is accepted, but does not run its image");
+      if (!node->runs_installed(image_)) world_.violated("L1", name + " is accepted, but does not run its image");
       if (node->dead || node->bad) world_.violated("L1", name + " is accepted, though it cannot be");
       if (node->applied() < 3) world_.violated("L1", name + " is accepted, but not all of its steps were applied");
     } else if (!node->dead && !node->bad) {
@@ -304,7 +323,7 @@ void SimController::check_end() {
 
 void SimController::ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) {
   Life& life = *life_;
-  life.heard[node] = world_.reactor.now();
+  life.hear(node);
   life.executor->on_contact(node);
   life.release(node);
   std::set<std::string> known(have.begin(), have.end());
@@ -317,7 +336,7 @@ void SimController::ask(const std::string& node, std::vector<std::string> have, 
 
 void SimController::take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) {
   Life& life = *life_;
-  life.heard[node] = world_.reactor.now();
+  life.hear(node);
   life.executor->on_contact(node);
   auto& streams = life.streams[node];
   auto stream = std::find_if(streams.begin(), streams.end(), [&](const Life::Stream& s) {

@@ -60,6 +60,8 @@ class SimController : public Uplink {
   std::map<std::string, std::unique_ptr<SimNode>> nodes_;
   std::unique_ptr<Life> life_;
   TimeMs faults_ended_ = 0;
+  static constexpr const char* kImage = "sha256:image-cpu";
+  std::string image_ = kImage;
   bool skip_unseen_ = false, finished_ = false;
   std::vector<std::string> limit_;   // `--limit` of the next `muster up`
   int runs_ = 0, calm_runs_ = 0;

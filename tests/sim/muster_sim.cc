@@ -1,5 +1,5 @@
 // muster_sim: the whole cluster in one process under a seeded clock.
-//   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind]
+//   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind|hard]
 //   muster_sim --seeds FROM TO         one line per seed that fails
 //   muster_sim --fixed [COUNT]         the fixed seeds, each twice, with equal hash; then every planted bug must be caught
 // The last line is 'N passed, N failed'; exit 1 when one failed.
@@ -50,7 +50,7 @@ int fixed(uint64_t seeds) {
     print(seed, first);
     ++(first.violations.empty() ? passed : failed);
   }
-  for (const char* plant : {"stale", "early", "outside", "again", "blind"}) ++(caught(plant) ? passed : failed);
+  for (const char* plant : {"stale", "early", "outside", "again", "blind", "hard"}) ++(caught(plant) ? passed : failed);
   return close(passed, failed);
 }
 

@@ -23,14 +23,16 @@ class SimRunner : public WorkRunner {
     steps_ = Json::array();
     node_.world_.trace(node_.name_, "run " + order.id);
     const auto& kept = node_.system_ == SimNode::System::ram ? node_.ram_journal_ : node_.disk_journal_;
-    const bool leaves = order.kind == "boot_disk" || order.kind == "reboot";
+    const bool stops = order.kind == "power_off";
+    const bool leaves = order.kind == "boot_disk" || order.kind == "reboot" || stops;
     const bool ended = !leaves && std::any_of(kept.begin(), kept.end(), [&](const OrderRecord& r) {
       return r.finished && r.order == order.id;
     });
     node_.checkers_.on_order_run(node_.name_, order, ended);
     if (leaves) node_.checkers_.on_order_end(node_.name_, order.id, true);
-    later(1000, 3000, [this, leaves] {
-      if (leaves) node_.world_.reactor.after(0, [node = &node_] { node->reset(); });
+    later(1000, 3000, [this, leaves, stops] {
+      if (stops) node_.world_.reactor.after(0, [node = &node_] { node->shut_down(); });
+      else if (leaves) node_.world_.reactor.after(0, [node = &node_] { node->reset(); });
       else if (order_.kind == "image") image_slice();
       else if (order_.kind == "inventory") end(Ok{}, {{"facts", to_json(node_.facts())}});
       else step();
@@ -300,6 +302,16 @@ void SimNode::lose_power() {
   world_.trace(name_, "power lost");
   stop();
   powered_ = false;
+}
+
+// In order, unless something in it hangs.
+void SimNode::shut_down() {
+  world_.trace(name_, "shutting down");
+  stop();
+  if (world_.chance(world_.options.stop_hangs)) return;
+  world_.reactor.after(world_.random.range(1, 60) * kSecond, [this, boot = boot_id_] {
+    if (boot == boot_id_ && powered_) lose_power();
+  });
 }
 
 void SimNode::reset() {

@@ -37,6 +37,7 @@ class SimNode {
   void power_state(std::function<void(Result<PowerState>)> done);
   // Faults.
   void lose_power();
+  void shut_down();
   void reset();
   void crash_agent();
   void cut_network(DurationMs span) { cut_until_ = world_.reactor.now() + span; }
@@ -46,6 +47,7 @@ class SimNode {
   const std::string& name() const { return name_; }
   HardwareFacts facts() const;
   bool runs_installed(const std::string& digest) const { return system_ == System::installed && image_ == digest; }
+  const std::string& boot_id() const { return boot_id_; }
   size_t applied() const { return applied_.size(); }
   bool dead = false;     // never boots again
   bool bad = false;      // its acceptance fails

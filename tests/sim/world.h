@@ -40,6 +40,7 @@ struct Options {
   DurationMs delay = 200;                // most of one message
   double bmc_busy = 0, bmc_silent = 0, bmc_lies = 0, bmc_idle = 0;   // of power calls
   double step_fails = 0;
+  double stop_hangs = 0;                 // of orderly stops
   DurationMs node_fault_every = 0, controller_killed_every = 0;      // 0: never
   double killed_at_effect = 0;
   double store_fails = 0;               // > 0: the disk of the controller is full now and then
@@ -48,7 +49,7 @@ struct Options {
   DurationMs stagger = 0;
   double probed_dies = 0;                // a node loses power, or its network for a while, just when another one probes it
   DurationMs faults_end = 40 * kMinute;
-  std::string plant;                     // a bug on purpose: stale | early | outside | again | blind
+  std::string plant;                     // a bug on purpose: stale | early | outside | again | blind | hard
   bool log = false;
 };
 
@@ -76,6 +77,7 @@ inline Options options_for(uint64_t seed, int nodes) {
   o.parallel_netboot = static_cast<int>(r.range(1, o.nodes));
   o.stagger = r.chance(0.5) ? r.range(1, 5) * kSecond : 0;
   o.probed_dies = some(0.5);
+  o.stop_hangs = some(0.5);
   return o;
 }
 

@@ -290,6 +290,135 @@ TEST_CASE("after a crash in a power cycle the power state is looked at before it
   CHECK(b.ended.size() == 1);
 }
 
+namespace {
+
+// gpu03 runs its installed system, and its agent answers; the plan installs it anew.
+struct Running : Bench {
+  Running() {
+    add(action("gpu03", "netboot", ActionKind::netboot));
+    live();
+    hello("gpu03", wire::Mode::installed, "boot1", "sha256:old");
+  }
+  void go() {
+    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
+  }
+  std::string waits_for() { return executor->why("gpu03")["wait"]["reason"]; }
+};
+
+}  // namespace
+
+TEST_CASE("an installed system that runs is stopped in order before its power is cycled", "[run]") {
+  Running b;
+  b.go();
+  CHECK(b.powered.empty());
+  REQUIRE(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+  CHECK(b.offers["gpu03"].kind == "power_off");
+  CHECK(b.waits_for() == "stopping gpu03 in order, up to 3 min");
+  b.finish("gpu03");   // the agent's word is not the end of it
+  b.reactor.advance(20 * kSecond);
+  CHECK(b.powered.empty());
+  b.power_state = PowerState::off;
+  b.reactor.advance(10 * kSecond);
+  CHECK(b.powered == std::vector<std::string>{"gpu03"});
+  CHECK(b.offered("gpu03").empty());   // the RAM system's agent must not find it
+  b.hello("gpu03", wire::Mode::ram, "boot2");
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "done");
+}
+
+TEST_CASE("a system that does not stop is switched off when its time is over", "[run]") {
+  Running b;
+  SECTION("it stays on") {}
+  SECTION("the BMC does not say") { b.power_state = fail(Code::timeout, "no answer"); }
+  SECTION("nobody hears it any more") { b.power_state = PowerState::unknown; }
+  b.go();
+  b.reactor.advance(3 * kMinute - kSecond);
+  CHECK(b.powered.empty());
+  b.reactor.advance(2 * kSecond);
+  CHECK(b.powered == std::vector<std::string>{"gpu03"});
+  CHECK(b.offered("gpu03").empty());
+  // What the stop took is not taken from the power cycle.
+  b.reactor.advance(8 * kMinute);
+  b.hello("gpu03", wire::Mode::ram, "boot2");
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("nobody is asked to stop who has nothing to lose or cannot hear it", "[run]") {
+  Bench b;
+  b.add(action("gpu03", "netboot", ActionKind::netboot));
+  b.live();
+  SECTION("never seen") {}
+  SECTION("in the RAM system") { b.hello("gpu03", wire::Mode::ram, "boot1"); }
+  SECTION("silent") {
+    b.hello("gpu03", wire::Mode::installed, "boot1");
+    b.reactor.advance(kMinute);
+  }
+  b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+  b.reactor.advance(100);
+  CHECK(b.offered("gpu03").empty());
+  CHECK(b.powered == std::vector<std::string>{"gpu03"});
+  CHECK(b.looks == 0);
+}
+
+TEST_CASE("an orderly stop is asked for once in an attempt, and ends with what it was for", "[run]") {
+  Running b;
+  SECTION("the BMC is busy afterwards") {
+    b.power_answers = {fail(Code::unavailable, "503")};
+    b.go();
+    b.power_state = PowerState::off;
+    b.reactor.advance(5 * kSecond);
+    CHECK(b.powered.size() == 1);
+    b.executor->on_contact("gpu03");
+    b.reactor.advance(kMinute);
+    CHECK(b.powered.size() == 2);
+    CHECK(b.offered("gpu03").empty());
+  }
+  SECTION("the run is cancelled") {
+    b.go();
+    b.executor->cancel("operator");
+    b.reactor.advance(kMinute);
+    CHECK(b.offered("gpu03").empty());
+    CHECK(b.powered.empty());
+  }
+  SECTION("somebody starts the machine into another system meanwhile") {
+    b.go();
+    b.hello("gpu03", wire::Mode::ram, "boot2");
+    CHECK(b.offered("gpu03").empty());
+    CHECK(b.powered.size() == 1);
+  }
+}
+
+TEST_CASE("a controller killed while a system stops goes on from where the machine is", "[run]") {
+  Running b;
+  b.go();
+  REQUIRE(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+  b.executor.reset();
+  b.offers.clear();
+  b.live();
+  SECTION("it is off") {
+    b.power_state = PowerState::off;
+    REQUIRE(b.executor->resume(1).ok());
+    b.reactor.advance(kSecond);
+    CHECK(b.powered.size() == 1);
+    CHECK(b.offered("gpu03").empty());
+  }
+  SECTION("it runs") {
+    REQUIRE(b.executor->resume(1).ok());
+    for (int i = 0; i < 16; ++i) {
+      b.executor->on_contact("gpu03");
+      b.reactor.advance(10 * kSecond);
+    }
+    CHECK(b.powered.empty());
+    CHECK(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+    b.power_state = PowerState::off;
+    b.reactor.advance(10 * kSecond);
+    CHECK(b.powered.size() == 1);
+  }
+  b.hello("gpu03", wire::Mode::ram, "boot2");
+  CHECK(b.ended.size() == 1);
+}
+
 TEST_CASE("soft dependencies wait for quarantined nodes no longer, hard ones follow them", "[run]") {
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));
