@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "base/os.h"
@@ -103,6 +105,37 @@ Json steps_of(const Json& plan) {
     if (action.value("kind", "") == "steps")
       for (const Json& step : action.value("params", Json::object()).value("steps", Json::array())) steps.push_back(step);
   return steps;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// The public keys that let this operator in, as base64: that of the key file, or those of the SSH agent.
+Result<std::vector<std::string>> own_keys(const SshTarget& target) {
+  std::vector<std::string> keys;
+  if (!target.private_key.empty()) {
+    TRY(keys.emplace_back(), public_key_of(target.private_key));
+    return keys;
+  }
+  const auto process = make_process();
+  auto listed = run_ok(*process, {{"ssh-add", "-L"}});
+  if (!listed.ok())
+    return fail(Code::denied, "the keys of the SSH agent cannot be listed, so that it is not known whether you could still log in afterwards: " +
+                                  listed.error().message + "; say which key it is with --key");
+  std::istringstream lines(*listed);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto words = words_of(line); words.size() > 1) keys.push_back(words[1]);
+  return keys;
+}
+
+// An adopted host has no second way in: when its agent is gone, this key brings it back.
+Status check_access(const SshTarget& target, const Json& steps) {
+  const bool touched = !keeps_access(target.user, {}, steps).ok();
+  if (!touched) return Ok{};
+  TRY(const auto keys, own_keys(target));
+  return keeps_access(target.user, keys, steps);
 }
 
 std::string indented(const std::string& text, const char* by) {
@@ -210,6 +243,22 @@ std::string render_preview(const Json& steps) {
   return out;
 }
 
+Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps) {
+  for (const Json& step : steps) {
+    const Json params = step.value("params", Json::object());
+    if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys")) continue;
+    bool kept = false;
+    for (const Json& line : params["keys"])
+      if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
+        kept = kept || std::find(keys.begin(), keys.end(), words[1]) != keys.end();
+    if (!kept)
+      return fail(Code::denied, fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` would remove it, and "
+                                            "you with it; nothing was done. Add it to 'users.{0}.keys' in the spec, or adopt with a user that the "
+                                            "spec does not declare (--user)", user, step.value("id", "")));
+  }
+  return Ok{};
+}
+
 void adopt(Context& context, const Adopting& what) {
   Api api(context);
   const auto info = api.get("/v1/nodes/" + url_encode(what.node) + "/adopt");
@@ -226,6 +275,8 @@ void adopt(Context& context, const Adopting& what) {
     return complain(context, found.error(), api.details());
   }
   if (found->planned.value("empty", false)) return nothing_to_do(context, found->planned, false);
+  if (const auto stays = check_access(*target, steps_of(found->planned.value("plan", Json::object()))); !stays.ok())
+    return complain(context, stays.error(), found->planned);
   if (!context.json) print_preview(*target, found->planned, found->answer);
   Json shown = found->planned;
   shown["preview"] = found->answer.value("steps", Json::array());

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/bringup.h"
 
@@ -20,6 +21,10 @@ struct Adopting {
   std::string report_dir;
 };
 void adopt(Context& context, const Adopting& what);
+
+// denied: one of the plan's steps would leave `user` of that host without any of these public keys (base64). Its account is in the spec
+// then, and the spec says the complete set. An account that the spec does not declare is left as it is.
+Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps);
 
 // What the checks on the host said (agent/preview.h), for people.
 std::string render_preview(const Json& steps);

@@ -53,19 +53,6 @@ Result<Rule> rule_of(const Json& element) {
   return rule;
 }
 
-// A rule whose `from` is present but empty is left out: a network that the spec does not declare.
-Result<std::vector<Rule>> rules_of(const Json& params) {
-  std::vector<Rule> out;
-  const auto list = params.find("allow");
-  if (list == params.end()) return out;
-  for (const auto& element : *list) {
-    if (element.is_object() && element.contains("from") && element["from"] == "") continue;
-    TRY(auto rule, rule_of(element));
-    out.push_back(std::move(rule));
-  }
-  return out;
-}
-
 // What iptables -S prints for it.
 std::string chain_line(const Rule& rule) {
   std::string from = rule.from;
@@ -78,6 +65,21 @@ std::string chain_line(const Rule& rule) {
   else if (!rule.ports.empty())
     line += fmt::format(" -m {} --dport {}", rule.proto, rule.ports);
   return line + " -j ACCEPT";
+}
+
+// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is one that says what an earlier
+// one says.
+Result<std::vector<Rule>> rules_of(const Json& params) {
+  std::vector<Rule> out;
+  const auto list = params.find("allow");
+  if (list == params.end()) return out;
+  for (const auto& element : *list) {
+    if (element.is_object() && element.contains("from") && element["from"] == "") continue;
+    TRY(auto rule, rule_of(element));
+    const bool known = std::any_of(out.begin(), out.end(), [&](const Rule& r) { return chain_line(r) == chain_line(rule); });
+    if (!known) out.push_back(std::move(rule));
+  }
+  return out;
 }
 
 // `comment` in the way ufw stores it.

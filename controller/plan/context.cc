@@ -259,6 +259,7 @@ Json playbook_context(const ContextInput& in) {
           {"controller", {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
           {"node", {{"name", in.node.name}, {"address", in.node.address}, {"prefix", prefix_of(spec.network.provisioning.cidr)},
                     {"mac", in.node.mac}, {"role", in.node.role}, {"image", in.node.image},
+                    {"ssh_port", in.node.adopt.port},
                     {"hardware", hardware_of(in.node.hardware)}}},
           {"nodes", nodes}, {"peers", peers}, {"next", name_and_address(*next)}, {"leader", name_and_address(leader)},
           {"is_leader", leader.name == in.node.name}, {"users", users},

@@ -121,18 +121,24 @@ class RootSession : public SshSession {
   std::unique_ptr<SshSession> inner_;
 };
 
+struct KeyFree { void operator()(ssh_key key) const { ssh_key_free(key); } };
+using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
+
+Result<KeyPtr> private_key_in(const std::string& text) {
+  ssh_key key = nullptr;
+  if (ssh_pki_import_privkey_base64(text.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
+    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
+  return KeyPtr(key);
+}
+
 Status authenticate(ssh_session session, const SshTarget& target) {
   const std::string who = "ssh " + target.user + "@" + target.address;
   if (target.private_key.empty()) {
     if (ssh_userauth_agent(session, nullptr) == SSH_AUTH_SUCCESS) return Ok{};
     return fail(Code::denied, who + ": none of the SSH agent's keys was taken (is SSH_AUTH_SOCK set, and what does `ssh-add -l` say?)");
   }
-  ssh_key key = nullptr;
-  if (ssh_pki_import_privkey_base64(target.private_key.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
-    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
-  const int rc = ssh_userauth_publickey(session, nullptr, key);
-  ssh_key_free(key);
-  if (rc != SSH_AUTH_SUCCESS) return fail(Code::denied, who + ": the key was refused");
+  TRY(const KeyPtr key, private_key_in(target.private_key));
+  if (ssh_userauth_publickey(session, nullptr, key.get()) != SSH_AUTH_SUCCESS) return fail(Code::denied, who + ": the key was refused");
   return Ok{};
 }
 
@@ -181,6 +187,15 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text) {
   }
   if (found.empty()) return fail(Code::invalid, "no host key is named there");
   return found;
+}
+
+Result<std::string> public_key_of(const std::string& private_key) {
+  TRY(const KeyPtr key, private_key_in(private_key));
+  char* text = nullptr;
+  if (ssh_pki_export_pubkey_base64(key.get(), &text) != SSH_OK) return fail(Code::failed, "ssh: the key has no public half that can be read");
+  const std::string base64 = text;
+  ssh_string_free_char(text);
+  return base64;
 }
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {

@@ -44,6 +44,9 @@ Result<std::string> learn_host_key(const std::string& address, uint16_t port, Du
 // them). invalid when there is none, or a line is neither (such as one of known_hosts, which speaks of other hosts as well).
 Result<std::vector<std::string>> host_keys_in(const std::string& text);
 
+// The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub file.
+Result<std::string> public_key_of(const std::string& private_key);
+
 // Runs `arguments` of the agent binary on the host without leaving anything there: the binary lies on a tmpfs of a mount namespace of
 // its own, which ends with the command. `input` is its standard input. Needs root, and `unshare` and `mount` on the host.
 // `failed` with what the host said when it could not be run or exited with an error.

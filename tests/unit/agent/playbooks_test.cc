@@ -23,7 +23,7 @@ Json disk(const char* serial) {
 }
 
 Json node(const char* name, const char* address) {
-  return {{"name", name}, {"address", address}, {"role", "cpu"}};
+  return {{"name", name}, {"address", address}, {"role", "cpu"}, {"ssh_port", 22}};
 }
 
 Json context() {

@@ -177,6 +177,18 @@ TEST_CASE("ufw: networks that the spec does not declare are left out, wrong ones
   CHECK(r.apply("ufw", {{"allow", {{{"form", "10.0.0.0/8"}}}}}).error().code == Code::invalid);
 }
 
+TEST_CASE("ufw: what two rules say is loaded once") {
+  Run r;
+  r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  r.machine.put("/etc/default/ufw", "");
+  const Json twice = {{"allow", {{{"port", 22}, {"comment", "ssh"}}, {{"port", 22}, {"comment", "adopted by"}}, {{"port", 2222}}}}};
+  REQUIRE(r.apply("ufw", twice).ok());
+  const std::string rules = r.machine.get("/etc/ufw/user.rules");
+  CHECK(rules.find("--dport 22 ") == rules.rfind("--dport 22 "));
+  CHECK(rules.find("--dport 2222 ") != std::string::npos);
+  CHECK(r.check("ufw", twice)->holds == Holds::yes);
+}
+
 TEST_CASE("ufw: rules that somebody flushed are noticed though the files are right") {
   Run r;
   r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");

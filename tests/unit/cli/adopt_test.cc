@@ -99,6 +99,22 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
   CHECK(misspelt.err.find("did you mean 'node03'") != std::string::npos);
 }
 
+TEST_CASE("a plan that would take the operator's own way in away is refused", "[cli][adopt]") {
+  const Json steps = {{{"id", "base/hosts file"}, {"module", "file"}, {"params", {{"path", "/etc/hosts"}}}},
+                      {{"id", "base/account admin"}, {"module", "user"},
+                       {"params", {{"name", "admin"}, {"keys", {"ssh-ed25519 AAAAone ann@desk", "ssh-rsa AAAAtwo"}}}}},
+                      {{"id", "slurm/account"}, {"module", "user"}, {"params", {{"name", "slurm"}}}}};
+  const Status refused = cli::keeps_access("admin", {"AAAAthree"}, steps);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == Code::denied);
+  for (const char* words : {"base/account admin", "users.admin.keys", "--user"})
+    CHECK(refused.error().message.find(words) != std::string::npos);
+  CHECK(!cli::keeps_access("admin", {}, steps).ok());
+  CHECK(cli::keeps_access("admin", {"AAAAthree", "AAAAtwo"}, steps).ok());
+  CHECK(cli::keeps_access("root", {"AAAAthree"}, steps).ok());    // the spec cannot declare it: it stays as it is
+  CHECK(cli::keeps_access("slurm", {"AAAAthree"}, steps).ok());   // its keys are left alone
+}
+
 TEST_CASE("node add says how to declare a node, and --adopt needs a host that can be reached", "[cli][adopt]") {
   Site site;
   const Ran explained = muster_command({"node", "add", "spare01", "--socket", site.controller.socket()});

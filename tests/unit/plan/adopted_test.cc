@@ -1,7 +1,9 @@
 // Plans for hosts that were adopted: configured like any other node, never installed, booted or switched off.
 #include <algorithm>
 
+#include "base/os.h"
 #include "controller/plan/planner.h"
+#include "controller/spec/playbook.h"
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
@@ -173,4 +175,30 @@ TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
   CHECK(refusal(in) == "node-swapped");
   in.request.force = true;
   CHECK(refusal(in) == "node-swapped");
+}
+
+TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is asked there", "[plan][adopt]") {
+  PlannerInput in = with_host();
+  for (const char* name : {"firewall", "ssh"}) {
+    const std::string text = Files().read(std::string(MUSTER_SOURCE_DIR "/playbooks/") + name + ".yaml").value();
+    in.playbooks[name] = parse_playbook(text).playbook;
+    in.spec.roles["cpu"].push_back(name);
+  }
+  for (auto& node : in.spec.nodes)
+    if (node.name == "node03") node.adopt.port = 2222;
+  want(in, RequestKind::adopt, {"node03"});
+  const auto ports = [&](const Action& action) {
+    std::vector<Json> out;
+    for (const Json& step : action.params["steps"]) {
+      if (step["id"] == "ssh/harden") out.push_back(step["params"]["port"]);
+      if (step["id"] == "firewall/rules")
+        for (const Json& rule : step["params"]["allow"])
+          if (!rule.contains("from")) out.push_back(rule["port"]);
+    }
+    return out;
+  };
+  const Plan plan = planned(in);
+  const Action* configure = plan.find("node03/configure");
+  REQUIRE(configure);
+  CHECK(ports(*configure) == std::vector<Json>{22, 2222, 2222});
 }

@@ -113,6 +113,14 @@ TEST_CASE("keys of an SSH agent open a session, and nothing does without one", "
   ::unsetenv("SSH_AUTH_SOCK");
 }
 
+TEST_CASE("the public half of a private key is what its .pub file holds", "[ssh]") {
+  Sshd sshd;
+  const std::string line = slurp(sshd.dir / "user.pub");
+  const size_t begin = line.find(' ') + 1;
+  CHECK(public_key_of(slurp(sshd.dir / "user")).value() == line.substr(begin, line.find_first_of(" \n", begin) - begin));
+  CHECK(public_key_of("no key").error().code == Code::invalid);
+}
+
 TEST_CASE("host keys are read from fingerprints and public keys, and from nothing else", "[ssh]") {
   Sshd sshd;
   const std::string shown = sshd.target().host_key;
