@@ -11,6 +11,7 @@
 
 #include "agent/disks.h"
 #include "agent/steps/modules.h"
+#include "agent/storage/metadata.h"
 
 namespace muster {
 namespace {
@@ -169,6 +170,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.uefi = files.exists("/sys/firmware/efi");
   facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
   facts.os = os_name(files);
+  facts.storage_metadata = storage_metadata(files);
   return facts;
 }
 

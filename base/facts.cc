@@ -139,7 +139,7 @@ Json to_json(const HardwareFacts& f) {
                     {"pci", n.pci},
                     {"link_up", n.link_up}});
   for (const auto& d : f.disks) disks.push_back(to_json(d));
-  return {{"system",
+  Json out = {{"system",
            {{"vendor", f.system.vendor},
             {"product", f.system.product},
             {"serial", f.system.serial},
@@ -153,6 +153,8 @@ Json to_json(const HardwareFacts& f) {
           {"uefi", f.uefi},
           {"kernel", f.kernel},
           {"os", f.os}};
+  if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
+  return out;
 }
 
 Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path) {
@@ -208,6 +210,7 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   r.get_or("uefi", out.uefi, false);
   r.get_or("kernel", out.kernel, {});
   r.get_or("os", out.os, {});
+  r.get_or("storage_metadata", out.storage_metadata, {});
   TRY_(r.finish());
   return out;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -95,6 +96,9 @@ struct HardwareFacts {
   bool uefi = false;
   std::string kernel = {};  // uname -r
   std::string os = {};      // PRETTY_NAME; the RAM system says so
+  // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in this system. Nothing of an
+  // engine that this system does not have, nor from the RAM system: unknown.
+  std::map<std::string, bool> storage_metadata = {};
 };
 
 Json to_json(const DiskFacts& disk);

@@ -16,6 +16,7 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/mounts.h"
 #include "agent/steps/stack_modules.h"
+#include "agent/storage/metadata.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
@@ -46,6 +47,35 @@ Result<std::string> key_of(StepContext& context, const std::string& who, const s
   return key;
 }
 
+// ---- disks ----
+
+struct Store {
+  WantedDisk wanted;
+  std::string uuid, device;   // device: "/dev/nvme1n1"
+  DiskFacts disk;
+};
+
+Result<std::vector<Store>> stores(const StepContext& context, const Json& params) {
+  TRY(const auto wanted, wanted_disks(params));
+  TRY(const auto disks, resolve_disks(context.files, wanted));
+  std::vector<Store> out;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    out.push_back({wanted[i], text_of(params["disks"][i], "uuid"), device_path(disks[i].name), disks[i]});
+    if (out.back().uuid.empty()) return fail(Code::invalid, "ceph_osds: disk " + wanted[i].serial + " has no uuid");
+  }
+  return out;
+}
+
+Result<DiskContent> content_of(const StepContext& context, const Store& store) {
+  TRY(const auto device, BlockDevice::open(context.files.real(store.device), BlockDevice::Access::read));
+  return probe_disk(device);
+}
+
+bool is_store(const DiskContent& content, const Store& store) {
+  return content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1 && content.signatures[0].start == 0 &&
+         content.signatures[0].type == "ceph_bluestore" && content.signatures[0].uuid == store.uuid;
+}
+
 // ---- monitor ----
 
 struct Monitor {
@@ -55,7 +85,7 @@ struct Monitor {
 
 Result<Monitor> monitor(const StepContext& context, const Json& params) {
   Monitor out{text_of(params, "name"), text_of(params, "fsid"), "", "/var/lib/ceph/mon/ceph-" + text_of(params, "name"), params.at("mons")};
-  out.folder = context.files.is_directory("/state") ? "/state/ceph/mon" : out.link;
+  out.folder = ceph_monitor_folder(context.files, out.name);
   for (const auto& mon : out.mons)
     if (text_of(mon, "name") == out.name) return out;
   return fail(Code::invalid, "ceph_mon: " + out.name + " is not among the monitors");
@@ -131,10 +161,28 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   return outside->empty() ? holds() : differs(*outside);
 }
 
+// A monitor without a store joins those that agree, and gets its maps from them. Where none do it would begin a cluster of its own: never
+// where there are object stores, which only monitors let in, so that there were some.
+Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
+  std::string sign = params.value("may_create", false) ? "" : "disks of this storage hold its object stores";
+  if (sign.empty()) {
+    TRY(const auto own, stores(context, params));
+    for (const auto& store : own) {
+      TRY(const DiskContent content, content_of(context, store));
+      if (is_store(content, store)) sign = store.device + " holds an object store of it";
+    }
+  }
+  if (sign.empty() || ceph_json(context, {"quorum_status"}).ok()) return Ok{};
+  return fail(Code::denied, fmt::format("{} holds no monitor's store and no monitor answers, but {}: a new cluster in its place would lose that "
+                                        "data, so none is begun. Bring the other monitors back, or this one's store, and say the same again; "
+                                        "docs/storage.md: losing the metadata", want.folder, sign));
+}
+
 Status apply_mon(StepContext& context, const Json& params) {
   TRY(const Monitor want, monitor(context, params));
   if (context.files.exists(want.folder + "/store.db")) TRY_(set_aside_if_removed(context, want));
   if (!context.files.exists(want.folder + "/store.db")) {
+    TRY_(may_begin(context, want, params));
     if (want.link != want.folder) TRY_(apply_parts(context, {own_folder("/state/ceph")}));
     TRY_(make_store(context, want, params));
   }
@@ -189,23 +237,6 @@ Status apply_daemons(StepContext& context, const Json& params) {
 
 // ---- object stores ----
 
-struct Store {
-  WantedDisk wanted;
-  std::string uuid, device;   // device: "/dev/nvme1n1"
-  DiskFacts disk;
-};
-
-Result<std::vector<Store>> stores(const StepContext& context, const Json& params) {
-  TRY(const auto wanted, wanted_disks(params));
-  TRY(const auto disks, resolve_disks(context.files, wanted));
-  std::vector<Store> out;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    out.push_back({wanted[i], text_of(params["disks"][i], "uuid"), device_path(disks[i].name), disks[i]});
-    if (out.back().uuid.empty()) return fail(Code::invalid, "ceph_osds: disk " + wanted[i].serial + " has no uuid");
-  }
-  return out;
-}
-
 enum class Found { foreign, begun, complete };
 struct OnDisk {
   Found found = Found::foreign;
@@ -214,14 +245,8 @@ struct OnDisk {
 
 // `begun`: our label is there, and making the store was interrupted. Making it again goes on where it ended.
 Result<OnDisk> look_at(StepContext& context, const Store& store) {
-  DiskContent content;
-  {
-    TRY(const auto device, BlockDevice::open(context.files.real(store.device), BlockDevice::Access::read));
-    TRY(content, probe_disk(device));
-  }
-  const bool ours = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1 && content.signatures[0].start == 0 &&
-                    content.signatures[0].type == "ceph_bluestore" && content.signatures[0].uuid == store.uuid;
-  if (!ours) return OnDisk{Found::foreign, content.summary, ""};
+  TRY(const DiskContent content, content_of(context, store));
+  if (!is_store(content, store)) return OnDisk{Found::foreign, content.summary, ""};
   TRY(const std::string text, run_tool(context, {"ceph-bluestore-tool", "show-label", "--dev", store.device}));
   TRY(const Json all, parse_json(text));
   const Json label = all.value(store.device, Json::object());
@@ -403,13 +428,17 @@ Json deadline(int seconds) { return parameter("deadline_seconds", "int", false, 
 StepModule ceph_mon_module() {
   StepModule m;
   m.name = "ceph_mon";
-  m.help = "A monitor with its store in /state/ceph, kept when it is there, and in the quorum.";
+  m.help =
+      "A monitor with its store in /state/ceph, kept when it is there, and in the quorum. One without a store joins those that answer; where "
+      "none do, a new cluster is refused when there are object stores.";
   m.parameters = Json::array({parameter("name", "string", true, "of the node"), parameter("fsid", "string", true, "of the cluster"),
                               parameter("mons", "list", true, "[{name, address}], all of them"),
                               parameter("fs", "string", true, "of the file system its client key is for"),
                               parameter("mon_key", "string", true, "secret:ceph-mon-key"),
                               parameter("admin_key", "string", true, "secret:ceph-admin-key"),
-                              parameter("client_key", "string", true, "secret:ceph-client-key"), deadline(300)});
+                              parameter("client_key", "string", true, "secret:ceph-client-key"),
+                              parameter("may_create", "bool", true, "no disk of any member was seen with an object store of this cluster"),
+                              parameter("disks", "list", true, "as of ceph_osds"), deadline(300)});
   m.check = check_mon;
   m.apply = apply_mon;
   return m;

@@ -2,7 +2,9 @@
 // disk on every member.
 //
 // Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
-// mounted and kept, and a master that finds metadata keeps it. A chunk server does not start unless every
+// mounted and kept, and a master that finds metadata keeps it. An empty name space is only made where no disk
+// carries the label: the playbook makes disks behind the master, so a label says that there was metadata once
+// (docs/decisions/0008-metadata-before-data.md). A chunk server does not start unless every
 // disk of it is a mount point: chunks written below an unmounted one would fill the root disk and be lost at
 // the next boot.
 #include <fmt/format.h>
@@ -12,11 +14,13 @@
 #include <set>
 #include <thread>
 
+#include "agent/disk/probe.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
 #include "agent/steps/stack_modules.h"
+#include "agent/storage/metadata.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
@@ -24,10 +28,6 @@ namespace {
 
 constexpr const char* kUser = "mfs";
 constexpr const char* kHead = "# Written by muster.\n";
-
-std::string state_folder(const Files& files) {
-  return files.is_directory("/state") ? "/state/mfs" : "/var/lib/mfs";
-}
 
 std::string plain(const std::string& serial) {
   std::string out;
@@ -76,7 +76,7 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
 // ---- daemons ----
 
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
-  const std::string folder = state_folder(context.files) + "/master", network = text_of(params, "network");
+  const std::string folder = moosefs_folder(context.files) + "/master", network = text_of(params, "network");
   // Debian's example lets everybody in; the network of the cluster is what is meant.
   if (network.empty() || network == "*" || network == "0.0.0.0/0")
     return fail(Code::invalid, "moosefs_master: 'network' must be the cluster's own network");
@@ -87,7 +87,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
                            "-a -f start\nRestart=on-failure\nRestartSec=5\n";
   const std::string drop_in = "/etc/systemd/system/moosefs-master.service.d/10-muster.conf";
   return std::vector<Part>{
-      own_folder(state_folder(context.files)),
+      own_folder(moosefs_folder(context.files)),
       own_folder(folder),
       file_part("/etc/mfs/mfstopology.cfg", kHead),
       file_part(exports,
@@ -100,11 +100,34 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       service_part("moosefs-master", {cfg, exports})};
 }
 
-// An empty name space is made exactly once: never where metadata, its backup, or change logs are.
-Status first_metadata(StepContext& context) {
-  const std::string folder = state_folder(context.files) + "/master";
-  for (const auto& name : context.files.list(folder))
-    if (name.rfind("metadata", 0) == 0 || name.rfind("changelog", 0) == 0) return Ok{};
+// What says that metadata was here or elsewhere before; "" when nothing does.
+Result<std::string> sign_of_data(StepContext& context, const Json& params) {
+  const std::string copies = moosefs_folder(context.files) + "/metalogger";
+  for (const auto& name : context.files.list(copies))
+    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0) return copies + " holds a copy of the metadata";
+  if (!params.value("may_create", false)) return std::string("disks of this storage carry the label of its data");
+  TRY(const auto wanted, wanted_disks(params));
+  TRY(const auto disks, resolve_disks(context.files, wanted));
+  for (size_t i = 0; i < disks.size(); ++i) {
+    TRY(const auto device, BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
+    TRY(const DiskContent content, probe_disk(device));
+    for (const auto& signature : content.signatures)
+      if (signature.label == label_of(wanted[i].serial)) return fmt::format("disk {} carries the label of its data", wanted[i].serial);
+  }
+  return std::string();
+}
+
+// An empty name space is made exactly once: never where metadata, its backup, or change logs are, nor where data is whose metadata
+// must be somewhere. Chunk servers would follow the empty one, and the metadata loggers replace the last good copies by it.
+Status first_metadata(StepContext& context, const Json& params) {
+  if (has_moosefs_metadata(context.files)) return Ok{};
+  const std::string folder = moosefs_folder(context.files) + "/master";
+  TRY(const std::string sign, sign_of_data(context, params));
+  if (!sign.empty())
+    return fail(Code::denied, fmt::format("{} holds no metadata, but {}: an empty file system in its place would lose that data, so none is "
+                                          "made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of another "
+                                          "node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
+                                          folder, sign, moosefs_folder(context.files), folder));
   TRY(const std::string empty, context.files.read("/var/lib/mfs/metadata.mfs.empty"));
   TRY_(context.files.write(folder + "/metadata.mfs", empty, 0640));
   TRY(const int64_t uid, uid_of(context.files, kUser));
@@ -117,14 +140,14 @@ Status apply_master(StepContext& context, const Json& params) {
   const Part service = parts.back();
   parts.pop_back();
   TRY_(apply_parts(context, parts));
-  TRY_(first_metadata(context));
+  TRY_(first_metadata(context, params));
   return apply_parts(context, {service});
 }
 
 Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Json& params) {
-  const std::string folder = state_folder(context.files) + "/metalogger", cfg = "/etc/mfs/mfsmetalogger.cfg";
+  const std::string folder = moosefs_folder(context.files) + "/metalogger", cfg = "/etc/mfs/mfsmetalogger.cfg";
   return std::vector<Part>{
-      own_folder(state_folder(context.files)), own_folder(folder),
+      own_folder(moosefs_folder(context.files)), own_folder(folder),
       file_part(cfg, config(folder, "MASTER_HOST = " + text_of(params, "master") + "\n")),
       service_part("moosefs-metalogger", {cfg})};
 }
@@ -140,7 +163,7 @@ std::string disk_list(const std::vector<WantedDisk>& disks, bool leaving) {
 
 Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
-  const std::string folder = state_folder(context.files) + "/chunkserver",
+  const std::string folder = moosefs_folder(context.files) + "/chunkserver",
                     cfg = "/etc/mfs/mfschunkserver.cfg", list = kDiskList;
   std::string unit = std::string(kHead) + "[Unit]\n";
   for (const auto& disk : disks) {
@@ -148,7 +171,7 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
     unit += "RequiresMountsFor=" + path + "\nConditionPathIsMountPoint=" + path + "\n";
   }
   return std::vector<Part>{
-      own_folder(state_folder(context.files)),
+      own_folder(moosefs_folder(context.files)),
       own_folder(folder),
       file_part(list, disk_list(disks, false)),
       file_part(cfg, config(folder, "HDD_CONF_FILENAME = " + list +
@@ -390,8 +413,12 @@ StepModule moosefs_disks_module() {
 
 StepModule moosefs_master_module() {
   auto m = made_of(
-      "moosefs_master", "The metadata server; its metadata lives in /state/mfs and is kept when it is there.",
-      Json::array({parameter("network", "string", true, "who may mount: the cluster's network")}),
+      "moosefs_master",
+      "The metadata server; its metadata lives in /state/mfs and is kept when it is there. An empty file system is refused where a "
+      "label on a disk or a metadata logger's copy says that there was one.",
+      Json::array({parameter("network", "string", true, "who may mount: the cluster's network"),
+                   parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
+                   parameter("disks", "list", true, "as of moosefs_disks")}),
       master_parts);
   m.apply = apply_master;
   return m;

@@ -71,6 +71,15 @@ Json local_storage(const ContextInput& in) {
   return out;
 }
 
+// Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once there is metadata, so a label
+// says that there was some. Not part of the configuration digest.
+bool may_create(const ContextInput& in, const StorageSpec& s) {
+  return !in.with_content || std::none_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& n) {
+    const auto seen = in.machines.find(n.name);
+    return seen != in.machines.end() && holds_our_data(in.spec, n, s, *seen->second);
+  });
+}
+
 Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
@@ -86,6 +95,7 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
                    {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
                    {"is_leader", leads}, {"is_member", member}, {"members", members},
                    {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+    if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
   return out;
@@ -281,12 +291,17 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
   const bool leads = context.value("is_leader", false);
   for (const auto& step : playbook.steps) {
     if (step.phase != phase) continue;
-    if ((step.on == "leader" && !leads) || (step.on == "others" && leads)) continue;
+    // Of a storage section its own leader is meant, which holds what the others ask for.
+    const auto is_for = [&](const Json& item) {
+      const bool leads_it = item.is_object() ? item.value("is_leader", leads) : leads;
+      return step.on == "all" || (step.on == "leader") == leads_it;
+    };
     const auto complain = [&](const std::string& text) {
       problems.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook.name, step.line, step.name,
                                      context["node"]["name"].get<std::string>(), text));
     };
     Json items = Json::array({Json()});
+    if (step.for_each.empty() && !is_for(Json())) continue;
     if (!step.for_each.empty()) {
       const Json* list = lookup(context, step.for_each);
       if (!list || !list->is_array()) {
@@ -294,12 +309,13 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
         continue;
       }
       items = *list;
-      if (items.empty() && !step.otherwise.empty()) {
+      if (items.empty() && !step.otherwise.empty() && is_for(Json())) {
         out.push_back(not_here(step, playbook.name + "/" + step.name));
         ids.insert(out.back().step.id);
       }
     }
     for (size_t i = 0; i < items.size(); ++i) {
+      if (!is_for(items[i])) continue;
       Json local = context;
       std::string id = playbook.name + "/" + step.name;
       if (!step.for_each.empty()) {

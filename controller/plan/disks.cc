@@ -180,6 +180,14 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   return found;
 }
 
+bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage, const HardwareFacts& facts) {
+  const auto group = node.disks.find(storage.disks);
+  if (group == node.disks.end() || !holds_data(storage, node)) return false;
+  return std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
+    return disk_matches(group->second.match, disk) && is_our_data(disk, spec.cluster, node.name, storage);
+  });
+}
+
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
                        const std::string& image) {
   return Chooser(spec, node, facts, through_ram, image).run();

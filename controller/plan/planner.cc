@@ -84,6 +84,7 @@ class Planner {
     } else if (!discover()) {
       for (auto& draft : drafts_) prepare(draft);
       drop_unchanged();
+      check_storage_leaders();
       const bool fine = problems_.empty() && refusals_.empty();
       if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty()) write_discovery(std::move(hopeless_));
       else if (fine) write_actions();
@@ -389,6 +390,49 @@ class Planner {
       else rest.push_back(std::move(d));
     }
     drafts_ = std::move(rest);
+  }
+
+  // Behind an empty master or monitor in the place of a lost one, everybody's files are gone from sight: nothing starts where it is certain
+  // that the leader has no metadata for the data that is there. The agent never makes it either, so naming the leader is no risk: that
+  // is how it is installed again before its metadata is brought back.
+  void check_storage_leaders() {
+    if (kind() == RequestKind::accept) return;
+    for (const auto& s : spec_.storage) {
+      const auto members = std::count_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      if (s.engine != "moosefs" && (s.engine != "ceph" || members >= 3)) continue;   // of three monitors a new one joins the others
+      const auto leader = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return leads(s, *d.spec); });
+      if (leader == drafts_.end() || !lacks_metadata(s, *leader)) continue;
+      const std::string& name = leader->spec->name;
+      const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
+                                           s.engine == "ceph" ? "monitor's store" : "metadata", data_on(s));
+      const auto& named = in_.request.nodes;
+      if (std::find(named.begin(), named.end(), name) != named.end())
+        plan_.notes.push_back(fmt::format("{}: {}; it will not begin an empty one: docs/storage.md, losing the metadata", name, what));
+      else
+        refuse(name, "storage-leader",
+               fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes first, change that back; when {} lost "
+                           "its disk, `muster up --limit {}` installs it without beginning anew, and docs/storage.md says how to bring the "
+                           "metadata back", what, name, name));
+    }
+  }
+  bool leads(const StorageSpec& s, const NodeSpec& node) const {
+    const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+    return first != spec_.nodes.end() && first->name == node.name;
+  }
+  // Certain: what is only not known is left to the agent, which looks.
+  bool lacks_metadata(const StorageSpec& s, const Draft& d) const {
+    if (!d.disks.refusals.empty() || data_on(s).empty()) return false;
+    if (d.imaging && !d.disks.os_is_ours) return true;
+    // Data and no metadata at the same moment. Without data of its own it may have been seen before either was made.
+    const auto found = d.seen->facts->storage_metadata.find(s.engine);
+    return found != d.seen->facts->storage_metadata.end() && !found->second && holds_our_data(spec_, *d.spec, s, *d.seen->facts);
+  }
+  std::string data_on(const StorageSpec& s) const {
+    std::string out;
+    for (const auto& node : spec_.nodes)
+      if (const auto seen = machines_.find(node.name); seen != machines_.end() && holds_our_data(spec_, node, s, *seen->second))
+        out += (out.empty() ? "" : ", ") + node.name;
+    return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
   }
 
   // ---- actions ----

@@ -18,6 +18,8 @@
 // undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of these.
 // An adopted node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image to it or switches it off. One
 // whose agent does not answer is left out, and naming it is refused (not-running); reimage and admit refuse it (adopted-node).
+// A shared storage whose data is there is never begun anew: the leader's step is told so, and where it is certain that the leader has no
+// metadata, a plan that does not name it is refused (storage-leader).
 // A node is unchanged when it is online, accepted, and its image and configuration digests are those of this plan.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image) are one `steps`

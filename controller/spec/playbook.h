@@ -13,7 +13,7 @@
 //       params: { name: "{{item.name}}", ... } # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
-//       on: leader                  # cluster phase only: all (default) | leader | others
+//       on: leader                  # cluster phase only: all (default) | leader | others; for each storage section its own leader
 //       mandatory: true
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only, judged by the controller
 //

@@ -124,7 +124,7 @@ const std::map<std::string, Sample>& changing() {
          (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
        }, [](FakeMachine&) { return Json{{"source", "LABEL=data"}, {"target", "/scratch"}}; }}},
       {"moosefs_disks", {with_mfs, [](FakeMachine& m) { return Json{{"disks", Json::array({m.approved("C")})}}; }}},
-      {"moosefs_master", {with_mfs, [](FakeMachine&) { return Json{{"network", "10.20.0.0/24"}}; }}},
+      {"moosefs_master", {with_mfs, [](FakeMachine& m) { return Json{{"network", "10.20.0.0/24"}, {"may_create", true}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_metalogger", {with_mfs, [](FakeMachine&) { return Json{{"master", "10.20.0.11"}}; }}},
       {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
@@ -134,9 +134,11 @@ const std::map<std::string, Sample>& changing() {
          m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
          m.put("/mfs/own", "10.20.0.14");
        }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}, {"deadline_seconds", 0}}; }}},
-      {"ceph_mon", {with_ceph, [](FakeMachine&) {
+      {"ceph_mon", {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); }, [](FakeMachine& m) {
+         Json disk = m.approved("C");
+         disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
          return Json{{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "K1"}, {"admin_key", "K2"},
-                     {"client_key", "K3"}, {"deadline_seconds", 0}};
+                     {"client_key", "K3"}, {"may_create", true}, {"disks", Json::array({disk})}, {"deadline_seconds", 0}};
        }}},
       {"ceph_daemons", {with_ceph, [](FakeMachine&) { return Json{{"name", "node01"}}; }}},
       {"ceph_osds", {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); }, [](FakeMachine& m) {

@@ -42,6 +42,10 @@ struct Node {
     REQUIRE(out.ok());
     return *out;
   }
+  Json mon(bool may_create = true) {
+    return {{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "SECRET1"}, {"admin_key", "SECRET2"},
+            {"client_key", "SECRET3"}, {"may_create", may_create}, {"disks", disks()["disks"]}, {"deadline_seconds", 0}};
+  }
   Json disks(const std::string& policy = "format-if-blank") {
     Json disk = machine.approved("C", policy);
     disk["uuid"] = kUuid;
@@ -108,8 +112,7 @@ TEST_CASE("ceph: a store that was begun is completed; one whose number is anothe
 
 TEST_CASE("ceph: no key is in the arguments of a program or in a message") {
   Node node;
-  const Json params = {{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "SECRET1"},
-                       {"admin_key", "SECRET2"}, {"client_key", "SECRET3"}, {"deadline_seconds", 0}};
+  const Json params = node.mon();
   CHECK(node.check("ceph_mon", params).diff.find("SECRET") == std::string::npos);
   REQUIRE(node.apply("ceph_mon", params).ok());
   REQUIRE(node.apply("ceph_osds", node.disks()).ok());
@@ -121,8 +124,7 @@ TEST_CASE("ceph: no key is in the arguments of a program or in a message") {
 
 TEST_CASE("ceph: a monitor's store is kept; that of a monitor that was taken out is set aside") {
   Node node;
-  const Json params = {{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "K"},
-                       {"admin_key", "K"}, {"client_key", "K"}, {"deadline_seconds", 0}};
+  const Json params = node.mon(false);
   node.machine.put("/state/x", "");
   node.machine.put("/state/ceph/mon/store.db/CURRENT", "years of maps");
   (void)node.machine.files().symlink("/state/ceph/mon", "/var/lib/ceph/mon/ceph-node01").ok();
@@ -135,6 +137,25 @@ TEST_CASE("ceph: a monitor's store is kept; that of a monitor that was taken out
   (void)node.apply("ceph_mon", params).ok();
   CHECK(node.machine.get("/state/ceph/mon.old/store.db/CURRENT") == "years of maps");
   CHECK(node.machine.get("/state/ceph/mon/store.db/CURRENT") != "years of maps");
+}
+
+TEST_CASE("ceph: no new cluster where object stores are, but a lost monitor joins those that answer") {
+  for (const bool by_plan : {true, false}) {
+    INFO(by_plan);
+    Node node;
+    if (!by_plan) node.machine.write_disk("nvme3n1", 0, kStore);
+    const Json params = node.mon(!by_plan);
+    const Status made = node.apply("ceph_mon", params);
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().code == Code::denied);
+    CHECK(made.error().message.find(by_plan ? "disks of this storage" : "/dev/nvme3n1") != std::string::npos);
+    CHECK(!node.machine.called("--mkfs"));
+    CHECK(!node.machine.files().exists("/var/lib/ceph/mon/ceph-node01"));
+    node.machine.put("/ceph/mons", "node02 node03 ");
+    node.machine.put("/ceph/quorum", "node02 node03 ");
+    CHECK(node.apply("ceph_mon", params).ok());
+    CHECK(node.machine.files().exists("/var/lib/ceph/mon/ceph-node01/store.db"));
+  }
 }
 
 TEST_CASE("ceph: something else at the mount point is not taken away") {

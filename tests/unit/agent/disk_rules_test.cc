@@ -1,5 +1,8 @@
 // The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is looked at.
+#include <unistd.h>
+
 #include "agent/disk/gpt.h"
+#include "agent/facts.h"
 #include "agent/step.h"
 #include "agent/steps/data_disks.h"
 #include "base/digest.h"
@@ -462,7 +465,7 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
   machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
   machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
-  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "10.20.0.0/24"}}).ok());
+  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "10.20.0.0/24"}, {"may_create", false}}).ok());
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
   CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "0.0.0.0/0"}}).error().code == Code::invalid);
@@ -505,6 +508,53 @@ TEST_CASE("shared files: a mount of the right type from another source does not 
   Json outside = params;
   outside["file"] = "../../etc/passwd";
   CHECK(find_step_module("shared_write")->apply(context, outside).error().code == Code::invalid);
+}
+
+TEST_CASE("moosefs: no empty file system where anything says that there was one, and the metadata that is brought back is used") {
+  for (const std::string found : {"nothing", "the plan", "a copy", "change logs", "a label", "no such disk"}) {
+    INFO(found);
+    FakeMachine machine;
+    StepContext context = machine.context();
+    machine.put("/etc/passwd", machine.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" + std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
+    machine.put("/etc/group", machine.get("/etc/group") + "mfs:x:" + std::to_string(getgid()) + ":\n");
+    machine.put("/state/x", "");
+    machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
+    machine.add_disk("nvme3n1", "SERIAL-C1");
+    Json params = {{"network", "10.20.0.0/24"}, {"may_create", found != "the plan"}, {"disks", Json::array({machine.approved("SERIAL-C1")})}};
+    if (found == "a copy") machine.put("/state/mfs/metalogger/metadata_ml.mfs.back", "years of data");
+    if (found == "change logs") machine.put("/state/mfs/metalogger/changelog_ml.0.mfs", "days of data");
+    if (found == "a label") put_xfs(machine, "nvme3n1", "mfs-ERIAL-C1");
+    if (found == "no such disk") params["disks"][0]["serial"] = "SERIAL-X";
+    const StepModule* master = find_step_module("moosefs_master");
+    const Status made = master->apply(context, params);
+    CHECK(made.ok() == (found == "nothing"));
+    CHECK(machine.files().exists("/state/mfs/master/metadata.mfs") == (found == "nothing"));
+    CHECK(machine.units["moosefs-master.service"].active == (found == "nothing"));
+    if (made.ok() || found == "no such disk") continue;
+    CHECK(made.error().code == Code::denied);
+    CHECK(made.error().message.find("/state/mfs/metalogger of another node") != std::string::npos);
+    machine.put("/state/mfs/master/metadata_ml.mfs.back", "years of data");
+    CHECK(master->apply(context, params).ok());
+    CHECK(machine.units["moosefs-master.service"].active);
+    CHECK_FALSE(machine.files().exists("/state/mfs/master/metadata.mfs"));
+  }
+}
+
+TEST_CASE("facts say whether the metadata of a shared file system lies here, and nothing of an engine that is not here") {
+  FakeMachine machine;
+  const auto seen = [&] { return collect_facts(machine.files())->storage_metadata; };
+  CHECK(seen().empty());
+  machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
+  machine.put("/var/lib/ceph/osd/ceph-0/keyring", "");
+  CHECK(seen() == std::map<std::string, bool>{{"moosefs", false}, {"ceph", false}});
+  machine.put("/var/lib/ceph/mon/ceph-node01/store.db/CURRENT", "");
+  machine.put("/var/lib/mfs/master/changelog.0.mfs", "");
+  CHECK(seen() == std::map<std::string, bool>{{"moosefs", true}, {"ceph", true}});
+  // With /state that is where they lie.
+  machine.put("/state/x", "");
+  CHECK_FALSE(seen().at("moosefs"));
+  machine.put("/state/mfs/master/metadata.mfs.back", "");
+  CHECK(seen().at("moosefs"));
 }
 
 TEST_CASE("moosefs: a node is drained when the master says so, and not begun when the others cannot take its data") {

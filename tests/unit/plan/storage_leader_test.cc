@@ -1,0 +1,195 @@
+// What a plan does when the data of a shared file system is there and its metadata may not be: the leader's machine lost its disk, or the
+// spec names another one first. And that a first bring-up which was interrupted anywhere goes on by itself.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "controller/plan/disks.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+PlannerInput with_engine(const std::string& engine, NodeObservation (*make)(const std::string&)) {
+  PlannerInput in = with_nodes(make);
+  in.spec.storage.back().engine = engine;
+  PlaybookStep begin = step("begin", "cluster", {{"may_create", "{{item.may_create}}"}}, 1, "leader");
+  begin.for_each = "storage_" + engine;
+  PlaybookStep copy = step("copy", "cluster", {{"of", "{{item.leader.address}}"}}, 2, "others");
+  copy.for_each = begin.for_each;
+  in.playbooks["shared"].steps = {begin, copy};
+  if (engine == "ceph")
+    for (auto& [name, seen] : in.nodes)
+      if (DiskFacts& bulk = seen.facts->disks[3]; !bulk.blank)
+        bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+  return in;
+}
+
+std::vector<Refusal> refusals(const PlannerInput& in) {
+  auto made = make_plan(in);
+  REQUIRE(made.ok());
+  return made->refusals;
+}
+std::string refused(const PlannerInput& in) {
+  const auto all = refusals(in);
+  return all.empty() ? "nothing" : all[0].node + " " + all[0].rule;
+}
+
+bool creates(const PlannerInput& in, const std::string& node = "node01") {
+  const Plan plan = planned(in);
+  const Action* action = plan.find(node + "/shared-1");
+  REQUIRE(action != nullptr);
+  return action->params["steps"][0]["params"]["may_create"].get<bool>();
+}
+
+// Its operating system's disk was replaced; it was looked at from the RAM system.
+void new_os_disk(PlannerInput& in, const std::string& node) {
+  NodeObservation fresh = seen_in_ram(node);
+  for (size_t i = 1; i < fresh.facts->disks.size(); ++i) fresh.facts->disks[i] = in.nodes[node].facts->disks[i], fresh.facts->disks[i].mounted = false;
+  in.nodes[node] = fresh;
+}
+void remove_first(PlannerInput& in) {
+  in.nodes.erase(in.spec.nodes.front().name);
+  in.spec.nodes.erase(in.spec.nodes.begin());
+}
+
+}  // namespace
+
+TEST_CASE("metadata is begun where no member's disk holds data, and the digest of a configuration does not depend on that", "[plan]") {
+  for (const std::string engine : {"moosefs", "ceph"}) {
+    INFO(engine);
+    PlannerInput in = with_engine(engine, seen_in_ram);
+    CHECK(creates(in));
+    const auto before = planned(in).config_digests;
+    // Another member's disk alone says it, whatever became of the leader's.
+    in.nodes["node03"].facts->disks[3] = with_engine(engine, installed).nodes["node03"].facts->disks[3];
+    in.nodes["node03"].facts->disks[3].mounted = false;
+    in.request = {RequestKind::up, {"node01"}};
+    CHECK_FALSE(creates(in));
+    CHECK(planned(in).config_digests.at("node01") == before.at("node01"));
+    // So does what was seen of it last, though an image was written since and its disks are to be looked at again.
+    in.nodes["node03"].machine = in.nodes["node03"].facts;
+    in.nodes["node03"].facts.reset();
+    CHECK_FALSE(creates(in));
+  }
+}
+
+TEST_CASE("a leader with a new system disk is only installed by name, and begins nothing", "[plan]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  new_os_disk(in, "node01");
+  const auto all = refusals(in);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].node == "node01");
+  CHECK(all[0].rule == "storage-leader");
+  CHECK(all[0].message.find("node01, node02, node03 hold data") != std::string::npos);
+  CHECK(all[0].message.find("muster up --limit node01") != std::string::npos);
+  for (const RequestKind kind : {RequestKind::up, RequestKind::reimage, RequestKind::admit}) {
+    in.request = {kind, {"node01"}};
+    CHECK_FALSE(creates(in));
+    const Plan plan = planned(in);
+    CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) { return n.find("will not begin an empty one") != std::string::npos; }));
+  }
+}
+
+TEST_CASE("another node in the leader's place is refused while it has data and no metadata", "[plan]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  CHECK(refused(in) == "nothing");
+  remove_first(in);
+  CHECK(refused(in) == "node02 storage-leader");
+  SECTION("one that sorts first and is new") {
+    in = with_engine("moosefs", installed);
+    in.nodes["node01"] = seen_in_ram("node01");
+    CHECK(refused(in) == "node01 storage-leader");
+  }
+  SECTION("one that got a copy of the metadata leads") {
+    in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+    CHECK(refused(in) == "nothing");
+    CHECK_FALSE(creates(in, "node02"));
+  }
+  SECTION("named, it is asked what it has by now") {
+    in.request = {RequestKind::up, {"node02"}};
+    CHECK_FALSE(creates(in, "node02"));
+  }
+  SECTION("measuring begins nothing") {
+    in.request = {RequestKind::accept, {}};
+    CHECK(refused(in) == "nothing");
+  }
+}
+
+TEST_CASE("what was seen before a first bring-up was interrupted refuses nothing", "[plan]") {
+  // The section was added to running nodes. The leader's disk was blank when it was looked at, and it had no metadata yet.
+  PlannerInput in = with_engine("moosefs", installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = false;
+  in.nodes["node01"].facts->disks[3] = seen_in_ram("node01").facts->disks[3];
+  CHECK(refused(in) == "nothing");
+  CHECK_FALSE(creates(in));   // the leader's agent finds what it made
+}
+
+TEST_CASE("a leader re-imaged with its state goes on", "[plan]") {
+  for (const std::string engine : {"moosefs", "ceph"}) {
+    PlannerInput in = with_engine(engine, installed);
+    in.nodes["node01"].mode = wire::Mode::ram;
+    in.nodes["node01"].facts->disks[0].mounted = in.nodes["node01"].facts->disks[0].is_os_ancestor = false;
+    CHECK(refused(in) == "nothing");
+    CHECK_FALSE(creates(in));
+  }
+}
+
+TEST_CASE("ceph: of two nodes the only monitor is not begun anew elsewhere, of three any may join", "[plan]") {
+  PlannerInput in = with_engine("ceph", installed);
+  new_os_disk(in, "node01");
+  CHECK(refused(in) == "nothing");
+  CHECK_FALSE(creates(in));
+  in = with_engine("ceph", installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["ceph"] = false;
+  remove_first(in);
+  CHECK(refused(in) == "node02 storage-leader");
+  in.nodes["node02"].facts->storage_metadata["ceph"] = true;
+  CHECK(refused(in) == "nothing");
+}
+
+TEST_CASE("the leader of a storage section is its first member, whoever leads the cluster", "[plan]") {
+  PlannerInput in = with_engine("moosefs", seen_in_ram);
+  in.spec.nodes[0].disks.erase("bulk");
+  const Plan plan = planned(in);
+  CHECK(plan.find("node01/shared-1") == nullptr);
+  CHECK(plan.find("node02/shared-1") != nullptr);
+  CHECK(plan.find("node02/shared-2") == nullptr);
+  for (const char* other : {"node01/shared-2", "node03/shared-2"}) {
+    const Action* action = plan.find(other);
+    REQUIRE(action != nullptr);
+    CHECK(action->params["steps"][0]["params"]["of"] == in.spec.nodes[1].address);
+    CHECK(std::any_of(action->after.begin(), action->after.end(), [](const Dependency& d) { return d.action == "node02/shared-1" && d.hard; }));
+  }
+}
+
+// What may_create rests on: a disk with a label says that there was metadata.
+TEST_CASE("the shipped playbook gives no disk a label before a master answers", "[plan]") {
+  std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(parsed.errors.empty());
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  const Plan plan = planned(in);
+  size_t formats = 0;
+  for (const auto& action : plan.actions) {
+    bool answered = false;
+    for (const auto& one : action.params.value("steps", Json::array())) {
+      answered = answered || (one["module"] == "wait_for" && one["params"].value("port", 0) == 9421);
+      if (one["module"] != "moosefs_disks") continue;
+      ++formats;
+      CHECK(answered);
+      CHECK(action.params["stop_on_failure"] == true);
+      const auto master = [](const Dependency& d) { return d.action == "node01/storage-shared-1" && d.hard; };
+      CHECK((action.node == "node01" || std::any_of(action.after.begin(), action.after.end(), master)));
+    }
+  }
+  CHECK(formats == 3);
+  const Action* master = plan.find("node01/storage-shared-1");
+  REQUIRE(master != nullptr);
+  CHECK(master->params["steps"][0]["module"] == "moosefs_master");
+}
