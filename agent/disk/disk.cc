@@ -96,7 +96,12 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
 }
 
 void read_bus(const Files& files, DiskFacts& disk) {
-  const std::string link = files.read_link("/sys/block/" + disk.name).value_or("");
+  const std::string path = "/sys/block/" + disk.name;
+  std::string link = files.read_link(path).value_or("");
+  // With multipath the disk itself is nowhere; its controllers are.
+  for (const auto& entry : files.list(path + "/device"))
+    if (link.find("/nvme-subsystem/") != std::string::npos && starts(entry, "nvme"))
+      link = files.read_link(path + "/device/" + entry).value_or(link);
   std::istringstream parts(link);
   for (std::string part; std::getline(parts, part, '/');)
     if (part.size() == 12 && part[4] == ':' && part[7] == ':' && part[10] == '.') disk.pcie_address = part;
@@ -166,6 +171,8 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
+    // NVMe with native multipath: one path to a disk that is listed too (nvme0c0n1 of nvme0n1), without a device file of its own.
+    if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card
     read_use(files, disk);

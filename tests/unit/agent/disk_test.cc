@@ -117,6 +117,19 @@ TEST_CASE("disks of a GPU server: identity, place, transport, use") {
   CHECK(sata.content_hash.empty());
 }
 
+TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial, and its paths are none") {
+  Folder root;
+  unpack("multipath.txt", root.path);
+  const auto disks = scan_disks(Files(root.path));
+  REQUIRE(disks.size() == 1);
+  CHECK(disks[0].name == "nvme0n1");
+  CHECK(disks[0].transport == "nvme");
+  CHECK(disks[0].pcie_address == "0000:41:00.0");
+  CHECK(disks[0].bus_speed == "16.0 GT/s x4");
+  CHECK(disks[0].blank);
+  CHECK(find_disk(disks, "S64HNE0R600149", 16 * kMiB, "eui.36344830526001490025384500000001", "SAMSUNG MZQL27T6HBLA-00A07"));
+}
+
 TEST_CASE("a disk is found by serial, and only when all else fits") {
   DiskFacts a;
   a.serial = "S1";
