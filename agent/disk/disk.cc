@@ -143,12 +143,15 @@ void add_partitions(const Files& files, const DiskContent& content, DiskFacts& d
   const std::string folder = "/sys/block/" + disk.name;
   for (const auto& entry : files.list(folder))
     if (files.exists(folder + "/" + entry + "/partition")) names[number(files.read_line(folder + "/" + entry + "/start")) * 512] = entry;
-  for (const auto& p : content.gpt.partitions) {
-    PartitionFacts facts{names.count(p.start) ? names[p.start] : "", p.name, "", "", p.start, p.size};
+  const auto add = [&](const std::string& label, uint64_t start, uint64_t size) {
+    PartitionFacts facts{names.count(start) ? names[start] : "", label, "", "", start, size};
     for (const auto& s : content.signatures)
-      if (s.start == p.start && facts.fs_type.empty()) facts.fs_type = s.type, facts.fs_label = s.label;
+      if (s.start == start && facts.fs_type.empty() && s.type != kUnknownData) facts.fs_type = s.type, facts.fs_label = s.label;
     disk.partitions.push_back(std::move(facts));
-  }
+  };
+  for (const auto& p : content.gpt.partitions) add(p.name, p.start, p.size);
+  if (content.mbr)
+    for (const auto& p : content.mbr->partitions) add("", p.start, p.size);
 }
 
 void read_content(const Files& files, DiskFacts& disk) {

@@ -176,7 +176,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   for (const auto& signature : disk.signatures)
     if (!look(label_of(signature))) return false;
   for (const auto& p : disk.partitions)
-    if (!look(p.fs_label) || !look(p.label)) return false;
+    if (p.label.empty() || !look(p.fs_label) || !look(p.label)) return false;   // muster names every partition it makes
   return found;
 }
 

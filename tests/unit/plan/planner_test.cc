@@ -501,6 +501,8 @@ TEST_CASE("partitions called after their section are used again; one of another 
   d.partitions = {log, data};
   d.signatures = {"xfs label=scratch-log uuid=1"};
   CHECK(is_our_data(d, in.spec.cluster, "node01", scratch));
+  d.partitions[1].label = "";   // in an MBR none has a name: muster made none of them, whatever the file system is called
+  CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions[1].label = "theirs";
   CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions.clear();   // a file system on the whole disk is known by its exact label only
