@@ -95,6 +95,19 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
   return page.size() > 4 ? clean(page.substr(4)) : "";
 }
 
+// A SCSI disk behind a network looks like one in the machine but for its path or, where that tells nothing (SRP), its host adapter.
+std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
+  const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
+  if (is_below("/usb")) return "usb";
+  if (is_below("/rport-")) return "fc";
+  if (is_below("/session")) return "iscsi";
+  const size_t at = link.find("/host");
+  const std::string host = at == std::string::npos ? "" : link.substr(at, link.find('/', at + 1) - at);
+  for (const std::string kind : {"fc", "iscsi", "srp"})
+    if (!host.empty() && files.exists("/sys/class/" + kind + "_host" + host)) return kind;
+  return clean(files.read_line(folder + "/device/vendor")) == "ATA" ? "sata" : "sas";
+}
+
 void read_bus(const Files& files, DiskFacts& disk) {
   const std::string path = "/sys/block/" + disk.name;
   std::string link = files.read_link(path).value_or("");
@@ -131,8 +144,7 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
     d.transport = "virtio";
   } else {
     d.serial = scsi_serial(files, folder);
-    const bool ata = clean(files.read_line(folder + "/device/vendor")) == "ATA";
-    d.transport = link.find("/usb") != std::string::npos ? "usb" : link.find("/session") != std::string::npos ? "iscsi" : ata ? "sata" : "sas";
+    d.transport = starts(name, "sd") ? scsi_transport(files, folder, link) : "unknown";   // mmcblk, pmem, rbd ...
   }
   read_bus(files, d);
   return d;

@@ -13,11 +13,6 @@ namespace {
 
 constexpr uint64_t kEnds = 16 << 20;
 
-bool is_local(const std::string& transport) {
-  static const std::set<std::string> local = {"nvme", "pcie", "sata", "sas", "ata", "virtio", "scsi"};
-  return local.count(transport) > 0;
-}
-
 // Kernel names below /sys/block/NAME/slaves (of an array) or holders (of a disk and its partitions).
 std::set<std::string> holders_of(const Files& files, const std::string& disk) {
   std::set<std::string> out;
@@ -66,7 +61,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
     if (disk.name.empty()) return fail(Code::not_found, "disk " + want.serial + " has no device");
     if (disk.is_os_ancestor)
       return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
-    if (!is_local(disk.transport))
+    if (!is_local_transport(disk.transport))
       return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial,
                                             disk.name, disk.transport));
     if (!names.insert(disk.name).second)

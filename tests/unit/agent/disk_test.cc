@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -116,6 +117,17 @@ TEST_CASE("disks of a GPU server: identity, place, transport, use") {
   CHECK(sata.content.rfind("unreadable", 0) == 0);  // it has no device file here
   CHECK_FALSE(sata.blank);
   CHECK(sata.content_hash.empty());
+}
+
+TEST_CASE("a disk behind a network is told from one in the machine, though it looks like SCSI") {
+  Folder root;
+  unpack("remote.txt", root.path);
+  std::map<std::string, std::string> found;
+  for (const auto& d : scan_identities(Files(root.path))) found[d.name] = d.transport;
+  CHECK(found == std::map<std::string, std::string>{{"sda", "sas"}, {"sdb", "fc"}, {"sdc", "fc"}, {"sdd", "srp"},
+                                                    {"sde", "iscsi"}, {"sdf", "sas"}, {"rbd0", "unknown"}});
+  for (const char* local : {"sas", "sata", "nvme", "virtio"}) CHECK(is_local_transport(local));
+  for (const char* other : {"fc", "srp", "iscsi", "unknown", "usb", "nvme-tcp", ""}) CHECK_FALSE(is_local_transport(other));
 }
 
 TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial, and its paths are none") {
