@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/json.h"
 
 namespace muster {
@@ -102,6 +104,11 @@ Json list_json(const std::vector<PartitionFacts>& partitions) {
 }
 
 }  // namespace
+
+bool is_local_transport(const std::string& transport) {
+  static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};
+  return kLocal.count(transport) > 0;
+}
 
 Json to_json(const DiskFacts& d) {
   return {{"serial", d.serial},

@@ -68,7 +68,7 @@ struct DiskFacts {
   std::string model = {};
   uint64_t size_bytes = 0;
   std::string transport =
-      {};  // nvme | sata | sas | virtio | usb | nvme-tcp | … ; remote transports are never data disks
+      {};  // nvme | sata | sas | virtio | usb | nvme-tcp | fc | srp | iscsi | unknown | …
   // For people.
   std::string name = {};          // kernel name
   std::string pcie_address = {};  // "0000:41:00.0"
@@ -100,6 +100,9 @@ struct HardwareFacts {
   // engine that this system does not have, nor from the RAM system: unknown.
   std::map<std::string, bool> storage_metadata = {};
 };
+
+// In the machine itself. What is reached over a network, can be pulled out, or is not known is never written.
+bool is_local_transport(const std::string& transport);
 
 Json to_json(const DiskFacts& disk);
 Json to_json(const HardwareFacts& facts);

@@ -31,6 +31,7 @@ std::vector<std::string> whole_disks(const Files& files) {
     const std::string folder = "/sys/block/" + name;
     if (!files.exists(folder + "/device") || files.read_line(folder + "/removable", "0") == "1") continue;
     if (files.read_line(folder + "/size", "0") == "0") continue;
+    if (files.read_line(folder + "/hidden") == "1") continue;  // one path of a multipath NVMe, which is listed itself
     out.push_back(name);
   }
   return out;

@@ -95,8 +95,26 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
   return page.size() > 4 ? clean(page.substr(4)) : "";
 }
 
+// A SCSI disk behind a network looks like one in the machine but for its path or, where that tells nothing (SRP), its host adapter.
+std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
+  const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
+  if (is_below("/usb")) return "usb";
+  if (is_below("/rport-")) return "fc";
+  if (is_below("/session")) return "iscsi";
+  const size_t at = link.find("/host");
+  const std::string host = at == std::string::npos ? "" : link.substr(at, link.find('/', at + 1) - at);
+  for (const std::string kind : {"fc", "iscsi", "srp"})
+    if (!host.empty() && files.exists("/sys/class/" + kind + "_host" + host)) return kind;
+  return clean(files.read_line(folder + "/device/vendor")) == "ATA" ? "sata" : "sas";
+}
+
 void read_bus(const Files& files, DiskFacts& disk) {
-  const std::string link = files.read_link("/sys/block/" + disk.name).value_or("");
+  const std::string path = "/sys/block/" + disk.name;
+  std::string link = files.read_link(path).value_or("");
+  // With multipath the disk itself is nowhere; its controllers are.
+  for (const auto& entry : files.list(path + "/device"))
+    if (link.find("/nvme-subsystem/") != std::string::npos && starts(entry, "nvme"))
+      link = files.read_link(path + "/device/" + entry).value_or(link);
   std::istringstream parts(link);
   for (std::string part; std::getline(parts, part, '/');)
     if (part.size() == 12 && part[4] == ':' && part[7] == ':' && part[10] == '.') disk.pcie_address = part;
@@ -126,8 +144,7 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
     d.transport = "virtio";
   } else {
     d.serial = scsi_serial(files, folder);
-    const bool ata = clean(files.read_line(folder + "/device/vendor")) == "ATA";
-    d.transport = link.find("/usb") != std::string::npos ? "usb" : link.find("/session") != std::string::npos ? "iscsi" : ata ? "sata" : "sas";
+    d.transport = starts(name, "sd") ? scsi_transport(files, folder, link) : "unknown";   // mmcblk, pmem, rbd ...
   }
   read_bus(files, d);
   return d;
@@ -138,12 +155,15 @@ void add_partitions(const Files& files, const DiskContent& content, DiskFacts& d
   const std::string folder = "/sys/block/" + disk.name;
   for (const auto& entry : files.list(folder))
     if (files.exists(folder + "/" + entry + "/partition")) names[number(files.read_line(folder + "/" + entry + "/start")) * 512] = entry;
-  for (const auto& p : content.gpt.partitions) {
-    PartitionFacts facts{names.count(p.start) ? names[p.start] : "", p.name, "", "", p.start, p.size};
+  const auto add = [&](const std::string& label, uint64_t start, uint64_t size) {
+    PartitionFacts facts{names.count(start) ? names[start] : "", label, "", "", start, size};
     for (const auto& s : content.signatures)
-      if (s.start == p.start && facts.fs_type.empty()) facts.fs_type = s.type, facts.fs_label = s.label;
+      if (s.start == start && facts.fs_type.empty() && s.type != kUnknownData) facts.fs_type = s.type, facts.fs_label = s.label;
     disk.partitions.push_back(std::move(facts));
-  }
+  };
+  for (const auto& p : content.gpt.partitions) add(p.name, p.start, p.size);
+  if (content.mbr)
+    for (const auto& p : content.mbr->partitions) add("", p.start, p.size);
 }
 
 void read_content(const Files& files, DiskFacts& disk) {
@@ -166,6 +186,8 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
+    // NVMe with native multipath: one path to a disk that is listed too (nvme0c0n1 of nvme0n1), without a device file of its own.
+    if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card
     read_use(files, disk);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "agent/disk/marker.h"
 #include "base/digest.h"
@@ -125,16 +126,17 @@ Found find_all(const Region& r) {
   return out;
 }
 
-bool has_mbr_entries(const Region& r) {
-  if (!r.is(510, "\x55\xaa"sv)) return false;
-  for (int i = 0; i < 4; ++i) {
-    const std::string entry = r.at(446 + 16 * i, 16);
-    if (entry.size() == 16 && entry[4] != 0 && static_cast<unsigned char>(entry[4]) != 0xee) return true;
-  }
-  return false;
-}
+bool is_quiet(const Region& r) { return same_bytes(r.head, 0, r.head.size()) && same_bytes(r.tail, 0, r.tail.size()); }
+std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
+
+// The partition's name and what lies in it: "data ext4 "scratch"", "#5 LVM2_member".
+std::string describe(const DiskContent& c, uint64_t start, std::string name) {
+  for (const auto& s : c.signatures)
+    if (s.start == start) name += " " + label_of(s);
+  return name;
+}
 
 std::string summarize(const DiskContent& c) {
   if (c.blank) return "blank";
@@ -142,52 +144,64 @@ std::string summarize(const DiskContent& c) {
   const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
   if (!c.gpt.disk_guid.empty()) {
     add(fmt::format("GPT{} with {} partitions", c.gpt.from_backup ? " (backup copy only)" : "", c.gpt.partitions.size()));
-    for (const auto& p : c.gpt.partitions) {
-      std::string what = p.name.empty() ? fmt::format("#{}", p.number) : p.name;
-      for (const auto& s : c.signatures)
-        if (s.start == p.start && s.start != 0) what += " " + label_of(s);
-      add(what);
-    }
-  } else if (c.mbr) {
-    add("MBR partition table");
+    for (const auto& p : c.gpt.partitions) add(describe(c, p.start, p.name.empty() ? fmt::format("#{}", p.number) : p.name));
+  }
+  if (c.mbr) {
+    add(fmt::format("MBR partition table with {} partitions", c.mbr->partitions.size()));
+    for (const auto& p : c.mbr->partitions) add(describe(c, p.start, fmt::format("#{}", p.number)));
   }
   for (const auto& s : c.signatures)
     if (s.start == 0) add(label_of(s));
-  return out.empty() ? "unknown data" : out;
+  return out.empty() ? kUnknownData : out;
 }
 
 std::string hash_of(const BlockDevice& disk, const DiskContent& c) {
-  std::string text = fmt::format("size {}\nmbr {}\ngpt {}\n", disk.size(), c.mbr, c.gpt.disk_guid);
+  std::string text = fmt::format("size {}\nmbr {}\ngpt {}\n", disk.size(), c.mbr ? to_hex(c.mbr->raw) : "false", c.gpt.disk_guid);
   for (const auto& p : c.gpt.partitions)
     text += fmt::format("part {} {} {} {} {} {}\n", p.number, p.type, p.guid, p.start, p.size, p.name);
+  if (c.mbr)
+    for (const auto& p : c.mbr->partitions) text += fmt::format("mbr part {} {} {} {}\n", p.number, p.type, p.start, p.size);
   for (const auto& s : c.signatures) text += fmt::format("sig {} {} {} {}\n", s.start, s.type, s.uuid, s.label);
   return sha256(text);
+}
+
+// Start and size of every partition of either table, each once: a hybrid table names those of the GPT again.
+std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
+  std::set<std::pair<uint64_t, uint64_t>> out;
+  for (const auto& p : c.gpt.partitions) out.emplace(p.start, p.size);
+  if (c.mbr)
+    for (const auto& p : c.mbr->partitions) out.emplace(p.start, p.size);
+  return out;
 }
 
 }  // namespace
 
 Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size) {
   TRY(const Region r, read_region(disk, start, size));
-  return find_all(r);
+  Found out = find_all(r);
+  if (out.empty() && !is_quiet(r)) r.add(out, kUnknownData, "", digest_of(r));
+  return out;
 }
 
 Result<DiskContent> probe_disk(const BlockDevice& disk) {
   DiskContent c;
   TRY(const Region whole, read_region(disk, 0, disk.size()));
   c.signatures = find_all(whole);
-  c.mbr = has_mbr_entries(whole);
+  if (auto mbr = read_mbr(disk)) c.mbr = std::move(mbr).value();
+  else if (mbr.error().code != Code::not_found) return std::move(mbr).error();
+  // What a broken table hides is not seen, so that at least its own surroundings count.
+  if (c.mbr && c.mbr->damaged) whole.add(c.signatures, "mbr (damaged)", "", digest_of(whole));
   if (auto gpt = read_gpt(disk)) c.gpt = std::move(gpt).value();
-  else if (gpt.error().code == Code::corrupt) c.signatures.push_back({"gpt (damaged)"});
-  for (const auto& p : c.gpt.partitions) {
-    TRY(auto found, probe_region(disk, p.start, p.size));
+  else if (gpt.error().code == Code::corrupt) whole.add(c.signatures, "gpt (damaged)", "", digest_of(whole));
+  for (const auto& [start, size] : partitions_of(c)) {
+    TRY(auto found, probe_region(disk, start, size));
     c.signatures.insert(c.signatures.end(), found.begin(), found.end());
   }
   // What muster itself noted counts: a disk that was re-imaged since the plan was made is another content.
   if (auto marker = read_marker(disk)) c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage});
   const bool known = !c.signatures.empty() || c.mbr || !c.gpt.disk_guid.empty();
-  const bool quiet = same_bytes(whole.head, 0, whole.head.size()) && same_bytes(whole.tail, 0, whole.tail.size());
-  if (!known && !quiet) c.signatures.push_back({"unknown data", "", sha256(whole.head + whole.tail)});
-  c.blank = !known && quiet;
+  if (!known && !is_quiet(whole)) whole.add(c.signatures, kUnknownData, "", digest_of(whole));
+  c.blank = !known && is_quiet(whole);
   c.summary = summarize(c);
   c.hash = hash_of(disk, c);
   return c;

@@ -2,19 +2,25 @@
 //
 // Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known count too
 // ("unknown data"), because a wipe cannot be taken back.
-// The hash covers types, labels, UUIDs and places, not the changing parts of a superblock: it stays the same while a file
-// system is merely used, and changes when something is made, removed or replaced.
+// The hash covers partition tables, types, labels, UUIDs and places, not the changing parts of a superblock: it stays the same while
+// a file system is merely used, and changes when something is made, removed or replaced. Where nothing is known it covers the first
+// and last mebibyte themselves, of the disk as of each partition.
 // Thread: plain functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/disk/block.h"
 #include "agent/disk/gpt.h"
+#include "agent/disk/mbr.h"
 #include "base/result.h"
 
 namespace muster {
+
+// The type of a signature that stands for bytes nothing here knows.
+inline constexpr char kUnknownData[] = "unknown data";
 
 struct Signature {
   std::string type;   // blkid's words: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
@@ -25,7 +31,7 @@ struct Signature {
 
 struct DiskContent {
   GptTable gpt = {};           // empty without one
-  bool mbr = false;            // a table of the old kind with at least one entry
+  std::optional<MbrTable> mbr = {};  // a table of the old kind with at least one entry; beside a GPT too
   std::vector<Signature> signatures = {};  // of the whole disk and of every partition
   bool blank = false;
   std::string summary = {};    // one line for people
@@ -34,7 +40,7 @@ struct DiskContent {
 
 // Code::failed when a part that matters cannot be read: an unreadable disk is not a blank one.
 Result<DiskContent> probe_disk(const BlockDevice& disk);
-// Signatures of one region.
+// Signatures of one region; kUnknownData, with a digest, when it has none and is not empty.
 Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size);
 
 }  // namespace muster

@@ -287,8 +287,8 @@ Status finish(Work& w) {
 
 Result<DiskFacts> find_os_disk(const wire::ImageJob& job, const WriteDeps& deps) {
   TRY(DiskFacts disk, find_disk(deps.disks(), job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes), job.disk_wwid, job.disk_model));
-  const bool remote = disk.transport == "iscsi" || disk.transport.rfind("nvme-", 0) == 0;
-  if (remote) return fail(Code::denied, fmt::format("disk {} is not in this machine (transport {})", disk.serial, disk.transport));
+  if (!is_local_transport(disk.transport))
+    return fail(Code::denied, fmt::format("disk {} is not known to be in this machine (transport {})", disk.serial, disk.transport));
   if (disk.mounted) return fail(Code::conflict, fmt::format("disk {} is in use on this machine", disk.serial));
   return disk;
 }

@@ -13,11 +13,6 @@ namespace {
 
 constexpr uint64_t kEnds = 16 << 20;
 
-bool is_local(const std::string& transport) {
-  static const std::set<std::string> local = {"nvme", "pcie", "sata", "sas", "ata", "virtio", "scsi"};
-  return local.count(transport) > 0;
-}
-
 // Kernel names below /sys/block/NAME/slaves (of an array) or holders (of a disk and its partitions).
 std::set<std::string> holders_of(const Files& files, const std::string& disk) {
   std::set<std::string> out;
@@ -66,7 +61,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
     if (disk.name.empty()) return fail(Code::not_found, "disk " + want.serial + " has no device");
     if (disk.is_os_ancestor)
       return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
-    if (!is_local(disk.transport))
+    if (!is_local_transport(disk.transport))
       return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial,
                                             disk.name, disk.transport));
     if (!names.insert(disk.name).second)
@@ -109,7 +104,9 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (disk.is_os_ancestor) return fail(Code::denied, who + " carries the running system");
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   // An approval without a hash approves nothing.
-  if (wanted.content_hash.empty()) return fail(Code::denied, who + ": the plan does not say what was on it");
+  if (wanted.content_hash.empty())
+    return fail(Code::denied, who + ": the plan does not say what was on it, so that nobody approved to write to it; to free the "
+                                    "disk wipe it by hand (wipefs -a, zeros at both ends) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
   // The name was looked up a moment ago; a device of another size is another disk.
@@ -131,9 +128,10 @@ Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk
   {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    // The approval was given and checked when the intent was noted; what that run did since is no new content.
+    // The approval was given and checked when the intent was noted; what that run did since is no new content. A plan that was made
+    // after and approves nothing stays one.
     const bool left_by_us = ours(content);
-    if (left_by_us || content.blank) now.content_hash = content.hash;
+    if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
     if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";
   }
   return open_for_format(files, now, disk);

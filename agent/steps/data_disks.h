@@ -46,7 +46,8 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 // through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
 // The same where an earlier run noted its intent and was interrupted: the disk may also be blank by now, or
-// hold what `ours` says that run left. Anything else that came since is refused.
+// hold what `ours` says that run left. Anything else that came since is refused, and so is all without a hash in
+// the plan of this run.
 Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours);
 // Zeroes the first and last 16 MiB, which hold every signature there is.

@@ -1,9 +1,10 @@
 // raid: one md array over exactly these disks. An array of that name that the disks already carry is
 // assembled and kept.
 //
-// The order of writing: intent noted -> every disk allowed and held -> ends of all disks zeroed -> mdadm
-// --create -> ends of the array zeroed (a re-created RAID0 brings a file system of its former life back) ->
-// intent removed. A crash anywhere in between finds the intent and starts over, for the same disks only.
+// The order of writing: intent noted -> every disk allowed and held -> ends of all disks and their beginnings as far as
+// an array's data may begin there zeroed (a re-created RAID0 would bring a file system of its former life back) -> mdadm
+// --create -> ends of the array zeroed -> intent removed. A crash anywhere in between finds the intent and goes on, for
+// the same disks only. An array that is whole by then is empty, or somebody used it meanwhile and it is left alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kConfig = "/etc/mdadm/mdadm.conf";
+// mdadm leaves up to 129 MiB of a member free before the array's data.
+constexpr uint64_t kBeforeData = 256 << 20;
 
 struct Wanted {
   std::string name, level;
@@ -128,17 +131,34 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
   return md.empty() ? Status(fail(Code::failed, "not assembled")) : Status(Ok{});
 }
 
+// A member that an interrupted creation left: of our array, and where the array's data lies on it there is nothing. By the
+// superblock of version 1.2, since with other members missing no array can be looked into.
+bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& disk, const DiskContent& content) {
+  const bool ours = std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
+    return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
+  });
+  if (!ours) return false;
+  const auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read);
+  const auto block = device.ok() ? device->read_at(4096, 256) : device.error();
+  if (!block.ok()) return false;
+  const auto bytes_at = [&](size_t at) {
+    uint64_t sectors = 0;
+    for (size_t i = 8; i-- > 0;) sectors = sectors << 8 | static_cast<unsigned char>((*block)[at + i]);
+    return sectors * 512;
+  };
+  const uint64_t start = bytes_at(128), size = bytes_at(136);
+  if (start < 8192 || start >= device->size() || size == 0 || size > device->size() - start) return false;
+  const auto found = probe_region(*device, start, size);
+  return found.ok() && found->empty();
+}
+
 // Allowed disks, all of them, before the first byte is written to any.
 Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
-  const auto of_array = [&](const DiskContent& content) {
-    return std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
-      return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
-    });
-  };
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
-    TRY(auto device, resumed ? open_after_interruption(context.files, want.disks[i], disks[i], of_array)
+    const auto left = [&](const DiskContent& content) { return is_empty_member(context.files, want, disks[i], content); };
+    TRY(auto device, resumed ? open_after_interruption(context.files, want.disks[i], disks[i], left)
                              : open_for_format(context.files, want.disks[i], disks[i]));
     held.push_back(std::move(device));
   }
@@ -150,6 +170,8 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   }
   for (const auto& device : held) {
     TRY_(wipe_ends(device));
+    TRY_(device.zero(0, std::min(device.size(), kBeforeData)));
+    TRY_(device.sync());
     TRY_(device.reread_partitions());
   }
   return Ok{};
@@ -193,20 +215,42 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   return true;
 }
 
+// All members are there, so that nothing was to come but zeros at the array's ends: it has those already, or it was used.
+Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+  TRY(std::string md, array_over(context.files, disks));
+  if (md.empty()) {
+    TRY_(assemble(context, want, disks));
+    TRY(md, array_over(context.files, disks));
+  }
+  const std::string intent = intent_path(context.files, "raid-" + want.name);
+  TRY(const auto array, BlockDevice::open(context.files.real(device_path(md)), BlockDevice::Access::read));
+  TRY(const auto content, probe_disk(array));
+  if (!content.blank)
+    return fail(Code::denied,
+                fmt::format("array {} ({}): an earlier creation was interrupted, and now the array holds: {}; nothing is written. To "
+                            "keep it as it is, remove {} on the node. To give it up, `mdadm --stop {}`, wipe its disks (wipefs "
+                            "-a, zeros at both ends) and plan again",
+                            want.name, md, content.summary, intent, device_path(md)));
+  say(context, "array " + want.name + " is whole and empty: its interrupted creation is finished");
+  return context.files.remove(intent);
+}
+
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto disks, resolve_disks(context.files, want.disks));
   TRY(const bool resumed, resumes(context.files, want));
   TRY(const std::string md, array_over(context.files, disks));
-  if (resumed) {
-    if (!md.empty()) {
-      TRY(auto out, run_tool(context, {"mdadm", "--stop", device_path(md)}));
-      (void)out;
-    }
-    TRY(const auto released, resolve_disks(context.files, want.disks));
-    TRY_(create(context, want, released, true));
+  TRY(const MemberState members, member_state(context.files, want, disks));
+  if (resumed && members.state == Members::ours) {
+    TRY_(finish(context, want, disks));
+  } else if (resumed) {
+    if (!md.empty())
+      return fail(Code::denied, fmt::format("array {}: an earlier creation was interrupted, and now another array, {}, is over its "
+                                            "disks; nothing is written. If nobody needs it, `mdadm --stop {}`, wipe its disks (wipefs -a, "
+                                            "zeros at both ends) and plan again",
+                                            want.name, md, device_path(md)));
+    TRY_(create(context, want, disks, true));
   } else if (md.empty()) {
-    TRY(const MemberState members, member_state(context.files, want, disks));
     const bool may_replace = std::all_of(want.disks.begin(), want.disks.end(),
                                          [](const WantedDisk& d) { return d.policy == "format"; });
     if (members.state == Members::ours)

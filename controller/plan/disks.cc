@@ -11,11 +11,6 @@
 namespace muster {
 namespace {
 
-bool is_local(const std::string& transport) {
-  static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};
-  return kLocal.count(transport) > 0;
-}
-
 std::string identity(const DiskFacts& d) { return d.serial.empty() ? d.wwid : d.serial; }
 
 std::string people(const DiskFacts& d) {
@@ -49,6 +44,23 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
   for (const auto& s : spec.storage)
     if (s.disks == group && holds_data(s, node)) return &s;
   return nullptr;
+}
+
+bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
+
+// Serial numbers that are on more than one disk: none, zeros, counted up, and those that QEMU gives when it is told none.
+bool is_everybodys(const std::string& serial) {
+  static const std::string kDigits = "01234567890123456789", kHex = "0123456789ABCDEF";
+  if (serial.empty() || all_same(serial)) return true;
+  if (serial.size() > 4 && (kDigits.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos)) return true;
+  return glob_match("QM000*", serial) || glob_match("drive-*", serial);
+}
+
+// Of these an authority sees to it that they are unique; other WWIDs are made of the serial number.
+bool is_assigned(const std::string& wwid) {
+  for (const char* prefix : {"eui.", "naa.", "uuid."})
+    if (wwid.rfind(prefix, 0) == 0) return true;
+  return false;
 }
 
 class Chooser {
@@ -125,7 +137,7 @@ class Chooser {
 }  // namespace
 
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
-  if (!is_local(disk.transport)) return false;
+  if (!is_local_transport(disk.transport)) return false;
   if (!match.transport.empty() && match.transport != disk.transport) return false;
   if (!match.serial.empty() && !glob_match(match.serial, disk.serial)) return false;
   if (!match.serials.empty() && std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end())
@@ -176,7 +188,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   for (const auto& signature : disk.signatures)
     if (!look(label_of(signature))) return false;
   for (const auto& p : disk.partitions)
-    if (!look(p.fs_label) || !look(p.label)) return false;
+    if (p.label.empty() || !look(p.fs_label) || !look(p.label)) return false;   // muster names every partition it makes
   return found;
 }
 
@@ -191,6 +203,36 @@ bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& s
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
                        const std::string& image) {
   return Chooser(spec, node, facts, through_ram, image).run();
+}
+
+std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {
+  const std::string number = wwid.substr(std::min(wwid.size(), wwid.find('.') + 1));
+  const bool told = !number.empty() && !all_same(number);
+  if (told && (is_assigned(wwid) || !is_everybodys(serial))) return "WWID " + wwid;
+  return is_everybodys(serial) ? "" : fmt::format("model {}, serial {}", model, serial);
+}
+
+std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
+  std::map<std::string, std::vector<const SelectedDisk*>> by_medium;
+  for (const auto& s : selected)
+    if (const std::string medium = medium_of(s.disk->serial, s.disk->wwid, s.disk->model); !medium.empty()) {
+      auto& nodes = by_medium[medium];
+      if (nodes.empty() || *nodes.back()->node != *s.node) nodes.push_back(&s);   // twice on one node is that node's refusal
+    }
+  std::vector<Refusal> out;
+  for (const auto& [medium, nodes] : by_medium) {
+    const auto planned = std::find_if(nodes.begin(), nodes.end(), [](const SelectedDisk* s) { return s->planned; });
+    if (nodes.size() < 2 || planned == nodes.end()) continue;
+    const SelectedDisk& here = **planned;
+    const SelectedDisk& other = planned == nodes.begin() ? *nodes[1] : *nodes[0];
+    out.push_back({*here.node, "disk-shared",
+                   fmt::format("{} is selected here, and {} on {}{}: both have {}, so that they are one disk which several nodes see, and "
+                               "each would write to it. Let one node select it, for instance by 'serials'. If the disk was moved, take the "
+                               "node it left out of the spec, `muster node rm` it, and declare it again",
+                               people(*here.disk), people(*other.disk), *other.node,
+                               nodes.size() > 2 ? fmt::format(" and {} more nodes", nodes.size() - 2) : "", medium)});
+  }
+  return out;
 }
 
 }  // namespace muster

@@ -1,7 +1,8 @@
 // Which disks a node's groups mean, and whether they may be written. Pure over facts. The one place that decides it.
 //
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that matches another number of
-// disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics, iSCSI, USB) are never selected.
+// disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics, iSCSI, Fibre Channel, SRP) and
+// USB are never selected. One disk that two nodes see (a shared enclosure) may be selected on one of them only.
 // `ours` recognises what muster itself made: its own layout on the OS disk, the RAID or file system of the same storage section,
 // MooseFS data or the Ceph object store of the same section. Such a disk is used again, not destroyed.
 #pragma once
@@ -41,5 +42,17 @@ struct NodeDisks {
 // image. `image` names what is written to the OS disk; empty: the OS disk stays as it is.
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
                        const std::string& image);
+
+// What makes a disk the same one on whatever node it is seen; "" when nothing it says does (a serial number that its maker gave to all).
+std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model);
+
+// A disk that a node's groups select, for as long as its node and facts live.
+struct SelectedDisk {
+  const std::string* node;
+  const DiskFacts* disk;
+  bool planned;   // by a node of the plan that is being made; else by another node of the spec
+};
+// One refusal (disk-shared) for each disk that several nodes select, at least one of them planned.
+std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected);
 
 }  // namespace muster

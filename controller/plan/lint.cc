@@ -1,7 +1,11 @@
 #include "controller/plan/lint.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
+
+#include "controller/plan/disks.h"
 
 namespace muster {
 namespace {
@@ -69,11 +73,15 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
 
 void check_destruction(const Plan& plan, Problems& problems) {
   Destroyed destroyed;
+  std::map<std::string, std::string> node_of;   // by what makes a disk the same one wherever it is seen
   for (const auto& d : plan.destroys) {
     const std::string identity = d.serial.empty() ? d.wwid : d.serial;
     if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
     if (d.content_hash.empty()) problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
     if (!destroyed.insert({d.node, identity}).second) problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
+    const std::string medium = medium_of(d.serial, d.wwid, d.model);
+    if (const auto [it, fresh] = node_of.emplace(medium, d.node); !fresh && !medium.empty() && it->second != d.node)
+      problems.push_back(fmt::format("{}: disk {} is to be destroyed, and on {} too: {} is one disk", d.node, identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
     if (a.kind != ActionKind::image) check_step_disks(a, a.params, destroyed, problems);

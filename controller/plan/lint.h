@@ -2,8 +2,8 @@
 // approval, and over every golden plan.
 //
 // Ids unique and of the form node/name; dependencies exist and are acyclic; each node's actions are in dependency order; every image
-// action has its destruction entry unless it only accepts muster's own layout; no disk is destroyed twice; no secret value in it
-// (only "secret:NAME"); every timeout and attempt count is positive.
+// action has its destruction entry unless it only accepts muster's own layout; no disk is destroyed twice, nor one disk on two nodes
+// that see it; no secret value in it (only "secret:NAME"); every timeout and attempt count is positive.
 #pragma once
 
 #include <string>

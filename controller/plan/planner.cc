@@ -83,6 +83,7 @@ class Planner {
       write_drain();
     } else if (!discover()) {
       for (auto& draft : drafts_) prepare(draft);
+      refuse_shared_disks();
       drop_unchanged();
       check_storage_leaders();
       const bool fine = problems_.empty() && refusals_.empty();
@@ -241,6 +242,27 @@ class Planner {
     if (!d.disks.refusals.empty()) return;
     if (d.imaging && d.disks.groups["os"].empty()) refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
     render(d, image ? image->digest : "");
+  }
+
+  // Nodes outside the plan count as they were seen last: their disks may be in use.
+  void refuse_shared_disks() {
+    std::vector<SelectedDisk> selected;
+    std::set<std::string> planned;
+    for (const auto& d : drafts_) {
+      planned.insert(d.spec->name);
+      for (const auto& [group, disks] : d.disks.groups)
+        for (const auto& disk : disks) selected.push_back({&d.spec->name, &disk, true});
+    }
+    for (const auto& node : spec_.nodes) {
+      const auto seen = in_.nodes.find(node.name);
+      if (planned.count(node.name) || seen == in_.nodes.end()) continue;
+      const auto& facts = seen->second.facts ? seen->second.facts : seen->second.machine;
+      if (!facts) continue;
+      for (const auto& disk : facts->disks)
+        for (const auto& [name, group] : node.disks)
+          if (disk_matches(group.match, disk)) selected.push_back({&node.name, &disk, false});
+    }
+    for (auto& refusal : refuse_shared(selected)) refusals_.push_back(std::move(refusal));
   }
 
   void check_identity(const Draft& d, const HardwareFacts& facts) {

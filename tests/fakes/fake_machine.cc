@@ -324,6 +324,8 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
       block.replace(16, 16, "0123456789abcdef");
       const std::string name = "any:" + value_of(argv, "--name=");
       block.replace(32, name.size(), name);
+      block.replace(128, 8, little(kArrayData / 512, 8));
+      block.replace(136, 8, little((fs::file_size(root_ + "/dev/" + member) - kArrayData) / 512, 8));
       write_disk(member, 4096, block);
     }
   put(folder + "/md/level", (has(argv, "--create") ? value_of(argv, "--level=") : std::string("raid0")) + "\n");
@@ -332,11 +334,11 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
     put(folder + "/slaves/" + member, "");
     put("/sys/block/" + member + "/holders/" + md, "");
   }
-  if (!files().exists("/dev/" + md)) {
+  if (has(argv, "--create") || !files().exists("/dev/" + md)) {
     put("/dev/" + md, "");
     fs::resize_file(root_ + "/dev/" + md, 1u << 30);
-    // What a RAID0 over disks with a former life shows.
-    write_disk(md, 0, std::string("XFSB") + std::string(508, '\1'));
+    // A RAID0 over disks with a former life shows what that left on them.
+    write_disk(md, 0, disk_bytes(members[0], kArrayData, 4096));
   }
   return good();
 }

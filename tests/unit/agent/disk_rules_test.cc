@@ -189,10 +189,110 @@ TEST_CASE("raid: disks in an array with other members are refused") {
   CHECK(two.untouched());
 }
 
+// The array is made, and the step learns nothing of it.
+void lose_reply(Two& two, const Json& params) {
+  two.machine.loses_reply_at = static_cast<int>(two.machine.calls.size());
+  CHECK(two.raid(params).error().code == Code::timeout);
+  two.machine.loses_reply_at = -1;
+  REQUIRE(two.machine.called("mdadm --create"));
+  two.machine.calls.clear();
+}
+
 TEST_CASE("raid: the ghost of a former file system is gone from a new array") {
+  for (const bool interrupted : {false, true}) {
+    Two two;
+    two.machine.write_disk("nvme1n1", FakeMachine::kArrayData, "XFSB" + std::string(508, '\1'));
+    const Json params = two.both();
+    if (interrupted) {
+      lose_reply(two, params);
+      CHECK(two.machine.disk_bytes("md127", 0, 4) == std::string(4, '\0'));   // never there: nobody can take it for somebody's
+    }
+    REQUIRE(two.raid(params).ok());
+    CHECK(two.machine.disk_bytes("md127", 0, 4) == std::string(4, '\0'));
+  }
+}
+
+TEST_CASE("raid: an array whose creation was interrupted at its end is used as it is, whatever the next plan approves") {
+  for (const bool stopped : {false, true}) {
+    Two two;
+    Json params = two.both();
+    lose_reply(two, params);
+    if (stopped) REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
+    two.machine.calls.clear();
+    for (auto& disk : params["disks"]) disk["content_hash"] = "";   // "ours, nothing is destroyed"
+    CHECK(two.raid(params).ok());
+    CHECK(two.untouched());
+    CHECK_FALSE(two.machine.called("mdadm --stop"));
+    CHECK(two.machine.called("mdadm --assemble") == stopped);
+    StepContext context = two.machine.context();
+    CHECK(find_step_module("raid")->check(context, params)->holds == Holds::yes);
+  }
+}
+
+TEST_CASE("raid: what somebody made on an array whose creation was interrupted is left alone") {
+  for (const bool stopped : {false, true})
+    for (const char* policy : {"format-if-blank", "format"}) {
+      Two two;
+      const Json params = two.both(policy);
+      lose_reply(two, params);
+      put_xfs(two.machine, "md127", "theirs");
+      if (stopped) REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
+      two.machine.calls.clear();
+      const std::string a = two.machine.disk_bytes("nvme1n1", 4096, 256), b = two.machine.disk_bytes("nvme2n1", 4096, 256);
+      const Status refused = two.raid(params);
+      CHECK(refused.error().code == Code::denied);
+      CHECK(refused.error().message.find("xfs \"theirs\"") != std::string::npos);
+      CHECK(refused.error().message.find("remove /var/lib/muster/intent-raid-scratch.json") != std::string::npos);
+      CHECK(two.untouched());
+      CHECK_FALSE(two.machine.called("mdadm --stop"));
+      CHECK(two.machine.disk_bytes("nvme1n1", 4096, 256) == a);
+      CHECK(two.machine.disk_bytes("nvme2n1", 4096, 256) == b);
+      CHECK(two.machine.disk_bytes("md127", 0, 4) == "XFSB");
+    }
+}
+
+TEST_CASE("raid: another array over the disks of an interrupted creation is left alone") {
   Two two;
-  REQUIRE(two.raid(two.both()).ok());
-  CHECK(two.machine.disk_bytes("md127", 0, 4) == std::string(4, '\0'));
+  const Json params = two.both();
+  two.machine.broken = {"mdadm --create"};
+  CHECK(!two.raid(params).ok());
+  two.machine.broken.clear();
+  REQUIRE(two.machine.run({.argv = {"mdadm", "--create", "/dev/md/own", "--level=raid0", "--name=own", "/dev/nvme1n1", "/dev/nvme2n1"}}).ok());
+  two.machine.calls.clear();
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.untouched());
+  CHECK_FALSE(two.machine.called("mdadm --stop"));
+}
+
+TEST_CASE("raid: of an array whose creation was interrupted half the members are left, empty or not, approved or not") {
+  const auto half = [](Two& two, const Json& params) {
+    lose_reply(two, params);
+    REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
+    two.machine.write_disk("nvme2n1", 4096, std::string(256, '\0'));
+    two.machine.calls.clear();
+  };
+  {
+    Two two;
+    const Json params = two.both();
+    half(two, params);
+    CHECK(two.raid(params).ok());   // as it was approved, and nothing came since
+    CHECK(two.machine.called("mdadm --create"));
+  }
+  {
+    Two two;
+    Json params = two.both();
+    half(two, params);
+    params["disks"][0]["content_hash"] = "";
+    CHECK(two.raid(params).error().code == Code::denied);   // an approval without a hash approves nothing
+    CHECK(two.untouched());
+  }
+  Two two;
+  const Json params = two.both();
+  half(two, params);
+  two.machine.write_disk("nvme1n1", FakeMachine::kArrayData, kPrecious);
+  CHECK(two.raid(params).error().code == Code::denied);
+  CHECK(two.untouched());
+  CHECK(two.machine.disk_bytes("nvme1n1", FakeMachine::kArrayData, kPrecious.size()) == kPrecious);
 }
 
 TEST_CASE("raid: an interrupted creation is taken up again for the same disks only") {

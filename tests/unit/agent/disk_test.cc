@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "agent/disk/block.h"
@@ -117,6 +119,30 @@ TEST_CASE("disks of a GPU server: identity, place, transport, use") {
   CHECK(sata.content_hash.empty());
 }
 
+TEST_CASE("a disk behind a network is told from one in the machine, though it looks like SCSI") {
+  Folder root;
+  unpack("remote.txt", root.path);
+  std::map<std::string, std::string> found;
+  for (const auto& d : scan_identities(Files(root.path))) found[d.name] = d.transport;
+  CHECK(found == std::map<std::string, std::string>{{"sda", "sas"}, {"sdb", "fc"}, {"sdc", "fc"}, {"sdd", "srp"},
+                                                    {"sde", "iscsi"}, {"sdf", "sas"}, {"rbd0", "unknown"}});
+  for (const char* local : {"sas", "sata", "nvme", "virtio"}) CHECK(is_local_transport(local));
+  for (const char* other : {"fc", "srp", "iscsi", "unknown", "usb", "nvme-tcp", ""}) CHECK_FALSE(is_local_transport(other));
+}
+
+TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial, and its paths are none") {
+  Folder root;
+  unpack("multipath.txt", root.path);
+  const auto disks = scan_disks(Files(root.path));
+  REQUIRE(disks.size() == 1);
+  CHECK(disks[0].name == "nvme0n1");
+  CHECK(disks[0].transport == "nvme");
+  CHECK(disks[0].pcie_address == "0000:41:00.0");
+  CHECK(disks[0].bus_speed == "16.0 GT/s x4");
+  CHECK(disks[0].blank);
+  CHECK(find_disk(disks, "S64HNE0R600149", 16 * kMiB, "eui.36344830526001490025384500000001", "SAMSUNG MZQL27T6HBLA-00A07"));
+}
+
 TEST_CASE("a disk is found by serial, and only when all else fits") {
   DiskFacts a;
   a.serial = "S1";
@@ -215,6 +241,135 @@ TEST_CASE("partition tables survive the trip, from either copy") {
   CHECK(read_gpt(d.open()).error().code == Code::not_found);
 }
 
+namespace {
+
+// One entry of an MBR or of a link behind it, in blocks of 512 bytes.
+std::string entry(int type, uint32_t first, uint32_t count) {
+  std::string out(16, '\0');
+  out[4] = static_cast<char>(type);
+  for (size_t i = 0; i < 4; ++i) out[8 + i] = static_cast<char>(first >> 8 * i), out[12 + i] = static_cast<char>(count >> 8 * i);
+  return out;
+}
+std::string sector(const std::string& entries) { return std::string(446, '\0') + entries + std::string(64 - entries.size(), '\0') + "\x55\xaa"; }
+const std::string kExt4 = {'\x53', '\xef'};
+constexpr uint32_t kBlocks = 2048;   // of a mebibyte
+
+// sda1 of 8 MiB at 1 MiB; an extended partition from 16 MiB with sda5 of 4 MiB at 17 MiB and sda6 of 4 MiB at 25 MiB.
+void put_mbr(const Disk& d) {
+  d.put(0, sector(entry(0x83, kBlocks, 8 * kBlocks) + entry(0x0f, 16 * kBlocks, 40 * kBlocks)));
+  d.put(16 * kMiB, sector(entry(0x83, kBlocks, 4 * kBlocks) + entry(0x05, 8 * kBlocks, 8 * kBlocks)));
+  d.put(24 * kMiB, sector(entry(0x8e, kBlocks, 4 * kBlocks)));
+}
+
+}  // namespace
+
+TEST_CASE("what lies in the partitions of an MBR is shown, and bound") {
+  Disk d;
+  put_mbr(d);
+  DiskContent c = d.probe();
+  CHECK_FALSE(c.blank);
+  CHECK(c.summary == "MBR partition table with 3 partitions, #1, #5, #6");
+  REQUIRE(c.mbr);
+  REQUIRE(c.mbr->partitions.size() == 3);
+  CHECK(c.mbr->partitions[2].number == 6);
+  CHECK(c.mbr->partitions[2].start == 25 * kMiB);
+  CHECK(c.mbr->partitions[2].size == 4 * kMiB);
+  std::set<std::string> hashes = {c.hash};
+  const auto changed = [&] {
+    c = d.probe();
+    return hashes.insert(c.hash).second;
+  };
+  d.put(kMiB + 0x438, kExt4);
+  d.put(kMiB + 0x478, "home");
+  CHECK(changed());
+  CHECK(c.summary == "MBR partition table with 3 partitions, #1 ext2 \"home\", #5, #6");
+  d.put(25 * kMiB + 512, "LABELONE" + std::string(16, '\0') + "LVM2 001");
+  CHECK(changed());
+  CHECK(c.summary == "MBR partition table with 3 partitions, #1 ext2 \"home\", #5, #6 LVM2_member");
+  d.put(17 * kMiB + 5000, "a database on a bare partition");
+  CHECK(changed());
+  CHECK(c.summary.find("#5 unknown data") != std::string::npos);
+  d.put(21 * kMiB - 100, "and its end");
+  CHECK(changed());
+  d.put(440, "ID");
+  CHECK(changed());
+  // Use of a file system that is there is none of these.
+  d.put(kMiB + 0x42c, "\x12\x34");
+  CHECK_FALSE(changed());
+}
+
+TEST_CASE("a chain of logical partitions that leads back, outside the disk, on for ever or to nothing ends") {
+  const auto damaged = [](const Disk& d) {
+    const DiskContent c = d.probe();
+    CHECK_FALSE(c.blank);
+    CHECK(c.summary.find("mbr (damaged)") != std::string::npos);
+    d.put(5000, "x");
+    CHECK(d.probe().hash != c.hash);
+    return c.mbr->partitions.size();
+  };
+  Disk back, outside, nothing, endless;
+  for (const Disk* d : {&back, &outside, &nothing}) put_mbr(*d);
+  back.put(24 * kMiB, sector(entry(0x8e, kBlocks, 4 * kBlocks) + entry(0x05, 8 * kBlocks, 8 * kBlocks)));
+  CHECK(damaged(back) == 3);
+  outside.put(24 * kMiB, sector(entry(0x8e, kBlocks, 4 * kBlocks) + entry(0x05, 0x40000000, 8 * kBlocks)));
+  CHECK(damaged(outside) == 3);
+  nothing.put(24 * kMiB, std::string(512, '\0'));
+  CHECK(damaged(nothing) == 2);
+  endless.put(0, sector(entry(0x05, kBlocks, 60 * kBlocks)));
+  for (uint32_t i = 0; i < 100; ++i)
+    endless.put(kMiB + i * 8192, sector(entry(0x83, 8, 8) + entry(0x05, 16 * (i + 1), 16)));
+  CHECK(damaged(endless) == 60);
+}
+
+TEST_CASE("an MBR entry that ends outside the disk is cut off, and one that begins there is none") {
+  Disk d;
+  d.put(0, sector(entry(0x83, 40 * kBlocks, 100 * kBlocks) + entry(0x83, 80 * kBlocks, kBlocks) + entry(0x83, 0, 8 * kBlocks)));
+  const DiskContent c = d.probe();
+  REQUIRE(c.mbr->partitions.size() == 1);
+  CHECK(c.mbr->partitions[0].size == 24 * kMiB);
+  d.put(64 * kMiB - 3, "end");
+  CHECK(d.probe().hash != c.hash);
+}
+
+TEST_CASE("the boot sector of a file system is no partition table, though it ends like one") {
+  Disk d;
+  d.put(0, sector(std::string(64, 'A')));
+  const DiskContent c = d.probe();
+  CHECK_FALSE(c.blank);
+  REQUIRE(c.mbr);
+  CHECK(c.mbr->partitions.empty());
+}
+
+TEST_CASE("an MBR beside a GPT is shown too, and what both name is shown once") {
+  Disk d;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_gpt(w, two_partitions()));
+  }
+  CHECK_FALSE(d.probe().mbr);   // it protects, no more
+  d.put(0, sector(entry(0xee, 1, kBlocks - 1) + entry(0x83, 9 * kBlocks, 40 * kBlocks) + entry(0x83, 50 * kBlocks, 4 * kBlocks)));
+  d.put(9 * kMiB, "XFSB");
+  d.put(50 * kMiB, "XFSB");
+  const DiskContent c = d.probe();
+  CHECK(c.summary == "GPT with 2 partitions, esp, data xfs, MBR partition table with 2 partitions, #2 xfs, #3 xfs");
+  CHECK(c.signatures.size() == 2);
+}
+
+TEST_CASE("bytes in a partition that nothing knows are bound, at both of its ends") {
+  Disk d;
+  {
+    auto w = d.open(BlockDevice::Access::exclusive_write);
+    REQUIRE(write_gpt(w, two_partitions()));
+  }
+  const std::string empty = d.probe().hash;
+  d.put(9 * kMiB + 5000, "x");
+  const DiskContent head = d.probe();
+  CHECK(head.hash != empty);
+  CHECK(head.summary == "GPT with 2 partitions, esp, data unknown data");
+  d.put(49 * kMiB - 1, "x");
+  CHECK(d.probe().hash != head.hash);
+}
+
 TEST_CASE("sgdisk agrees with the tables written here") {
   Disk d;
   {
@@ -227,6 +382,24 @@ TEST_CASE("sgdisk agrees with the tables written here") {
   CHECK(out->find("No problems found") != std::string::npos);
 }
 
+TEST_CASE("an MBR's partitions are among a disk's facts") {
+  Folder root;
+  unpack("server.txt", root.path);
+  {
+    std::fstream f(root.path + "/dev/nvme2n1", std::ios::in | std::ios::out | std::ios::binary);
+    f << sector(entry(0x83, kBlocks, 8 * kBlocks));
+    f.seekp(kMiB);
+    f << "XFSB";
+  }
+  const auto disks = scan_disks(Files(root.path));
+  const DiskFacts& disk = by_name(disks, "nvme2n1");
+  REQUIRE(disk.partitions.size() == 1);
+  CHECK(disk.partitions[0].start_bytes == kMiB);
+  CHECK(disk.partitions[0].size_bytes == 8 * kMiB);
+  CHECK(disk.partitions[0].fs_type == "xfs");
+  CHECK(disk.content == "MBR partition table with 1 partitions, #1 xfs");
+}
+
 TEST_CASE("a damaged table is not blank and not trusted") {
   Disk d;
   {
@@ -236,7 +409,10 @@ TEST_CASE("a damaged table is not blank and not trusted") {
   d.put(512 + 40, "\xff");
   d.put(64 * kMiB - 512 + 40, "\xff");
   CHECK(read_gpt(d.open()).error().code == Code::corrupt);
-  CHECK_FALSE(d.probe().blank);
+  const DiskContent c = d.probe();
+  CHECK_FALSE(c.blank);
+  d.put(5000, "x");   // its partitions are not known, so that what can be seen of the disk is bound as it is
+  CHECK(d.probe().hash != c.hash);
 }
 
 TEST_CASE("the marker is read back, and counts as content") {

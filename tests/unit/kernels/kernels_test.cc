@@ -413,6 +413,8 @@ TEST_CASE("each whole disk is read on its own, nothing is written, and one that 
   };
   disk("nvme0n1", "S1");
   disk("nvme1n1", "S2");
+  disk("nvme0c0n1", "S1");   // a path of the first, with no device file
+  REQUIRE(files.write("/sys/block/nvme0c0n1/hidden", "1\n").ok());
   REQUIRE(files.write("/sys/block/md127/size", "8192").ok());        // no device behind it
   REQUIRE(files.write("/sys/block/nvme9n1/device/serial", "S9").ok());
   REQUIRE(files.write("/sys/block/nvme9n1/size", "0").ok());         // empty slot

@@ -1,5 +1,7 @@
 #include "controller/plan/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -288,6 +290,63 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
   }
 }
 
+TEST_CASE("one disk that two nodes see is selected on one of them only", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  auto& first = in.nodes["node01"].facts->disks;
+  auto& second = in.nodes["node02"].facts->disks;
+  second[3] = first[3];   // BULKnode01, in an enclosure of both
+  second[3].name = "nvme9n1";
+  const auto made = make_plan(in);
+  REQUIRE(made.ok());
+  REQUIRE(made->refusals.size() == 1);
+  CHECK(made->refusals[0].node == "node01");
+  CHECK(made->refusals[0].rule == "disk-shared");
+  for (const char* part : {"nvmeBULKnode01 (", "nvme9n1 (", "serial BULKnode01", "on node02", "WWID eui.BULKnode01"})
+    CHECK(made->refusals[0].message.find(part) != std::string::npos);
+
+  in.request.nodes = {"node02"};   // the other one may be using it
+  CHECK(refused(in) == "disk-shared");
+  in.nodes["node01"].machine = std::move(in.nodes["node01"].facts);   // seen long ago
+  in.nodes["node01"].facts.reset();
+  CHECK(refused(in) == "disk-shared");
+  in.request.nodes = {"node03"};
+  CHECK(refused(in) == "nothing");   // has nothing to do with it
+
+  in = with_nodes(seen_in_ram);
+  in.nodes["node02"].facts->disks.push_back(in.nodes["node01"].facts->disks[3]);
+  in.spec.nodes[0].disks["bulk"].match.serial = "BULKnode01";
+  in.spec.nodes[1].disks["bulk"].match.serial = "BULKnode02";
+  CHECK(refused(in) == "nothing");   // both see it, one selects it
+}
+
+TEST_CASE("what makes a disk the same one on two nodes: its WWID, else model and serial, and no number that all disks have", "[plan]") {
+  CHECK(medium_of("S1", "eui.0001", "M") == medium_of("S2", "eui.0001", "N"));
+  CHECK(medium_of("S1", "eui.0001", "M") != medium_of("S1", "eui.0002", "M"));
+  CHECK(medium_of("S1", "", "M") == medium_of("S1", "naa.0000000000000000", "M"));
+  CHECK(medium_of("S1", "", "M") != medium_of("S1", "", "N"));
+  CHECK(medium_of("S1", "nvme.1b36-5331-4d-00000001", "M") != medium_of("S1", "nvme.1b36-5331-4d-00000002", "M"));   // two namespaces
+  for (const char* serial : {"", "0000000000000000", "0123456789", "1234567890", "0123456789ABCDEF", "QM00003", "drive-scsi0"}) {
+    INFO(serial);
+    CHECK(medium_of(serial, "", "M").empty());
+    CHECK(medium_of(serial, std::string("t10.ATA     M ") + serial, "M").empty());
+    CHECK_FALSE(medium_of(serial, "naa.5002538e40000001", "M").empty());
+  }
+}
+
+TEST_CASE("a disk that very many nodes select is refused once", "[plan]") {
+  std::vector<std::string> names;
+  std::vector<DiskFacts> disks;
+  for (int i = 0; i < 2000; ++i) names.push_back(fmt::format("node{:04}", i));
+  for (int i = 0; i < 10; ++i) disks.push_back(disk(fmt::format("S{}", i), 1ull << 40));
+  std::vector<SelectedDisk> selected;
+  for (const auto& name : names)
+    for (const auto& d : disks) selected.push_back({&name, &d, name == "node1000"});
+  const auto refusals = refuse_shared(selected);
+  REQUIRE(refusals.size() == disks.size());
+  CHECK(refusals[0].node == "node1000");
+  CHECK(refusals[0].message.find("on node0000 and 1998 more nodes") != std::string::npos);
+}
+
 TEST_CASE("a foreign operating system is destroyed only by name, with what it is", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   auto& os = in.nodes["node01"].facts->disks[0];
@@ -378,6 +437,7 @@ TEST_CASE("lint finds what must not be in a plan", "[plan]") {
   CHECK_FALSE(complains([](Plan&) {}));
   CHECK(complains([](Plan& p) { p.destroys.clear(); }));
   CHECK(complains([](Plan& p) { p.destroys.push_back(p.destroys[0]); }));
+  CHECK(complains([](Plan& p) { p.destroys.push_back(p.destroys[0]), p.destroys.back().node = "node02"; }));
   CHECK(complains([](Plan& p) { p.destroys[0].content_hash.clear(); }));
   CHECK(complains([](Plan& p) { p.actions.push_back(p.actions[0]); }));
   CHECK(complains([](Plan& p) { p.actions[0].after.push_back({"node01/nothing", true}); }));
@@ -501,6 +561,8 @@ TEST_CASE("partitions called after their section are used again; one of another 
   d.partitions = {log, data};
   d.signatures = {"xfs label=scratch-log uuid=1"};
   CHECK(is_our_data(d, in.spec.cluster, "node01", scratch));
+  d.partitions[1].label = "";   // in an MBR none has a name: muster made none of them, whatever the file system is called
+  CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions[1].label = "theirs";
   CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions.clear();   // a file system on the whole disk is known by its exact label only
