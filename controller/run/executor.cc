@@ -139,7 +139,9 @@ NodeRow Executor::node_row(const std::string& node) const {
 Write Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
   NodeRow row = node_row(node);
   change(row);
-  rows_[node] = row;
+  NodeRow& kept = rows_[node];
+  if (kept.product_uuid != row.product_uuid) machines_.reset();
+  kept = row;
   return row;
 }
 
@@ -151,8 +153,18 @@ bool Executor::forget(const std::string& node) {
   if (active() && runtime(node)) return false;
   load_rows();
   rows_.erase(node);
+  machines_.reset();
   live_.erase(node);
   return true;
+}
+
+std::shared_ptr<const Machines> Executor::machines() const {
+  const_cast<Executor*>(this)->load_rows();
+  if (machines_ || !rows_loaded_) return machines_;
+  auto made = std::make_shared<Machines>();
+  for (const auto& [name, row] : rows_)
+    if (row.state != "unadmitted") made->bind(row.product_uuid, name);
+  return machines_ = made;
 }
 
 // One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is tried again until it

@@ -490,6 +490,29 @@ TEST_CASE("what an inventory found is in the node's row", "[run]") {
   CHECK_FALSE(b.row("n1").facts.empty());
 }
 
+TEST_CASE("which node a machine is follows what inventories found, and what was forgotten", "[run]") {
+  const std::string first = "4c4c4544-0042-3510-8052-b4c04f4d3032", second = "4c4c4544-0042-3510-8052-b4c04f4d3033";
+  Bench b;
+  b.plan.kind = "discover";
+  b.add(action("n1", "inventory", ActionKind::inventory));
+  b.start();
+  b.executor->set_node("n2", [&](NodeRow& row) { row.product_uuid = second; });
+  b.executor->set_node("unknown-52:54:00:20:00:04", [](NodeRow& row) {
+    row.state = "unadmitted";   // nobody's machine yet
+    row.product_uuid = "4c4c4544-0042-3510-8052-b4c04f4d3034";
+  });
+  const auto before = b.executor->machines();
+  CHECK(before->node_of(first).empty());
+  CHECK(before->node_of(second) == "n2");
+  CHECK(before->node_of("4c4c4544-0042-3510-8052-b4c04f4d3034").empty());
+  CHECK(b.executor->machines() == before);   // not made again for every call
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", first}}}}}});
+  CHECK(b.executor->machines()->node_of(first) == "n1");
+  REQUIRE(b.executor->forget("n2"));
+  CHECK(b.executor->machines()->node_of(second).empty());
+}
+
 TEST_CASE("a full disk delays a run and does not damage it", "[run]") {
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));
