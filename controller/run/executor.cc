@@ -553,6 +553,7 @@ void Executor::end_attempt(Runtime& node) {
   node.epoch = ++epochs_;
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
   withdraw(node);
+  if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
   node.power_asked = node.looked = 0;
@@ -835,6 +836,7 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
 void Executor::got_ram(Runtime& node) {
   node.epoch = ++epochs_;
   node.awaiting_ram = node.with_netboot = false;
+  ports_.boot.disarm(node.name);   // it has all it needs; the next netboot, and the next token, take another power cycle of a plan
   node.power_error.clear();
   if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);

@@ -28,7 +28,8 @@ Action action(const std::string& node, const std::string& name, ActionKind kind,
 struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
-  std::vector<std::string> powered, disarmed;
+  std::vector<std::string> powered;
+  std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;     // by node
   std::vector<Status> power_answers;                 // taken from the front; then Ok
   Result<PowerState> power_state = PowerState::on;
@@ -63,10 +64,11 @@ struct Bench : PowerPort, BootPort, LinkPort {
     ++looks;
     reactor.post([this, done] { done(power_state); });
   }
-  void arm(const std::string&, std::function<void(Status)> done) override {
+  void arm(const std::string& node, std::function<void(Status)> done) override {
+    armed.insert(node);
     reactor.post([done] { done(Ok{}); });
   }
-  void disarm(const std::string& node) override { disarmed.push_back(node); }
+  void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {
     if (offers.count(node) && offers[node].id == id) offers.erase(node);
@@ -488,6 +490,37 @@ TEST_CASE("what an inventory found is in the node's row", "[run]") {
   CHECK(b.row("n1").state == "discovered");
   CHECK(b.row("n1").product_uuid == "abc");
   CHECK_FALSE(b.row("n1").facts.empty());
+}
+
+TEST_CASE("a node gets the RAM system only until that has answered", "[run]") {
+  Bench b;
+  b.plan.kind = "discover";
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n1", "inventory", ActionKind::inventory));
+  b.start();
+  REQUIRE(b.armed.count("n1"));
+  b.hello("n1", wire::Mode::installed, "boot0");   // came up from its disk: it is cycled again, and must find the RAM system
+  REQUIRE(b.powered.size() == 2);
+  CHECK(b.armed.count("n1"));
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.armed.empty());
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
+  b.reactor.advance(kSecond);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.armed.empty());
+}
+
+TEST_CASE("an action that had to netboot its node leaves it armed no longer than that took", "[run]") {
+  Bench b;
+  b.add(action("n1", "image", ActionKind::image));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0");
+  REQUIRE(b.armed.count("n1"));
+  SECTION("the RAM system came") { b.hello("n1", wire::Mode::ram, "boot1"); }
+  SECTION("the run was cancelled") { b.executor->cancel("enough"); }
+  SECTION("the node was taken out") { b.executor->quarantine("n1", "broken"); }
+  b.reactor.advance(100);
+  CHECK(b.armed.empty());
 }
 
 TEST_CASE("which node a machine is follows what inventories found, and what was forgotten", "[run]") {
