@@ -126,7 +126,9 @@ Json to_json(const DiskFacts& d) {
           {"partitions", list_json(d.partitions)},
           {"signatures", d.signatures},
           {"mounted", d.mounted},
-          {"is_os_ancestor", d.is_os_ancestor}};
+          {"is_os_ancestor", d.is_os_ancestor},
+          {"muster_cluster", d.muster_cluster},
+          {"muster_node", d.muster_node}};
 }
 
 Json to_json(const HardwareFacts& f) {
@@ -183,6 +185,8 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
   r.get_or("signatures", out.signatures, {});
   r.get_or("mounted", out.mounted, false);
   r.get_or("is_os_ancestor", out.is_os_ancestor, false);
+  r.get_or("muster_cluster", out.muster_cluster, {});
+  r.get_or("muster_node", out.muster_node, {});
   TRY_(read_list(r, "partitions", path, out.partitions, read_partition));
   TRY_(r.finish());
   return out;

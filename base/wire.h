@@ -109,6 +109,7 @@ struct ImageJob {
   int64_t disk_size_bytes = 0;
   std::string content_hash;     // what the approved plan saw on that disk; empty only when `ours` is expected
   bool allow_ours = false;      // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
+  std::string cluster;          // whose node it is: another cluster's may have the same name
   std::string hostname;
   std::string address_cidr;     // "10.20.0.11/24"
   std::string mac;

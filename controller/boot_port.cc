@@ -115,7 +115,8 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
   if (token.expires <= reactor_.now()) return fail(Code::denied, "this token has expired");
   if (token.purpose == "join" && token.public_key.empty()) {
     const auto armed = armed_.find(token.node);
-    if (armed != armed_.end() && !armed->second.empty() && armed->second != token.digest)
+    if (armed == armed_.end()) return fail(Code::denied, "no power-on of this node is pending");
+    if (!armed->second.empty() && armed->second != token.digest)
       return fail(Code::denied, "a newer token was handed out for this node");
   }
   if (token.purpose == "adopt") {

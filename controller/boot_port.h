@@ -2,7 +2,8 @@
 //
 // arm() makes the node's next netboot get the RAM system. Each fetch of the script mints a fresh token, valid for
 // kTokenLife; the one before becomes worthless, so a machine that resets while booting can start again, and a token
-// is never handed out twice. Only digests of tokens are stored. An unarmed or unknown MAC boots from its disk.
+// is never handed out twice. Only digests of tokens are stored. An unarmed or unknown MAC boots from its disk, and a token that
+// was not used before its node was disarmed is worthless.
 // While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
 // and which is never in a plan. How many, and how often, is bounded; its token is worthless once discovery is off.
 // A token opens exactly one thing: a certificate for its own node, for the first public key that shows it; the same

@@ -157,6 +157,10 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.address = node->power.address;
   where.target.pin_sha256 = node->power.pin;
   where.target.expected_uuid = executor.node_row(name).product_uuid;
+  if (where.target.expected_uuid.empty()) {
+    where.target.machines = executor.machines();
+    if (!where.target.machines) return fail(Code::unavailable, "which machine each node is cannot be read from the store");
+  }
   if (node->power.secret.empty()) return where;
   TRY(const auto secret, vault->get(node->power.secret));
   const auto colon = secret.find(':');

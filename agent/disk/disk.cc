@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "agent/disk/block.h"
+#include "agent/disk/marker.h"
 #include "agent/disk/probe.h"
 
 namespace muster {
@@ -179,6 +180,10 @@ void read_content(const Files& files, DiskFacts& disk) {
   for (const auto& s : content->signatures)
     disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) + (s.uuid.empty() ? "" : " uuid=" + s.uuid));
   add_partitions(files, *content, disk);
+  const auto marker = read_marker(*device);
+  if (!marker.ok()) return;
+  disk.muster_cluster = clean(marker->cluster);
+  disk.muster_node = clean(marker->node);
 }
 
 std::vector<DiskFacts> scan(const Files& files, bool content) {

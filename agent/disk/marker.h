@@ -23,6 +23,7 @@ struct ImageMarker {
   std::string current;   // slot the loader starts; empty before the first image is complete
   std::string approved;  // content hash the work was approved for: what was on the disk before it began
   bool fresh = false;    // layout made by this work: ESP and state have no file systems yet
+  std::string cluster = {};  // of that node; empty: written by a version that did not note it
 };
 
 // not_found: none, or not intact.

@@ -235,13 +235,18 @@ struct Work {
   WriteResult result = {};
 };
 
+// Of this node of this cluster. A marker that names no cluster counts where the controller's own record says that it imaged this node.
+bool is_ours(const wire::ImageJob& job, const ImageMarker& marker) {
+  return marker.node == job.hostname && (marker.cluster == job.cluster || (marker.cluster.empty() && job.allow_ours));
+}
+
 Status plan_work(Work& w, const BlockDevice& disk) {
   TRY(const DiskContent content, probe_disk(disk));
   const auto found = read_marker(disk);
   TRY_(may_write(w.job, content, found ? &*found : nullptr));
-  const bool ours = found && is_layout(content.gpt) && found->node == w.job.hostname;
-  const bool unfinished = found && found->stage == "writing" && found->digest == w.job.digest && found->node == w.job.hostname;
-  w.marker = {w.job.hostname, "writing", w.job.digest, "a", "", w.job.content_hash, false};
+  const bool ours = found && is_layout(content.gpt) && is_ours(w.job, *found);
+  const bool unfinished = found && found->stage == "writing" && found->digest == w.job.digest && is_ours(w.job, *found);
+  w.marker = {w.job.hostname, "writing", w.job.digest, "a", "", w.job.content_hash, false, w.job.cluster};
   if (ours) {
     w.layout = content.gpt;
     w.marker.current = found->current;
@@ -299,10 +304,14 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
   if (!job.content_hash.empty()) {
     if (content.hash == job.content_hash) return Ok{};
     // Our own half-done work on what was approved.
-    if (marker && marker->approved == job.content_hash && marker->node == job.hostname && marker->digest == job.digest) return Ok{};
+    if (marker && marker->approved == job.content_hash && is_ours(job, *marker) && marker->digest == job.digest) return Ok{};
   }
-  if (job.allow_ours && marker && marker->node == job.hostname && is_layout(content.gpt)) return Ok{};
-  return fail(Code::denied, fmt::format("disk {}: its content changed since the plan was approved; now there is: {}", job.disk_serial, content.summary));
+  if (job.allow_ours && marker && is_ours(job, *marker) && is_layout(content.gpt)) return Ok{};
+  std::string whose;
+  if (marker && !is_ours(job, *marker))
+    whose = fmt::format(" (the system of node {} of {})", marker->node, marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster);
+  return fail(Code::denied, fmt::format("disk {}: its content changed since the plan was approved; now there is: {}{}", job.disk_serial,
+                                        content.summary, whose));
 }
 
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps, const WriteOptions& options) {

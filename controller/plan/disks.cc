@@ -17,9 +17,17 @@ std::string people(const DiskFacts& d) {
   return fmt::format("{} ({}, serial {}, {} bytes)", d.name.empty() ? "a disk" : d.name, d.model, d.serial, d.size_bytes);
 }
 
+// What is on it, and whose system that is where muster wrote one.
+std::string holds(const DiskFacts& d) {
+  const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
+  if (d.muster_node.empty()) return content;
+  return fmt::format("{}; the system of node {} of {}", content, d.muster_node,
+                     d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster);
+}
+
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
   return {node.name, group, d.serial, d.wwid, d.model, static_cast<int64_t>(d.size_bytes), d.name,
-          d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content, d.content_hash, std::move(why)};
+          holds(d), d.content_hash, std::move(why)};
 }
 
 // The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
@@ -65,12 +73,14 @@ bool is_assigned(const std::string& wwid) {
 
 class Chooser {
  public:
-  Chooser(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram, const std::string& image)
-      : spec_(spec), node_(node), facts_(facts), through_ram_(through_ram), image_(image) {}
+  Chooser(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use)
+      : spec_(spec), node_(node), facts_(facts), use_(use) {}
 
   NodeDisks run() {
     for (const auto& [name, group] : node_.disks) select(group);
     if (!out_.refusals.empty()) return std::move(out_);
+    if (const auto os = out_.groups.find("os"); os != out_.groups.end())
+      out_.os_is_ours = !os->second.empty() && is_own_system(os->second.front());
     for (const auto& [name, group] : node_.disks)
       for (const auto& disk : out_.groups[name]) name == "os" ? judge_os(group, disk) : judge_data(group, disk);
     return std::move(out_);
@@ -97,23 +107,38 @@ class Chooser {
     }
   }
 
+  bool is_own_system(const DiskFacts& disk) const {
+    if (!is_os_layout(disk) || (!disk.muster_node.empty() && disk.muster_node != node_.name)) return false;
+    return disk.muster_cluster.empty() ? use_.imaged_here : disk.muster_cluster == spec_.cluster;
+  }
+
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
-    out_.os_is_ours = is_our_os_layout(disk);
-    if (image_.empty() || out_.os_is_ours) return;
-    if ((disk.mounted || disk.is_os_ancestor) && !through_ram_)
+    if (use_.image.empty() || out_.os_is_ours) return;
+    if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
       return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that may be lost, "
-                                                "declare policy: format", people(disk), disk.content));
-    out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + image_));
+                                                "declare policy: format", people(disk), holds(disk)));
+    out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
+  }
+
+  // A running host that is adopted was named by its address and looked at; what it carries is its own.
+  void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
+    if (storage.engine == "ceph" || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours) return;
+    refuse("disk-foreign",
+           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for this node of this cluster: {} was "
+                       "never installed from here and its OS disk is not cluster {}'s. To keep what is on it: install without that storage, "
+                       "then declare it; to give it up: `wipefs -a` and zero both ends by hand", people(disk), group.name, storage.name,
+                       disk.content, node_.name, spec_.cluster));
   }
 
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
-    if (!storage || is_our_data(disk, spec_.cluster, node_.name, *storage)) return;
+    if (!storage) return;
+    if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
     const bool by_disk = storage->engine == "moosefs" || storage->engine == "ceph";   // the others make an array
     const std::string why = fmt::format("{} for {}", by_disk ? storage->engine : storage->level, storage->mount);
-    if (disk.is_os_ancestor || disk.mounted || is_our_os_layout(disk))
+    if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))
       return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}", people(disk),
                                                group.name, disk.content));
     if (group.policy == DiskPolicy::keep)
@@ -128,8 +153,7 @@ class Chooser {
   const Spec& spec_;
   const NodeSpec& node_;
   const HardwareFacts& facts_;
-  bool through_ram_;
-  std::string image_;
+  const DiskUse& use_;
   std::map<std::string, std::string> taken_;
   NodeDisks out_;
 };
@@ -149,7 +173,7 @@ bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
   return found >= wanted * 0.98 && found <= wanted * 1.02;
 }
 
-bool is_our_os_layout(const DiskFacts& disk) {
+bool is_os_layout(const DiskFacts& disk) {
   std::set<std::string> labels;
   for (const auto& p : disk.partitions) labels.insert(p.label);
   for (const char* wanted : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"})
@@ -200,9 +224,8 @@ bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& s
   });
 }
 
-NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
-                       const std::string& image) {
-  return Chooser(spec, node, facts, through_ram, image).run();
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use) {
+  return Chooser(spec, node, facts, use).run();
 }
 
 std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {

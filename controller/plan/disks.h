@@ -3,8 +3,10 @@
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that matches another number of
 // disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics, iSCSI, Fibre Channel, SRP) and
 // USB are never selected. One disk that two nodes see (a shared enclosure) may be selected on one of them only.
-// `ours` recognises what muster itself made: its own layout on the OS disk, the RAID or file system of the same storage section,
-// MooseFS data or the Ceph object store of the same section. Such a disk is used again, not destroyed.
+// `ours` recognises what muster itself made for this node of this cluster: its own layout on the OS disk, the RAID or file system of
+// the same storage section, MooseFS data or the Ceph object store of the same section. Such a disk is used again, not destroyed. Another
+// cluster may have nodes and sections of the same names: the OS disk says whose it is; RAID and file systems do not, and are this node's
+// where its OS disk is, or where the controller imaged this machine before. Else they are refused, whatever the policy.
 #pragma once
 
 #include <map>
@@ -19,9 +21,9 @@
 namespace muster {
 
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
-// GPT with muster-esp, muster-root-a, muster-root-b and muster-state.
-bool is_our_os_layout(const DiskFacts& disk);
-// Made by muster for this storage section on this node.
+// GPT with muster-esp, muster-root-a, muster-root-b and muster-state. Of any node.
+bool is_os_layout(const DiskFacts& disk);
+// Made by muster for this storage section on a node of this name. Only Ceph's says of which cluster.
 bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node, const StorageSpec& storage);
 
 // A disk that the section would use on this node carries what muster made for it.
@@ -38,10 +40,12 @@ struct NodeDisks {
   std::vector<Destruction> destroys;
   std::vector<Refusal> refusals;
 };
-// `through_ram`: the plan writes from the RAM system, so what the installed system has mounted on its OS disk does not forbid an
-// image. `image` names what is written to the OS disk; empty: the OS disk stays as it is.
-NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, bool through_ram,
-                       const std::string& image);
+struct DiskUse {
+  bool through_ram = false;   // the plan writes from the RAM system: what the installed system has mounted on its OS disk forbids no image
+  bool imaged_here = false;   // this machine has run an image of this controller: what does not say of which cluster it is, is its own
+  std::string image;          // what is written to the OS disk; empty: the OS disk stays as it is
+};
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use);
 
 // What makes a disk the same one on whatever node it is seen; "" when nothing it says does (a serial number that its maker gave to all).
 std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -27,6 +28,8 @@ struct PowerTarget {
   std::string pin_sha256;      // BMC certificate; empty: learn on first use (reported through on_pin)
   std::function<void(const std::string& fingerprint)> on_pin = {};
   std::string expected_uuid;   // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused
+  // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so acting on one is refused.
+  std::shared_ptr<const Machines> machines = {};
 };
 
 class Power {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/machine.h"
 #include "controller/power/redfish_client.h"
 
 namespace muster {
@@ -29,22 +30,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-// SMBIOS stores the first three fields little-endian; some BMCs show them unswapped.
-std::string swapped_uuid(const std::string& u) {
-  if (u.size() != 36) return u;
-  const auto pairs = [&](size_t from, size_t count) {
-    std::string out;
-    for (size_t i = count; i-- > 0;) out += u.substr(from + 2 * i, 2);
-    return out;
-  };
-  return pairs(0, 4) + "-" + pairs(9, 2) + "-" + pairs(14, 2) + u.substr(18);
-}
-
-bool same_uuid(const std::string& found, const std::string& expected) {
-  const std::string a = lower(found), b = lower(expected);
-  return a == b || swapped_uuid(a) == b;
-}
-
 // One ComputerSystem as it was read.
 struct System {
   std::string path;
@@ -60,7 +45,7 @@ struct System {
 class Redfish : public Power {
  public:
   Redfish(PowerTarget target, Waiter waiter) : node_(target.node), address_(target.address), expected_uuid_(target.expected_uuid),
-                                               client_(std::move(target), std::move(waiter)) {}
+                                               machines_(target.machines), client_(std::move(target), std::move(waiter)) {}
 
   Result<PowerState> state(DurationMs deadline) override {
     client_.begin(deadline);
@@ -97,6 +82,7 @@ class Redfish : public Power {
   Status confirm_boot(const std::string& path);
 
   const std::string node_, address_, expected_uuid_;
+  const std::shared_ptr<const Machines> machines_;
   RedfishClient client_;
   std::string system_path_, vendor_, product_, version_;
 };
@@ -139,6 +125,11 @@ Result<System> Redfish::read_system() {
   if (!expected_uuid_.empty() && !system.uuid().empty() && !same_uuid(system.uuid(), expected_uuid_))
     return fail(Code::denied, fmt::format("BMC {} controls machine {}, but {} is machine {}: nothing was done", address_,
                                           lower(system.uuid()), node_, expected_uuid_));
+  if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : ""; !other.empty())
+    return fail(Code::denied, fmt::format("BMC {} controls machine {}, which is {}, while {} was never seen: nothing was done. Look where "
+                                          "that address leads and correct power.address of {}; if that machine is to become {}: take "
+                                          "{} out of the spec, `muster node rm {}`", address_, lower(system.uuid()), other, node_, node_,
+                                          node_, other, other));
   return system;
 }
 

@@ -141,7 +141,9 @@ NodeRow Executor::node_row(const std::string& node) const {
 Write Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
   NodeRow row = node_row(node);
   change(row);
-  rows_[node] = row;
+  NodeRow& kept = rows_[node];
+  if (kept.product_uuid != row.product_uuid) machines_.reset();
+  kept = row;
   return row;
 }
 
@@ -153,8 +155,18 @@ bool Executor::forget(const std::string& node) {
   if (active() && runtime(node)) return false;
   load_rows();
   rows_.erase(node);
+  machines_.reset();
   live_.erase(node);
   return true;
+}
+
+std::shared_ptr<const Machines> Executor::machines() const {
+  const_cast<Executor*>(this)->load_rows();
+  if (machines_ || !rows_loaded_) return machines_;
+  auto made = std::make_shared<Machines>();
+  for (const auto& [name, row] : rows_)
+    if (row.state != "unadmitted") made->bind(row.product_uuid, name);
+  return machines_ = made;
 }
 
 // One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is tried again until it
@@ -544,6 +556,7 @@ void Executor::end_attempt(Runtime& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
   withdraw(node);
   withdraw_stop(node);
+  if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
   node.power_asked = node.looked = node.stop_asked = 0;
@@ -884,6 +897,7 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
 void Executor::got_ram(Runtime& node) {
   node.epoch = ++epochs_;
   node.awaiting_ram = node.with_netboot = false;
+  ports_.boot.disarm(node.name);   // it has all it needs; the next netboot, and the next token, take another power cycle of a plan
   node.power_error.clear();
   if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/reactor.h"
 #include "controller/plan/plan.h"
 #include "controller/run/blame.h"
@@ -115,6 +116,9 @@ class Executor {
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
   // Forgets what is known of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
+  // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read. Shared: every power call
+  // for a node never seen takes it.
+  std::shared_ptr<const Machines> machines() const;
   const StepLog& log() const { return log_; }
 
  private:
@@ -200,6 +204,7 @@ class Executor {
   Limits limits_;
   std::map<std::string, NodeRow> rows_;
   bool rows_loaded_ = false;
+  mutable std::shared_ptr<const Machines> machines_;   // of rows_; null: to be made again
   std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;

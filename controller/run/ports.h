@@ -26,7 +26,7 @@ class BootPort {
   virtual ~BootPort() = default;
   // From `done` on, the node's next netboot gets the RAM system and a fresh one-time token (durable before `done`).
   virtual void arm(const std::string& node, std::function<void(Status)> done) = 0;
-  // A netboot now gets "boot from disk".
+  // A netboot from now on gets "boot from disk", and a token that was not used opens nothing.
   virtual void disarm(const std::string& node) = 0;
 };
 

@@ -241,13 +241,17 @@ HardwareFacts SimNode::facts() const {
   os.blank = !ours_;
   os.content = ours_ ? "muster" : "blank";
   os.content_hash = content();
-  if (ours_ && !image_.empty())
+  if (ours_ && !image_.empty()) {
+    os.muster_cluster = "sim";
+    os.muster_node = name_;
     for (const char* label : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"}) {
       PartitionFacts p;
       p.label = label;
       os.partitions.push_back(p);
     }
+  }
   DiskFacts data = os;
+  data.muster_cluster = data.muster_node = "";
   data.serial = "DATA-" + name_;
   data.model = "SIM DATA";
   data.size_bytes = 2ull << 30;

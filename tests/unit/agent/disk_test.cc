@@ -421,11 +421,12 @@ TEST_CASE("the marker is read back, and counts as content") {
   const std::string before = d.probe().hash;
   {
     auto w = d.open(BlockDevice::Access::exclusive_write);
-    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true}));
+    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle"}));
   }
   const auto m = read_marker(d.open());
   REQUIRE(m);
   CHECK(m->node == "node01");
+  CHECK(m->cluster == "gaggle");
   CHECK(m->slot == "b");
   CHECK(m->current == "a");
   CHECK(m->fresh);

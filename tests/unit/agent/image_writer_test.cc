@@ -185,6 +185,7 @@ class Bench {
     j.disk_model = "MUSTER LAB OS";
     j.disk_size_bytes = kDiskSize;
     j.content_hash = content_hash();
+    j.cluster = "gaggle";
     j.hostname = "node01";
     j.address_cidr = "10.20.0.11/24";
     j.mac = "52:54:00:00:01:01";
@@ -393,6 +394,59 @@ TEST_CASE("a node may re-image its own disk without a content hash, another node
   const auto r = b.write(job);
   REQUIRE(r);
   CHECK(r->slot == "b");
+}
+
+TEST_CASE("the disk of a node of the same name in another cluster is not this node's") {
+  Bench b;
+  const Image i = make_image(1), second = make_image(2);
+  Controller first_controller(i), c(second);
+  auto other = b.job(first_controller, i);
+  other.cluster = "flock";
+  REQUIRE(b.write(other));
+  auto job = b.job(c, second);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  const std::string before = b.everything();
+  const auto refused = b.write(job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::denied);
+  CHECK(refused.error().message.find("node node01 of cluster flock") != std::string::npos);
+  CHECK(b.everything() == before);
+  // Approved to be lost, it is lost: no slot and no state of it are kept.
+  job.content_hash = b.content_hash();
+  job.allow_ours = false;
+  b.seeder.calls.clear();
+  const auto written = b.write(job);
+  REQUIRE(written);
+  CHECK(written->fresh_layout);
+  CHECK(written->slot == "a");
+  CHECK(b.seeder.calls.front() == "seed a fresh");
+  CHECK(read_marker(b.disk())->cluster == "gaggle");
+}
+
+TEST_CASE("a marker that names no cluster is this node's only where the controller says so") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto old = b.job(c, i);
+  old.cluster.clear();
+  REQUIRE(b.write(old));
+  auto job = b.job(c, i);
+  SECTION("the controller imaged this node") {
+    job.content_hash.clear();
+    job.allow_ours = true;
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK_FALSE(written->fresh_layout);
+    CHECK(written->slot == "b");
+  }
+  SECTION("it did not, and the loss was approved") {
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK(written->fresh_layout);
+    CHECK(b.seeder.calls.back() == "loader a KERNEL");
+  }
+  CHECK(read_marker(b.disk())->cluster == "gaggle");
 }
 
 TEST_CASE("another image than the plan names is refused before the disk is touched") {

@@ -74,6 +74,16 @@ TEST_CASE("each fetch has a token of its own, and only the last one opens", "[ap
   CHECK(b.join(second, key).ok());
 }
 
+TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string stolen = b.token(), used = b.token(), key = pki::make_key().value();
+  REQUIRE(b.join(used, key).ok());
+  b.boot.disarm("node01");
+  CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.join(used, key).ok());   // its answer may have been lost
+}
+
 TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {
   Boot b;
   b.arm();

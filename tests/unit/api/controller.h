@@ -71,6 +71,7 @@ class Controller {
   std::string token_for(const std::string& node) {
     std::promise<std::string> promise;
     reactor_->post([&] {
+      services().boot.arm(node, [](Status) {});
       services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
     });
     return promise.get_future().get();

@@ -91,7 +91,9 @@ inline NodeObservation seen_in_ram(const std::string& node) {
   return seen;
 }
 
-inline void make_ours(DiskFacts& os) {
+inline void make_ours(DiskFacts& os, const std::string& node) {
+  os.muster_cluster = "gaggle";
+  os.muster_node = node;
   os.blank = false;
   os.content = "GPT, muster";
   os.content_hash = "sha256:ours";
@@ -108,7 +110,7 @@ inline NodeObservation installed(const std::string& node) {
   seen.mode = wire::Mode::installed;
   seen.image_digest = "sha256:cpu";
   auto& disks = seen.facts->disks;
-  make_ours(disks[0]);
+  make_ours(disks[0], node);
   disks[0].mounted = disks[0].is_os_ancestor = true;
   for (size_t i = 1; i < 4; ++i) {
     disks[i].blank = false;

@@ -184,6 +184,66 @@ TEST_CASE("a re-image keeps data disks and destroys nothing on muster's own layo
   CHECK(plan.find("node02/configure")->params["steps"].size() == 2);
 }
 
+TEST_CASE("the system of a node of the same name in another cluster is foreign", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  auto& disks = in.nodes["node02"].facts->disks;
+  make_ours(disks[0], "node02");
+  SECTION("of another cluster") { disks[0].muster_cluster = "flock"; }
+  SECTION("of this cluster, but of another node") { disks[0].muster_node = "node03"; }
+  SECTION("of a cluster that it does not name, on a machine never installed from here") { disks[0].muster_cluster.clear(); }
+  SECTION("of a cluster that it does not name, on a machine that took an installed one's place") {
+    disks[0].muster_cluster.clear();
+    in.nodes["node02"].image_digest = "sha256:cpu";
+    in.nodes["node02"].product_uuid.clear();
+  }
+  CHECK(refused(in) == "disk-foreign");
+  for (auto& node : in.spec.nodes) node.disks["os"].policy = DiskPolicy::format;
+  const Plan plan = planned(in);
+  const auto os = std::find_if(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& d) { return d.serial == "OSnode02"; });
+  REQUIRE(os != plan.destroys.end());
+  CHECK(os->content_hash == "sha256:ours");
+  CHECK(os->content.find("the system of node " + disks[0].muster_node + " of ") != std::string::npos);
+  const Json& job = plan.find("node02/image")->params;
+  CHECK(job["allow_ours"] == false);
+  CHECK(job["content_hash"] == "sha256:ours");
+  CHECK(job["cluster"] == "gaggle");
+}
+
+TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  auto& os = in.nodes["node02"].facts->disks[0];
+  os.muster_cluster.clear();
+  SECTION("written by an older version") {}
+  SECTION("seen by an older agent") { os.muster_node.clear(); }
+  const Plan plan = planned(in);
+  CHECK(plan.destroys.empty());
+  CHECK(plan.find("node02/image")->params["allow_ours"] == true);
+}
+
+TEST_CASE("data that names no cluster is this node's only with its OS disk or its record", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  auto& node = in.nodes["node02"];
+  node.mode = wire::Mode::ram;
+  for (auto& d : node.facts->disks) d.mounted = d.is_os_ancestor = false;
+  SECTION("its OS disk is this cluster's") {
+    node.image_digest.clear();
+    CHECK(planned(in).destroys.empty());
+  }
+  SECTION("its OS disk is new, the machine is known") {
+    node.facts->disks[0] = disk("OSnew", 8ull << 30);
+    CHECK(planned(in).destroys.size() == 1);
+  }
+  SECTION("neither") {
+    node.image_digest.clear();
+    node.facts->disks[0] = disk("OSnew", 8ull << 30);
+    CHECK(refused(in) == "disk-foreign");
+    // Not even then: what would be told to be formatted would be found and used again.
+    for (auto& n : in.spec.nodes) n.disks["fast"].policy = n.disks["bulk"].policy = DiskPolicy::format;
+    CHECK(refused(in) == "disk-foreign");
+  }
+}
+
 TEST_CASE("a link test needs both ends in the plan", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.playbooks["acceptance/lab"].steps.push_back(step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
@@ -365,6 +425,7 @@ TEST_CASE("a foreign operating system is destroyed only by name, with what it is
 TEST_CASE("only disks of the destruction list carry the right to be formatted", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   // Recognised by its label as ours and used again, whatever the policy: an agent that sees it otherwise must not format it.
+  in.nodes["node01"].image_digest = "sha256:before";   // installed from here once
   auto& disks = in.nodes["node01"].facts->disks;
   in.spec.nodes[0].disks["fast"].policy = DiskPolicy::format;
   disks[1].blank = false;

@@ -72,6 +72,38 @@ TEST_CASE("redfish: another machine is never touched", "[power]") {
   }
 }
 
+TEST_CASE("redfish: for a node never seen, the machine of another node is never touched", "[power]") {
+  const auto known = [](const std::string& uuid) {
+    auto machines = std::make_shared<Machines>();
+    machines->bind(uuid, "gpu03");
+    return machines;
+  };
+  BmcBench bench("generic");
+  bench.machine.start();
+  SECTION("in the BMC's spelling") { bench.target.machines = known(BmcBench::kUuid); }
+  SECTION("in the other byte order") { bench.target.machines = known("78563412-BC9A-F0DE-1234-56789ABCDEF0"); }
+  const auto power = retrying(bench);
+  for (const Status& status : {power->off(kCall, false), power->off(kCall, true), power->boot_once_network(kCall), power->on(kCall)}) {
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code == Code::denied);
+    CHECK(status.error().message.find("which is gpu03, while gpu01 was never seen") != std::string::npos);
+    CHECK(status.error().message.find("muster node rm gpu03") != std::string::npos);
+  }
+  CHECK(bench.machine.running());
+  CHECK_FALSE(asked(bench, "POST"));
+  CHECK_FALSE(asked(bench, "PATCH"));
+}
+
+TEST_CASE("redfish: a machine that is no other node's is the never-seen node's own", "[power]") {
+  BmcBench bench("generic");
+  bench.machine.start();
+  auto machines = std::make_shared<Machines>();
+  machines->bind("99999999-9abc-def0-1234-56789abcdef0", "gpu03");
+  bench.target.machines = machines;
+  CHECK(driver(bench)->off(kCall, false).ok());
+  CHECK_FALSE(bench.machine.running());
+}
+
 TEST_CASE("redfish: a UUID is recognised in either byte order", "[power]") {
   BmcBench bench("generic");
   bench.target.expected_uuid = "78563412-BC9A-F0DE-1234-56789ABCDEF0";

@@ -28,7 +28,8 @@ Action action(const std::string& node, const std::string& name, ActionKind kind,
 struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
-  std::vector<std::string> powered, disarmed;
+  std::vector<std::string> powered;
+  std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;     // by node
   std::vector<Status> power_answers;                 // taken from the front; then Ok
   Result<PowerState> power_state = PowerState::on;
@@ -63,10 +64,11 @@ struct Bench : PowerPort, BootPort, LinkPort {
     ++looks;
     reactor.post([this, done] { done(power_state); });
   }
-  void arm(const std::string&, std::function<void(Status)> done) override {
+  void arm(const std::string& node, std::function<void(Status)> done) override {
+    armed.insert(node);
     reactor.post([done] { done(Ok{}); });
   }
-  void disarm(const std::string& node) override { disarmed.push_back(node); }
+  void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {
     if (offers.count(node) && offers[node].id == id) offers.erase(node);
@@ -617,6 +619,60 @@ TEST_CASE("what an inventory found is in the node's row", "[run]") {
   CHECK(b.row("n1").state == "discovered");
   CHECK(b.row("n1").product_uuid == "abc");
   CHECK_FALSE(b.row("n1").facts.empty());
+}
+
+TEST_CASE("a node gets the RAM system only until that has answered", "[run]") {
+  Bench b;
+  b.plan.kind = "discover";
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n1", "inventory", ActionKind::inventory));
+  b.start();
+  REQUIRE(b.armed.count("n1"));
+  b.hello("n1", wire::Mode::installed, "boot0");   // came up from its disk: it is cycled again, and must find the RAM system
+  REQUIRE(b.powered.size() == 2);
+  CHECK(b.armed.count("n1"));
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.armed.empty());
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
+  b.reactor.advance(kSecond);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.armed.empty());
+}
+
+TEST_CASE("an action that had to netboot its node leaves it armed no longer than that took", "[run]") {
+  Bench b;
+  b.add(action("n1", "image", ActionKind::image));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0");
+  REQUIRE(b.armed.count("n1"));
+  SECTION("the RAM system came") { b.hello("n1", wire::Mode::ram, "boot1"); }
+  SECTION("the run was cancelled") { b.executor->cancel("enough"); }
+  SECTION("the node was taken out") { b.executor->quarantine("n1", "broken"); }
+  b.reactor.advance(100);
+  CHECK(b.armed.empty());
+}
+
+TEST_CASE("which node a machine is follows what inventories found, and what was forgotten", "[run]") {
+  const std::string first = "4c4c4544-0042-3510-8052-b4c04f4d3032", second = "4c4c4544-0042-3510-8052-b4c04f4d3033";
+  Bench b;
+  b.plan.kind = "discover";
+  b.add(action("n1", "inventory", ActionKind::inventory));
+  b.start();
+  b.executor->set_node("n2", [&](NodeRow& row) { row.product_uuid = second; });
+  b.executor->set_node("unknown-52:54:00:20:00:04", [](NodeRow& row) {
+    row.state = "unadmitted";   // nobody's machine yet
+    row.product_uuid = "4c4c4544-0042-3510-8052-b4c04f4d3034";
+  });
+  const auto before = b.executor->machines();
+  CHECK(before->node_of(first).empty());
+  CHECK(before->node_of(second) == "n2");
+  CHECK(before->node_of("4c4c4544-0042-3510-8052-b4c04f4d3034").empty());
+  CHECK(b.executor->machines() == before);   // not made again for every call
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", first}}}}}});
+  CHECK(b.executor->machines()->node_of(first) == "n1");
+  REQUIRE(b.executor->forget("n2"));
+  CHECK(b.executor->machines()->node_of(second).empty());
 }
 
 TEST_CASE("a full disk delays a run and does not damage it", "[run]") {

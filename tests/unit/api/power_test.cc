@@ -1,0 +1,39 @@
+// Operators' power verbs through a whole controller, to a BMC behind real HTTPS.
+#include "tests/fakes/bmc_bench.h"
+#include "tests/unit/api/controller.h"
+
+using namespace muster;
+using api::Door;
+
+TEST_CASE("an address that leads to another node's machine switches nothing for a node never seen", "[api][power]") {
+  BmcBench bench("generic");
+  bench.machine.start();
+  testing::Controller c;
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: node01, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc }, mac: "52:54:00:20:00:01", image: cpu,
+      disks: { os: { match: { serial: "OS*", count: 1 } } } }
+  - { name: node03, role: cpu, power: { driver: redfish, address: ")" + bench.target.address + R"(", secret: bmc },
+      mac: "52:54:00:20:00:03", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
+  INFO(stored.body);
+  REQUIRE(stored.status == 200);
+  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  const auto bind = [&](const std::string& node, const std::string& uuid) {
+    c.on_reactor([&] { c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; }); });
+  };
+  bind("node01", BmcBench::kUuid);
+  const auto refused = c.call(Door::local, "POST", "/v1/power/node03/off");
+  CHECK(refused.status == 403);
+  CHECK(refused.body.find("which is node01") != std::string::npos);
+  CHECK(bench.machine.running());
+  CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 403);
+  bind("node01", "99999999-9abc-def0-1234-56789abcdef0");
+  const auto state = c.call(Door::local, "GET", "/v1/power/node03/state");
+  CHECK(state.status == 200);
+  CHECK(parse_json(state.body).value()["power"] == "on");
+}
