@@ -2,7 +2,28 @@
 
 namespace muster {
 
+namespace {
+
+// Nothing that muster says or reads is nested nearly as deep; what copies and writes JSON is recursive, and a stack is finite.
+constexpr int kDeepest = 100;
+
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    else if (c == '"') quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{') && ++depth > kDeepest) return true;
+    else if (!quoted && (c == ']' || c == '}')) --depth;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<Json> parse_json(std::string_view text) {
+  if (too_deep(text)) return fail(Code::invalid, "not JSON that is taken: more than 100 levels deep");
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {

@@ -13,7 +13,7 @@ namespace muster {
 
 using Json = nlohmann::json;
 
-// Parses text; Code::invalid with the position.
+// Parses text; Code::invalid with the position, or when it is nested more than 100 levels deep.
 Result<Json> parse_json(std::string_view text);
 
 // Reads fields of one object and remembers which were read; finish() reports everything that was wrong:

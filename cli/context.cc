@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -17,16 +18,21 @@ constexpr DurationMs kStreamDeadline = 24 * 60 * kMinute;
 
 Error no_controller(const Context& context, const Error& cause) {
   const std::string where = context.url.empty() ? context.socket : context.url;
+  if (context.url.empty() && ::access(where.c_str(), F_OK) == 0 && ::access(where.c_str(), R_OK | W_OK) != 0)
+    return fail(Code::denied, fmt::format("{} is not for this user: be root, or of the group that owns it", where));
   return fail(cause.code, fmt::format("no controller answers at {} ({})\n"
                                       "  on the head node:      systemctl start musterd\n"
                                       "  to try it without one: muster lab up\n"
                                       "  another socket:        --socket PATH or MUSTER_SOCKET", where, cause.message));
 }
 
+// A path that is refused before any handler saw it is answered in plain text.
 Error error_of(const HttpResponse& response, const Json& body) {
-  const std::string code = body.is_object() ? body.value("code", "failed") : "failed";
-  const std::string fallback = fmt::format("the controller answered {}", response.status);
-  return fail(code_from_string(code), body.is_object() ? body.value("message", fallback) : fallback);
+  if (body.is_object())
+    return fail(code_from_string(body.value("code", "failed")), body.value("message", fmt::format("the controller answered {}", response.status)));
+  const std::string said = response.body.substr(0, response.body.find('\n')).substr(0, 200);
+  return fail(response.status == 400 || response.status == 404 ? Code::invalid : Code::failed,
+              fmt::format("the controller answered {}{}{}", response.status, said.empty() ? "" : ": ", said));
 }
 
 }  // namespace

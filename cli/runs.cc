@@ -37,7 +37,7 @@ void cancel(Context& context, int64_t run) {
   const auto done = api.post(fmt::format("/v1/runs/{}/cancel", run), Json::object());
   if (!done.ok()) return complain(context, done.error());
   show(context, *done, [&] {
-    fmt::print("run {} is cancelled: nothing new starts and orders under way are withdrawn; what was done is not undone.\n"
+    fmt::print("run {} is cancelled: nothing new starts, and a node at work stops after the step it is at; what was done is not undone.\n"
                "`muster status` shows where each node stands, `muster up SPEC` goes on from there\n", run);
   });
 }

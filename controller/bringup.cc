@@ -52,21 +52,26 @@ Result<std::map<std::string, Playbook>> Bringup::playbooks() const {
   return all;
 }
 
-// Whether an installation began to write this node's disks after `facts_time`: what was seen then says nothing now.
-bool Bringup::disks_changed_since(const std::string& node, TimeMs facts_time) {
+// By node, when an installation last began to write its disks; of runs that ended after `since`. Each journal is read once.
+std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
+  std::map<std::string, TimeMs> last;
   const auto runs = parts_.store.runs();
-  if (!runs.ok()) return false;
+  if (!runs.ok()) return last;
   for (const auto& run : *runs) {
-    const bool later = run.ended == 0 || run.ended > facts_time;
-    const auto journal = later ? parts_.store.journal(run.id) : Result<std::vector<JournalRow>>(std::vector<JournalRow>{});
+    if (run.ended != 0 && run.ended <= since) continue;
+    const auto journal = parts_.store.journal(run.id);
     if (!journal.ok()) continue;
     for (const auto& row : *journal)
-      if (row.node == node && row.time > facts_time && row.event == "intent" && row.action == node + "/image") return true;
+      if (row.event == "intent" && row.action == row.node + "/image") last[row.node] = std::max(last[row.node], row.time);
   }
-  return false;
+  return last;
 }
 
 NodeObservation Bringup::observe(const std::string& name) {
+  return observe(name, disks_written(parts_.executor.node_row(name).facts_time));
+}
+
+NodeObservation Bringup::observe(const std::string& name, const std::map<std::string, TimeMs>& written) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
   seen.state = row.state;
@@ -82,7 +87,9 @@ NodeObservation Bringup::observe(const std::string& name) {
   auto facts = hardware_facts_from_json(*json);
   if (facts.ok()) {
     seen.machine = *facts;
-    if (!disks_changed_since(name, row.facts_time)) seen.facts = std::move(facts).value();
+    // What was seen before the disks were written says nothing now.
+    const auto began = written.find(name);
+    if (began == written.end() || began->second <= row.facts_time) seen.facts = std::move(facts).value();
   }
   else log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
   return seen;
@@ -108,7 +115,13 @@ Result<PlannerInput> Bringup::input(const Request& request) {
 Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, int64_t revision) {
   TRY(PlannerInput in, surroundings(spec));
   in.revision = revision;
-  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name);
+  TimeMs oldest = parts_.reactor.now();
+  for (const auto& node : in.spec.nodes) {
+    const NodeRow row = parts_.executor.node_row(node.name);
+    if (!row.facts.empty()) oldest = std::min(oldest, row.facts_time);
+  }
+  const auto written = disks_written(oldest);
+  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name, written);
   TRY(in.request.kind, request_kind(request.kind));
   in.request.nodes = request.nodes;
   in.request.profile = request.profile;

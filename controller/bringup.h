@@ -77,7 +77,8 @@ class Bringup {
   Result<PlannerInput> input(const Request& request, const Spec& spec, int64_t revision);
   Result<PlannerInput> surroundings(const Spec& spec) const;
   static Result<Made> made_of(const PlannerInput& in);
-  bool disks_changed_since(const std::string& node, TimeMs facts_time);
+  NodeObservation observe(const std::string& node, const std::map<std::string, TimeMs>& written);
+  std::map<std::string, TimeMs> disks_written(TimeMs since);
   void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
 
   static constexpr DurationMs kOnline = kMinute;

@@ -10,6 +10,7 @@ namespace muster::api {
 namespace {
 
 constexpr size_t kContext = 3;
+constexpr size_t kLargestTable = 16 << 20;   // cells
 
 struct Line { char mark; std::string text; size_t from, to; };  // from, to: line numbers before this line, 0-based
 
@@ -20,20 +21,29 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Longest common subsequence, by table: specs are a few thousand lines at most.
+// Longest common subsequence, by table, of what lies between the first and the last difference; where that is too much for a table, all
+// of it went and all of it came.
 std::vector<Line> edit_script(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  std::vector<std::vector<uint32_t>> common(a.size() + 1, std::vector<uint32_t>(b.size() + 1, 0));
-  for (size_t i = a.size(); i-- > 0;)
-    for (size_t j = b.size(); j-- > 0;)
-      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  size_t first = 0, last = 0;
+  while (first < std::min(a.size(), b.size()) && a[first] == b[first]) ++first;
+  while (last < std::min(a.size(), b.size()) - first && a[a.size() - 1 - last] == b[b.size() - 1 - last]) ++last;
+  const size_t rows = a.size() - first - last, columns = b.size() - first - last;
+  const bool table = rows * columns <= kLargestTable;
+  std::vector<uint32_t> common(table ? (rows + 1) * (columns + 1) : 0, 0);
+  const auto at = [&](size_t i, size_t j) -> uint32_t& { return common[(i - first) * (columns + 1) + (j - first)]; };
+  if (table)
+    for (size_t i = first + rows; i-- > first;)
+      for (size_t j = first + columns; j-- > first;)
+        at(i, j) = a[i] == b[j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
   std::vector<Line> script;
-  size_t i = 0, j = 0;
-  while (i < a.size() || j < b.size()) {
-    const bool same = i < a.size() && j < b.size() && a[i] == b[j];
-    if (same) {
+  for (size_t k = 0; k < first; ++k) script.push_back({' ', a[k], k, k});
+  size_t i = first, j = first;
+  while (i < first + rows || j < first + columns) {
+    const bool left = i < first + rows, right = j < first + columns;
+    if (table && left && right && a[i] == b[j]) {
       script.push_back({' ', a[i], i, j});
       ++i, ++j;
-    } else if (j == b.size() || (i < a.size() && common[i + 1][j] >= common[i][j + 1])) {
+    } else if (left && (!right || !table || at(i + 1, j) >= at(i, j + 1))) {
       script.push_back({'-', a[i], i, j});
       ++i;
     } else {
@@ -41,6 +51,7 @@ std::vector<Line> edit_script(const std::vector<std::string>& a, const std::vect
       ++j;
     }
   }
+  for (; i < a.size(); ++i, ++j) script.push_back({' ', a[i], i, j});
   return script;
 }
 

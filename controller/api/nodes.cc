@@ -1,6 +1,7 @@
 // Nodes: the live status, and what is known of each.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "controller/api/handlers.h"
@@ -29,9 +30,8 @@ std::vector<std::string> all_names(Services& services) {
 }
 
 bool known(Services& services, const std::string& node) {
-  if (!mac_of_unknown(node).empty()) return services.store.node(node).ok();
-  const auto names = all_names(services);
-  return std::find(names.begin(), names.end(), node) != names.end();
+  if (const auto spec = services.spec.get(); spec.ok() && (*spec)->spec.node(node)) return true;
+  return services.store.node(node).ok();
 }
 
 Json node_json(Services& services, const std::string& name) {
@@ -56,19 +56,16 @@ Json node_json(Services& services, const std::string& name) {
 }
 
 // The executor's numbers about one node, under the names the live table uses.
-void add_progress(Json& node, const Json& progress) {
-  for (const auto& p : progress.value("nodes", Json::array())) {
-    if (p.value("node", "") != node.value("name", "")) continue;
-    for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
-      if (p.contains(key)) node[key] = p[key];
-    if (p.contains("percent") && p["percent"].is_number()) node["fraction"] = p["percent"].get<double>() / 100;
-    if (p.contains("text")) node["text"] = p["text"];
-    else if (p.contains("title")) node["text"] = p["title"];
-    if (p.contains("state")) node["run_state"] = p["state"];
-    if (p.contains("reason") && p["reason"].is_string() && !p["reason"].get<std::string>().empty()) {
-      // Why it waits, or why it was given up: the row's own reason wins.
-      if (node.value("reason", "").empty()) node["waiting"] = p["reason"];
-    }
+void add_progress(Json& node, const Json& p) {
+  for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
+    if (p.contains(key)) node[key] = p[key];
+  if (p.contains("percent") && p["percent"].is_number()) node["fraction"] = p["percent"].get<double>() / 100;
+  if (p.contains("text")) node["text"] = p["text"];
+  else if (p.contains("title")) node["text"] = p["title"];
+  if (p.contains("state")) node["run_state"] = p["state"];
+  if (p.contains("reason") && p["reason"].is_string() && !p["reason"].get<std::string>().empty()) {
+    // Why it waits, or why it was given up: the row's own reason wins.
+    if (node.value("reason", "").empty()) node["waiting"] = p["reason"];
   }
 }
 
@@ -113,10 +110,12 @@ void get_status(const CallPtr& call) {
     status["simulated"] = (*spec)->spec.lab;
   }
   Executor& executor = services.bringup.executor();
-  const Json progress = executor.run_id() ? executor.progress() : Json::object();
+  const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
+  std::map<std::string, const Json*> of_node;
+  for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;
   for (const auto& name : all_names(services)) {
     Json node = node_json(services, name);
-    if (executor.active()) add_progress(node, progress);
+    if (const auto p = of_node.find(name); p != of_node.end()) add_progress(node, *p->second);
     status["nodes"].push_back(std::move(node));
   }
   call->ok(status);

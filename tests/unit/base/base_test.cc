@@ -31,3 +31,12 @@ TEST_CASE("every error code has a word and comes back from it", "[base]") {
   for (int i = 0; i <= static_cast<int>(Code::cancelled); ++i)
     CHECK(code_from_string(to_string(static_cast<Code>(i))) == static_cast<Code>(i));
 }
+
+TEST_CASE("JSON that is nested without end is refused before anything walks it", "[base]") {
+  const std::string deep(100'000, '[');
+  CHECK(parse_json(deep + std::string(100'000, ']')).error().code == Code::invalid);
+  CHECK(parse_json("{\"a\":" + deep).error().code == Code::invalid);
+  std::string words = "[";
+  for (int i = 0; i < 500; ++i) words += R"("[[[{{{\"[[", [], {}, )";   // wide, and brackets in texts: neither is depth
+  CHECK(parse_json(words + "1]").ok());
+}
