@@ -123,7 +123,7 @@ void Agent::schedule_poll(DurationMs delay) {
 
 std::vector<std::string> Agent::have() const {
   std::vector<std::string> ids;
-  if (current_) ids.push_back(current_->id);
+  if (current_ && !withdrawn_) ids.push_back(current_->id);   // what is said to be had no longer need not be withdrawn again
   if (waiting_) ids.push_back(waiting_->id);
   for (const auto& [id, seq] : reported_)
     if (!current_ || current_->id != id) ids.push_back(id);
@@ -131,16 +131,25 @@ std::vector<std::string> Agent::have() const {
 }
 
 void Agent::poll_now() {
-  link_.poll(have(), guarded(alive_, [this](Result<std::vector<wire::WorkOrder>> reply) { on_orders(std::move(reply)); }));
+  link_.poll(have(), guarded(alive_, [this](Result<wire::PollReply> reply) { on_orders(std::move(reply)); }));
 }
 
-void Agent::on_orders(Result<std::vector<wire::WorkOrder>> reply) {
+void Agent::on_orders(Result<wire::PollReply> reply) {
   if (!reply.ok()) return schedule_poll(pause(poll_backoff_));
   last_contact_ = reactor_.now();
   poll_backoff_ = {};
   bool news = false;
-  for (const auto& order : *reply) news = take(order) || news;
+  for (const auto& id : reply->withdrawn) stop(id);
+  for (const auto& order : reply->orders) news = take(order) || news;
   schedule_poll(news ? 0 : options_.idle_poll_pause);
+}
+
+void Agent::stop(const std::string& order) {
+  if (waiting_ && waiting_->id == order) waiting_.reset();
+  if (!current_ || current_->id != order || settling_ || withdrawn_ || departs(current_->kind)) return;
+  withdrawn_ = true;
+  log("warning", order + " was withdrawn: it stops at its next safe point");
+  if (runner_busy_) runner_.cancel();   // else it has not begun yet
 }
 
 // True when the order is new here.
@@ -162,7 +171,7 @@ bool Agent::take(const wire::WorkOrder& order) {
 void Agent::begin(const wire::WorkOrder& order) {
   current_ = order;
   running_id_ = order.id;
-  deadline_passed_ = settling_ = false;
+  deadline_passed_ = settling_ = withdrawn_ = false;
   if (!departs(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
     // Running it again is harmless, so a journal that cannot be written is reported and does not stop the work.
@@ -173,6 +182,7 @@ void Agent::begin(const wire::WorkOrder& order) {
 
 void Agent::run_order() {
   if (!current_) return;
+  if (withdrawn_) return settle(fail(Code::cancelled, "withdrawn by the controller"), Json::object());
   emit(current_->id, "started", Json::object());
   if (departs(current_->kind)) return settle(Ok{}, Json::object());
   runner_busy_ = true;

@@ -9,7 +9,8 @@
 //     BEFORE the runner carries them out, because nobody can report afterwards;
 //   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress, never anything else;
 //   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s to 30 s);
-//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as `timeout`.
+//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as `timeout`;
+//   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A departure is not called off.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 
@@ -33,10 +34,11 @@ namespace muster {
 // the call. Joining (certificate, token) happened before and is the link's business.
 class ControllerLink {
  public:
-  using Orders = std::function<void(Result<std::vector<wire::WorkOrder>>)>;
+  using Orders = std::function<void(Result<wire::PollReply>)>;
   using Acked = std::function<void(Result<uint64_t>)>;
   virtual ~ControllerLink() = default;
-  // Long poll: answers at once when an order not named in `have` is on offer, else after about 25 s (possibly with nothing).
+  // Long poll: answers at once when an order not named in `have` is on offer or one that is named was withdrawn, else after about 25 s
+  // (possibly with nothing).
   virtual void poll(const std::vector<std::string>& have, Orders done) = 0;
   virtual void post(const wire::EventBatch& batch, Acked done) = 0;
 };
@@ -87,7 +89,8 @@ class Agent {
   void on_acked(Result<uint64_t> reply);
   void schedule_poll(DurationMs delay);
   void poll_now();
-  void on_orders(Result<std::vector<wire::WorkOrder>> reply);
+  void on_orders(Result<wire::PollReply> reply);
+  void stop(const std::string& order);
   bool take(const wire::WorkOrder& order);
   void begin(const wire::WorkOrder& order);
   void run_order();
@@ -122,6 +125,7 @@ class Agent {
   std::optional<wire::WorkOrder> current_;      // taken up, not settled (or settled and about to depart)
   std::optional<wire::WorkOrder> waiting_;      // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
+  bool withdrawn_ = false;                      // the current order
   uint64_t random_;
   TimeMs last_contact_ = 0;
 };

@@ -89,19 +89,12 @@ class Lane {
   std::thread thread_;
 };
 
-Result<std::vector<wire::WorkOrder>> ask_orders(HttpClient& client, const std::string& target) {
+Result<wire::PollReply> ask_orders(HttpClient& client, const std::string& target) {
   HttpRequest request;
   request.target = target;
   TRY(const HttpResponse response, client.request(request, kPollDeadline));
   TRY(const Json json, answer_json(response, "orders"));
-  std::vector<wire::WorkOrder> orders;
-  const auto it = json.find("orders");
-  if (it == json.end() || !it->is_array()) return fail(Code::invalid, "orders: no list in the answer");
-  for (const auto& element : *it) {
-    TRY(auto order, wire::work_order_from_json(element));
-    orders.push_back(std::move(order));
-  }
-  return orders;
+  return wire::poll_reply_from_json(json);
 }
 
 Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
@@ -150,8 +143,8 @@ class HttpLink : public RenewableLink {
     std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      auto orders = ask_orders(client, target);
-      reactor_.post([done, orders = std::move(orders)] { done(orders); });
+      auto reply = ask_orders(client, target);
+      reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
   }
 

@@ -81,6 +81,27 @@ Result<WorkOrder> work_order_from_json(const Json& j) {
   return m;
 }
 
+Json to_json(const PollReply& m) {
+  Json orders = Json::array();
+  for (const auto& order : m.orders) orders.push_back(to_json(order));
+  return {{"orders", orders}, {"withdrawn", m.withdrawn}};
+}
+
+Result<PollReply> poll_reply_from_json(const Json& j) {
+  JsonReader r(j, "orders");
+  PollReply m;
+  r.allow_unknown();
+  const Json orders = r.raw("orders");
+  r.get_or("withdrawn", m.withdrawn, std::vector<std::string>());
+  TRY_(r.finish());
+  if (!orders.is_array()) return fail(Code::invalid, "orders: no list in the answer");
+  for (const auto& element : orders) {
+    TRY(auto order, work_order_from_json(element));
+    m.orders.push_back(std::move(order));
+  }
+  return m;
+}
+
 Json to_json(const Event& m) {
   return {{"seq", m.seq}, {"time", m.time}, {"order", m.order}, {"kind", m.kind}, {"data", m.data}};
 }

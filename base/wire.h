@@ -3,7 +3,7 @@
 // POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time token.
 //                          The same token with the same public key gets the same answer again, so a lost reply is harmless;
 //                          with another key it is refused.
-// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> {"orders":[WorkOrder...]}.
+// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> PollReply.
 // POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node, boot_id, incarnation);
 //                          the controller drops numbers it has seen; the agent re-sends what was not acknowledged.
 // GET  /agent/v1/files/NAME  mutual TLS; manifests and binaries the orders name.
@@ -44,10 +44,15 @@ struct JoinReply {
 // One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent that has
 // finished an id re-sends its result and does nothing else.
 struct WorkOrder {
-  std::string id;          // "<run>/<action>#<attempt>"
+  std::string id;          // "<run>-<its start, hexadecimal>/<action>#<attempt>"
   std::string kind;        // inventory | image | boot_disk | steps | check | reboot | power_off
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;   // from receipt; the agent ends the work with Code::timeout after it
+};
+
+struct PollReply {
+  std::vector<WorkOrder> orders;        // on offer, and not among those the agent has
+  std::vector<std::string> withdrawn;   // of those it has: what is under way stops at its next safe point
 };
 
 // kinds and their data:
@@ -73,11 +78,13 @@ struct EventBatch {
 Json to_json(const JoinRequest& m);
 Json to_json(const JoinReply& m);
 Json to_json(const WorkOrder& m);
+Json to_json(const PollReply& m);
 Json to_json(const Event& m);
 Json to_json(const EventBatch& m);
 Result<JoinRequest> join_request_from_json(const Json& j);
 Result<JoinReply> join_reply_from_json(const Json& j);
 Result<WorkOrder> work_order_from_json(const Json& j);
+Result<PollReply> poll_reply_from_json(const Json& j);
 Result<Event> event_from_json(const Json& j);
 Result<EventBatch> event_batch_from_json(const Json& j);
 

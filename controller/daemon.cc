@@ -103,7 +103,8 @@ void Core::connect_agents() {
                 [this, undeclared](const std::string& node) {
                   if (undeclared(node)) discovery.on_contact(node);
                   else executor.on_contact(node);
-                }});
+                },
+                [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }
 
 // A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its certificate, ends.
@@ -291,11 +292,16 @@ void RealDaemon::resume() {
     if (run.state != "running") continue;
     log::info("continuing a run", {{"run", std::to_string(run.id)}});
     const auto resumed = core_->executor.resume(run.id);
-    if (!resumed.ok()) {
-      core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
-      log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
-    }
-    return;  // there is at most one
+    if (resumed.ok()) return;
+    // Left as it is it would be in the way of every later one at the next start.
+    core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
+    log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
+    RunRow ended = run;
+    ended.state = "failed";
+    ended.ended = core_->reactor.now();
+    core_->store->write({ended}, [](Status written) {
+      if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
+    });
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "controller/boot_port.h"
@@ -50,30 +51,35 @@ void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   offers_[node][id] = std::move(order);
   const auto waiting = waiters_.find(node);
   if (waiting == waiters_.end() || waiting->second.have.count(id)) return;
-  release(node, open_orders(node, waiting->second.have));
+  release(node, news(node, waiting->second.have));
 }
 
 void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
   const auto offered = offers_.find(node);
   if (offered == offers_.end()) return;
-  offered->second.erase(order_id);
+  if (!offered->second.erase(order_id)) return;
   if (offered->second.empty()) offers_.erase(offered);
+  if (const auto waiting = waiters_.find(node); waiting != waiters_.end() && waiting->second.have.count(order_id))
+    release(node, {{}, {order_id}});
 }
 
-void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(Orders)> answer) {
+void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer) {
   if (sink_.contact) sink_.contact(node);
   release(node, {});
-  Orders orders = open_orders(node, have);
-  if (!orders.empty()) return answer(std::move(orders));
+  wire::PollReply reply = news(node, have);
+  if (!reply.orders.empty() || !reply.withdrawn.empty()) return answer(std::move(reply));
   Waiter waiter{std::move(have), std::move(answer), 0};
   waiter.timer = reactor_.after(kLongPoll, [this, node] { release(node, {}); });
   waiters_[node] = std::move(waiter);
 }
 
-LinkHub::Orders LinkHub::open_orders(const std::string& node, const std::set<std::string>& have) {
-  Orders orders;
+wire::PollReply LinkHub::news(const std::string& node, const std::set<std::string>& have) {
+  wire::PollReply reply;
   const auto offered = offers_.find(node);
-  if (offered == offers_.end()) return orders;
+  for (const auto& id : have)
+    if (!(offered != offers_.end() && offered->second.count(id)) && !(sink_.expected && sink_.expected(node, id)))
+      reply.withdrawn.push_back(id);
+  if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
     if (have.count(id)) continue;
     auto params = resolve_(order.params);
@@ -81,10 +87,10 @@ LinkHub::Orders LinkHub::open_orders(const std::string& node, const std::set<std
       refuse(node, order, params.error());
       continue;
     }
-    orders.push_back(order);
-    orders.back().params = std::move(params).value();
+    reply.orders.push_back(order);
+    reply.orders.back().params = std::move(params).value();
   }
-  return orders;
+  return reply;
 }
 
 // An order whose secrets are missing can never be carried out: the executor hears that as the order's result.
@@ -99,13 +105,13 @@ void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, cons
   });
 }
 
-void LinkHub::release(const std::string& node, Orders orders) {
+void LinkHub::release(const std::string& node, wire::PollReply reply) {
   const auto found = waiters_.find(node);
   if (found == waiters_.end()) return;
   const Waiter waiter = std::move(found->second);
   waiters_.erase(found);
   reactor_.cancel(waiter.timer);
-  waiter.answer(std::move(orders));
+  waiter.answer(std::move(reply));
 }
 
 LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& boot_id,
@@ -122,7 +128,8 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch, std::functio
   if (sink_.contact) sink_.contact(node);
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
-  std::vector<Write> rows;
+  // What failed to be written is written with what comes next: the agent sends it again until then, and it is not forwarded twice.
+  std::vector<Write> rows = std::exchange(stream.unwritten, {});
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
     stream.taken = event.seq;
@@ -134,10 +141,13 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch, std::functio
     return answer(stream.durable);
   }
   // Writes are durable in the order they were handed over: when this one is, so is what the executor wrote above.
-  store_.write(std::move(rows), [this, node, boot = batch.boot_id, incarnation = batch.incarnation,
-                                 up_to = stream.taken, answer = std::move(answer)](Status written) {
-    if (!written.ok()) return answer(std::move(written).error());
+  store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows, up_to = stream.taken,
+                      answer = std::move(answer)](Status written) {
     Stream& s = stream_of(node, boot, incarnation);
+    if (!written.ok()) {
+      s.unwritten.insert(s.unwritten.end(), rows.begin(), rows.end());
+      return answer(std::move(written).error());
+    }
     s.durable = std::max(s.durable, up_to);
     s.taken = std::max(s.taken, up_to);
     answer(up_to);

@@ -28,9 +28,11 @@ class LinkHub : public LinkPort {
     std::function<void(const Hello&)> hello;
     std::function<void(const std::string& node, const wire::Event&)> event;
     std::function<void(const std::string& node)> contact;
+    // Whether this order is that node's business now. What an agent has that is neither this nor on offer was withdrawn, by whichever
+    // life of the controller.
+    std::function<bool(const std::string& node, const std::string& order)> expected = {};
   };
   using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
-  using Orders = std::vector<wire::WorkOrder>;
 
   LinkHub(Reactor& reactor, Store& store, ResolveSecrets resolve);
   ~LinkHub() override;
@@ -39,9 +41,9 @@ class LinkHub : public LinkPort {
   void offer(const std::string& node, wire::WorkOrder order) override;
   void withdraw(const std::string& node, const std::string& order_id) override;
 
-  // Answers with the orders on offer that are not in `have`: at once when there are any, else when one comes or after
-  // the long poll's time (empty). One waiting call per node: a newer one ends the older.
-  void ask(const std::string& node, std::set<std::string> have, std::function<void(Orders)> answer);
+  // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when there are any, else when one
+  // comes or after the long poll's time (empty). One waiting call per node: a newer one ends the older.
+  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer);
   // Answers with the highest event number taken, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
@@ -52,17 +54,18 @@ class LinkHub : public LinkPort {
   static constexpr DurationMs kLongPoll = 25 * kSecond;
   struct Waiter {
     std::set<std::string> have;
-    std::function<void(Orders)> answer;
+    std::function<void(wire::PollReply)> answer;
     Reactor::TimerId timer = 0;
   };
   struct Stream {
     std::string boot_id, incarnation;
     uint64_t taken = 0;    // forwarded up to here
     uint64_t durable = 0;  // and written up to here: what may be acknowledged
+    std::vector<Write> unwritten = {};  // rows of events that were forwarded, whose write failed
   };
 
-  Orders open_orders(const std::string& node, const std::set<std::string>& have);
-  void release(const std::string& node, Orders orders);
+  wire::PollReply news(const std::string& node, const std::set<std::string>& have);
+  void release(const std::string& node, wire::PollReply reply);
   void refuse(const std::string& node, const wire::WorkOrder& order, const Error& error);
   Stream& stream_of(const std::string& node, const std::string& boot_id, const std::string& incarnation);
   void forward(const std::string& node, const wire::EventBatch& batch, const wire::Event& event);

@@ -59,11 +59,7 @@ void agent_orders(const CallPtr& call) {
   std::istringstream ids(call->query("have"));
   for (std::string id; std::getline(ids, id, ',');)
     if (!id.empty()) have.insert(id);
-  call->services.link.ask(call->agent, std::move(have), [call](LinkHub::Orders orders) {
-    Json list = Json::array();
-    for (const auto& order : orders) list.push_back(wire::to_json(order));
-    call->ok({{"orders", list}});
-  });
+  call->services.link.ask(call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); });
 }
 
 void agent_events(const CallPtr& call) {

@@ -31,6 +31,22 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
+// Addresses that nobody declared follow the order of names, so another node that comes or goes would move them. A machine that was
+// installed keeps its own, whatever the spec says: it is refused instead.
+Status keeps_addresses(const Spec& before, const Spec& after, const Executor& executor) {
+  std::string moved;
+  int count = 0;
+  for (const auto& node : after.nodes) {
+    const NodeSpec* old = node.address_chosen ? before.node(node.name) : nullptr;
+    if (!old || old->address == node.address || executor.node_row(node.name).image_digest.empty()) continue;
+    if (++count <= 8) moved += fmt::format("\n  {}: address: {}   (would become {})", node.name, old->address, node.address);
+  }
+  if (count == 0) return Ok{};
+  if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
+  return fail(Code::denied, fmt::format("installed nodes would get other addresses, since theirs are not declared and follow the order of names. "
+                                        "Declare the ones they have, or change the order back:{}", moved));
+}
+
 int64_t revision_of(const Call& call, const char* name) { return std::strtoll(call.query(name, "0").c_str(), nullptr, 10); }
 
 }  // namespace
@@ -45,6 +61,11 @@ void put_spec(const CallPtr& call) {
   const auto newest = call->services.store.spec(0);
   const bool unchanged = newest.ok() && newest->text == call->request.body;
   reply["unchanged"] = unchanged;
+  if (newest.ok() && !unchanged)
+    if (const ParsedSpec before = parse_spec(newest->text); before.errors.empty()) {
+      const Status kept = keeps_addresses(before.spec, parsed.spec, call->services.bringup.executor());
+      if (!kept.ok()) return call->error(kept.error());
+    }
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
   // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: another one under its feet could

@@ -314,16 +314,17 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
         ids.insert(out.back().step.id);
       }
     }
+    Json with_item;   // a copy of the context costs: one per step, and only where there are items
+    if (!step.for_each.empty() && !items.empty()) with_item = context;
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(items[i])) continue;
-      Json local = context;
       std::string id = playbook.name + "/" + step.name;
       if (!step.for_each.empty()) {
-        local["item"] = items[i];
+        with_item["item"] = items[i];
         id += "[" + item_label(items[i], i) + "]";
       }
       for (int n = 2; !ids.insert(id).second; ++n) id = fmt::format("{}/{}#{}", playbook.name, step.name, n);
-      auto planned = plan_one(step, id, local);
+      auto planned = plan_one(step, id, step.for_each.empty() ? context : with_item);
       if (!planned.ok()) complain(planned.error().message);
       else out.insert(out.end(), planned->begin(), planned->end());
     }

@@ -30,10 +30,18 @@ void check_order(const Plan& plan, Problems& problems) {
   std::map<std::string, std::vector<std::string>> next;
   std::map<std::string, std::string> last_of_node;
   for (const auto& a : plan.actions) before[a.id];
+  // A barrier counts as an action of its own: a slash in front is in no id.
+  const auto barrier = [](size_t i) { return "/barrier-" + std::to_string(i); };
+  for (size_t i = 0; i < plan.barriers.size(); ++i)
+    for (const auto& member : plan.barriers[i])
+      if (!before.count(member)) problems.push_back("barrier " + std::to_string(i) + " has '" + member + "', which does not exist");
+      else before[barrier(i)].insert(member);
   for (const auto& a : plan.actions) {
     for (const auto& d : a.after)
       if (!before.count(d.action)) problems.push_back(a.id + ": depends on '" + d.action + "', which does not exist");
       else before[a.id].insert(d.action);
+    if (a.behind >= static_cast<int>(plan.barriers.size())) problems.push_back(a.id + ": behind a barrier that does not exist");
+    else if (a.behind >= 0) before[a.id].insert(barrier(static_cast<size_t>(a.behind)));
     if (auto& last = last_of_node[a.node]; !last.empty() && last != a.id) before[a.id].insert(last);
     last_of_node[a.node] = a.id;
   }

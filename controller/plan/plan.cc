@@ -15,9 +15,11 @@ constexpr ActionKind kKinds[] = {ActionKind::netboot, ActionKind::inventory, Act
 Json action_json(const Action& a) {
   Json after = Json::array();
   for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
-  return {{"id", a.id}, {"node", a.node}, {"kind", to_string(a.kind)}, {"phase", a.phase}, {"title", a.title},
+  Json out = {{"id", a.id}, {"node", a.node}, {"kind", to_string(a.kind)}, {"phase", a.phase}, {"title", a.title},
           {"params", a.params}, {"after", after}, {"timeout_ms", a.timeout}, {"max_attempts", a.max_attempts},
           {"repeatable", a.repeatable}};
+  if (a.behind >= 0) out["behind"] = a.behind;
+  return out;
 }
 
 Result<Action> action_from_json(const Json& json, const std::string& path) {
@@ -34,6 +36,7 @@ Result<Action> action_from_json(const Json& json, const std::string& path) {
   r.get("timeout_ms", a.timeout);
   r.get("max_attempts", a.max_attempts);
   r.get("repeatable", a.repeatable);
+  r.get_or("behind", a.behind, -1);
   TRY_(r.finish());
   TRY(a.kind, action_kind_from_string(kind));
   for (const auto& item : after) {
@@ -163,6 +166,7 @@ Json to_json(const Plan& p) {
           {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
           {"config_digests", p.config_digests}};
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
+  if (!p.barriers.empty()) out["barriers"] = p.barriers;
   return out;
 }
 
@@ -181,6 +185,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("nodes", p.nodes);
   r.get("unchanged", p.unchanged);
   r.get_or("left_out", p.left_out, {});
+  r.get_or("barriers", p.barriers, {});
   const Json& actions = r.raw("actions");
   const Json& destroys = r.raw("destroys");
   r.get("notes", p.notes);

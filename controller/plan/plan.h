@@ -32,7 +32,7 @@ std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
 
 // `hard`: the other action must have succeeded; if it never will, this node is quarantined too.
-// soft: it is enough that the other action ended, or that its node is quarantined (a barrier).
+// soft: it is enough that the other action ended, or that its node is quarantined.
 struct Dependency {
   std::string action;
   bool hard = true;
@@ -46,6 +46,7 @@ struct Action {
   std::string title;         // one line for people
   Json params = Json::object();
   std::vector<Dependency> after = {};
+  int behind = -1;           // index of a barrier; -1: none
   DurationMs timeout = 10 * kMinute;
   int max_attempts = 2;
   // A repeatable action may be started again when its outcome is unknown. Every agent order is made repeatable by the agent's
@@ -83,6 +84,8 @@ struct Plan {
   std::vector<std::string> unchanged; // nodes that are already as declared
   std::vector<std::string> left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<Action> actions;        // grouped by node, each node's in order
+  // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did before.
+  std::vector<std::vector<std::string>> barriers;
   std::vector<Destruction> destroys;
   std::vector<std::string> notes;     // honest remarks for the operator
   // node -> digest of what was planned for it; recorded when the node is accepted, compared by the next plan.

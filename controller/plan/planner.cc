@@ -580,10 +580,12 @@ class Planner {
   void write_stage(int number, const std::string& name, const std::string& phase, ActionKind action, const std::string& title,
                    const StepsOf& steps_of) {
     std::vector<std::string> barrier;
-    for (const auto& d : drafts_) barrier.push_back(d.last);
+    for (const auto& d : drafts_)
+      if (!d.last.empty()) barrier.push_back(d.last);
+    const int behind = static_cast<int>(plan_.barriers.size());
+    bool used = false;
     const std::string led = led_;
-    for (size_t i = 0; i < drafts_.size(); ++i) {
-      Draft& d = drafts_[i];
+    for (auto& d : drafts_) {
       std::vector<wire::Step> steps;
       bool leads = false;
       if (const auto* all = steps_of(d))
@@ -597,10 +599,10 @@ class Planner {
       const DurationMs timeout = check ? check_timeout(steps) : kStage;
       Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
       if (leads) led_ = a.id;
-      for (size_t k = 0; k < drafts_.size(); ++k)
-        if (k != i && !barrier[k].empty() && barrier[k] != led) a.after.push_back({barrier[k], false});
+      if (!barrier.empty()) a.behind = behind, used = true;
       if (!led.empty() && led.rfind(d.spec->name + "/", 0) != 0) a.after.push_back({led, true});
     }
+    if (used) plan_.barriers.push_back(std::move(barrier));
   }
 
   void write_stages() {

@@ -84,6 +84,10 @@ double number_of(const Json& data, const char* key) {
 
 }  // namespace
 
+std::string order_id(const RunRow& run, const std::string& action, int attempt) {
+  return fmt::format("{}-{:x}/{}#{}", run.id, run.started, action, attempt);
+}
+
 // ---- plumbing ----
 
 Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing)
@@ -91,6 +95,7 @@ Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, E
 
 Executor::~Executor() {
   *alive_ = false;
+  if (sign_timer_) reactor_.cancel(sign_timer_);
   for (const auto& [name, node] : nodes_)
     if (node->timer) reactor_.cancel(node->timer);
 }
@@ -249,6 +254,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   nodes_.clear();
   actions_.clear();
   proven_.clear();
+  passed_.assign(plan_.barriers.size(), 0);
   absent_.clear();
   took_.clear();
   load_rows();
@@ -277,6 +283,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by, std::func
   if (!ports_.store.plan(row.plan_digest).ok())
     rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, to_json(plan).dump()});
   adopt(plan, row);
+  stay_alive();
   write(std::move(rows), [this, done, id = row.id] {
     done(id);
     observe("", "run", {{"state", "running"}, {"kind", plan_.kind}});
@@ -293,6 +300,7 @@ Status Executor::resume(int64_t run) {
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
+  const TimeMs last_sign = journal.empty() ? row.started : std::max(row.started, journal.back().time);
   std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
   std::map<std::string, std::vector<Json>> results;   // of those that are followed up
   for (const auto& entry : journal) {
@@ -313,6 +321,19 @@ Status Executor::resume(int64_t run) {
     node->reason = text_of(entry.data, "reason");
     node->left_at = entry.time;
   }
+  // Long after, or by a clock that was set back, nothing of it is to be taken up: the cluster may be at work again, and the database
+  // may be an old one.
+  if (const DurationMs away = reactor_.now() - last_sign; away > timing_.abandoned_after || away < -timing_.abandoned_after) {
+    const std::string reason =
+        away > 0 ? fmt::format("the controller was away for {} while it was under way, or its database is an older copy: nothing goes on "
+                               "by itself after that, plan it again", to_human(away))
+                 : fmt::format("the controller's clock is {} behind its journal: nothing goes on by itself, set it and plan it again",
+                               to_human(-away));
+    log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
+    cancel(reason);
+    return Ok{};
+  }
+  stay_alive();
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
     if (node->index < node->actions.size()) {
@@ -377,6 +398,21 @@ void Executor::resume_node(Runtime& node) {
   reactor_.post(bound(node, [this](Runtime& n) { consider(n); }));
 }
 
+// A row from time to time, so that a controller that comes back knows how long it was away. Some actions are quiet for hours.
+void Executor::stay_alive() {
+  if (sign_timer_) reactor_.cancel(sign_timer_);
+  sign_timer_ = reactor_.after(timing_.sign_every, [this] {
+    sign_timer_ = 0;
+    if (!active()) return;
+    JournalRow row;
+    row.run = run_.id;
+    row.event = "alive";
+    row.time = reactor_.now();
+    write({row});
+    stay_alive();
+  });
+}
+
 void Executor::cancel(const std::string& reason) {
   if (!active()) return;
   for (const auto& [name, node] : nodes_)
@@ -400,8 +436,13 @@ void Executor::kick() {
     if (!*alive) return;
     kick_posted_ = false;
     if (!active() || ending_) return;
+    int quarantined = 0;
+    for (const auto& [name, node] : nodes_) quarantined += node->stage == Runtime::Stage::quarantined;
     for (const auto& name : plan_.nodes)
-      if (Runtime* node = runtime(name)) kick_node(*node);
+      if (Runtime* node = runtime(name); node && node->stage == Runtime::Stage::pending) {
+        kick_node(*node, quarantined);
+        quarantined += node->stage == Runtime::Stage::quarantined;
+      }
     size_t over = 0, good = 0;
     for (const auto& [name, node] : nodes_) {
       over += node->over();
@@ -411,8 +452,7 @@ void Executor::kick() {
   });
 }
 
-void Executor::kick_node(Runtime& node) {
-  if (node.stage != Runtime::Stage::pending) return;
+void Executor::kick_node(Runtime& node, int quarantined) {
   if (node.index >= node.actions.size()) {
     // Only after a crash between the last result and the node's own row, or for a node without actions.
     node.stage = Runtime::Stage::committing;
@@ -421,8 +461,6 @@ void Executor::kick_node(Runtime& node) {
       kick();
     }));
   }
-  int quarantined = 0;
-  for (const auto& [name, other] : nodes_) quarantined += other->stage == Runtime::Stage::quarantined;
   if (!node.begun && limits_.budget_spent(quarantined)) {
     stand_down(node, fmt::format("not started: {} nodes are quarantined and the failure budget is {}", quarantined,
                                  plan_.limits.failure_budget));
@@ -437,23 +475,40 @@ void Executor::kick_node(Runtime& node) {
   begin(node, false);
 }
 
+// Whether nobody has to wait for this action any more. `never`: why it will not happen, for those that need it.
+bool Executor::settled_for(const std::string& id, bool hard, std::string& never) const {
+  if (proven_.count(id)) return true;
+  const auto action = actions_.find(id);
+  const Runtime* other = action == actions_.end() ? nullptr : runtime(action->second->node);
+  if (other && (!other->over() || other->stage == Runtime::Stage::done)) return false;
+  if (hard) never = fmt::format("needs {}, which will not happen{}", id, other ? ": " + other->name + " " + other->reason : "");
+  return !hard;
+}
+
 bool Executor::ready(Runtime& node) {
-  for (const auto& dependency : node.action().after) {
-    if (proven_.count(dependency.action)) continue;
-    const auto action = actions_.find(dependency.action);
-    const Runtime* other = action == actions_.end() ? nullptr : runtime(action->second->node);
-    const bool never = !other || (other->over() && other->stage != Runtime::Stage::done);
-    if (never && !dependency.hard) continue;
-    if (never) {
-      give_up(node, fmt::format("needs {}, which will not happen{}", dependency.action,
-                                other ? ": " + other->name + " " + other->reason : ""));
-      return false;
-    }
-    set_wait(node, {"waiting for " + other->name, other->name + ": " + action->second->title,
-                    std::string(to_string(log_.of(dependency.action).state)), node.action().title, reactor_.now(), 0});
+  const auto wait_for = [&](const std::string& reason, const std::string& awaited, const std::string& id) {
+    set_wait(node, {reason, awaited, id + ": " + std::string(to_string(log_.of(id).state)), node.action().title, reactor_.now(), 0});
     return false;
+  };
+  const Action& mine = node.action();
+  for (const auto& dependency : mine.after) {
+    std::string never;
+    if (settled_for(dependency.action, dependency.hard, never)) continue;
+    if (!never.empty()) return give_up(node, never), false;
+    const Action& other = *actions_.at(dependency.action);
+    return wait_for("waiting for " + other.node, other.node + ": " + other.title, other.id);
   }
-  return true;
+  if (mine.behind < 0 || static_cast<size_t>(mine.behind) >= plan_.barriers.size()) return true;
+  // What is settled once stays so: each member is looked at until then, not again for every node that waits.
+  const auto& members = plan_.barriers[static_cast<size_t>(mine.behind)];
+  size_t& passed = passed_[static_cast<size_t>(mine.behind)];
+  std::string never;
+  while (passed < members.size() && settled_for(members[passed], false, never)) ++passed;
+  if (passed == members.size()) return true;
+  const auto open = actions_.find(members[passed]);
+  // Not by whose name: thousands that wait would each tell of every single one that comes.
+  return wait_for("waiting for the other nodes", "all nodes: " + (open == actions_.end() ? members[passed] : open->second->title),
+                  members[passed]);
 }
 
 void Executor::finish_run(const std::string& state, const std::string& reason) {
@@ -788,9 +843,7 @@ wire::WorkOrder Executor::order_for(const Runtime& node) const {
   return order;
 }
 
-std::string Executor::order_id(const Runtime& node) const {
-  return fmt::format("{}/{}#{}", run_.id, node.action().id, node.attempt);
-}
+std::string Executor::order_id(const Runtime& node) const { return muster::order_id(run_, node.action().id, node.attempt); }
 
 // Does not take part now: quarantined in this run, or outside of it and not accepted; or found absent and not heard since.
 bool Executor::gone(const std::string& name) const {
@@ -834,6 +887,11 @@ void Executor::offer(Runtime& node) {
 void Executor::withdraw(Runtime& node) {
   if (!std::exchange(node.offered, false)) return;
   ports_.link.withdraw(node.name, order_id(node));
+}
+
+bool Executor::expects(const std::string& name, const std::string& order) const {
+  const Runtime* node = active() ? runtime(name) : nullptr;
+  return node && !node->over() && node->index < node->actions.size() && order == order_id(*node);
 }
 
 // ---- what agents say ----

@@ -9,7 +9,8 @@
 //   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure budget;
 //   - a failed step about another node is judged only when it is known whether that node is there (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
-//   - resume() after a crash continues from the journal: orders are offered again under the same id, power is looked at first.
+//   - resume() after a crash continues from the journal: orders are offered again under the same id, power is looked at first. After a
+//     long absence it does nothing but end the run as cancelled: an operator plans anew.
 // The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is offered again and the agent reports again.
 // Thread: the reactor's.
@@ -81,6 +82,10 @@ struct ExecutorHooks {
   std::function<void(const RunRow&)> ended = {};      // the run's last row is durable
 };
 
+// Names an attempt for the agent that carries it out, which keeps for good what became of it. A database that began anew, or was put
+// back from a backup, gives out the numbers of old runs again: the time of the run's start makes it another id.
+std::string order_id(const RunRow& run, const std::string& action, int attempt);
+
 class Executor {
  public:
   Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing = {});
@@ -91,7 +96,7 @@ class Executor {
   // Starts a run of `plan` (stored before, by its digest). conflict while another run is active. `done` gets the run's id when its
   // row is durable.
   void start(const Plan& plan, const std::string& approved_by, std::function<void(Result<int64_t>)> done);
-  // Continues a run that was `running` when the controller ended. not_found / conflict / corrupt (plan or journal unreadable).
+  // Continues a run that was `running` when the controller ended, or ends it when that is long ago. not_found / conflict / corrupt (plan or journal unreadable).
   Status resume(int64_t run);
   // Gives the whole run up: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
@@ -103,6 +108,8 @@ class Executor {
   void on_event(const std::string& node, const wire::Event& event);
   void on_contact(const std::string& node);
 
+  // Whether this order is what the node has to do now: it is on offer, or will be.
+  bool expects(const std::string& node, const std::string& order) const;
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
   const Plan& plan() const { return plan_; }
@@ -138,8 +145,9 @@ class Executor {
   Write changed(const std::string& node, const std::function<void(NodeRow&)>& change);
 
   void kick();
-  void kick_node(Runtime& node);
+  void kick_node(Runtime& node, int quarantined);
   bool ready(Runtime& node);
+  bool settled_for(const std::string& action, bool hard, std::string& never) const;
   void begin(Runtime& node, bool with_netboot);
   void effect(Runtime& node);
   void netboot(Runtime& node);
@@ -184,6 +192,7 @@ class Executor {
   void end_run(const std::string& state, const std::string& reason);
   void conclude(Rows& rows);
   void resume_node(Runtime& node);
+  void stay_alive();
   wire::WorkOrder order_for(const Runtime& node) const;
   std::string order_id(const Runtime& node) const;
   Json node_progress(const Runtime& node) const;
@@ -199,7 +208,9 @@ class Executor {
   Plan plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false, kick_posted_ = false;
+  Reactor::TimerId sign_timer_ = 0;
   std::set<std::string> proven_;   // actions whose success is durable
+  std::vector<size_t> passed_;     // of each barrier, so many members that nobody has to wait for any more
   StepLog log_;
   Limits limits_;
   std::map<std::string, NodeRow> rows_;

@@ -30,6 +30,8 @@ struct ExecutorTiming {
   DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
   DurationMs after_resume = 2 * kMinute;       // what was under way when the controller ended gets at least this long
+  DurationMs sign_every = 5 * kMinute;         // a row in the journal says that the controller is there
+  DurationMs abandoned_after = 60 * kMinute;          // a run without any row for so long is not continued by itself
 };
 
 struct Wait {

@@ -102,6 +102,7 @@ void SpecReader::assign_addresses() {
       return;
     }
     spec_.nodes[i].address = format_ipv4(next++);
+    spec_.nodes[i].address_chosen = true;
   }
 }
 

@@ -69,9 +69,23 @@ const Json* lookup(const Json& context, const std::string& dotted) {
   return at;
 }
 
+// The first parts of all names in a template: what of a context it can reach from the outside. A context has thousands of nodes, a
+// template mostly names its own.
+std::set<std::string> roots_of(const std::string& source) {
+  std::set<std::string> out;
+  for (size_t at = source.find("{{"); at != std::string::npos; at = source.find("{{", at)) {
+    at = source.find_first_not_of("{#^/& ", at);
+    if (at == std::string::npos) break;
+    const size_t end = std::min(source.find_first_of(".} ", at), source.size());
+    out.insert(source.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
 class Renderer {
  public:
-  explicit Renderer(const Json& context) : context_(context), data_(to_data(context)) {}
+  explicit Renderer(const Json& context) : context_(context) {}
 
   Result<Json> value(const Json& json) {
     if (json.is_string()) return text(json.get<std::string>());
@@ -93,14 +107,18 @@ class Renderer {
     kainjow::mustache::mustache form(source);
     if (!form.is_valid()) return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
     form.set_custom_escape([](const std::string& s) { return s; });
-    StrictContext strict(&data_);
+    Json named = Json::object();
+    const auto roots = roots_of(source);
+    for (const auto& root : roots)
+      if (const auto found = context_.find(root); found != context_.end()) named[root] = *found;
+    const data reachable = to_data(named);
+    StrictContext strict(&reachable);
     std::string out = form.render(strict);
     if (!strict.unknown.empty()) return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
     return Json(std::move(out));
   }
 
   const Json& context_;
-  data data_;
 };
 
 }  // namespace

@@ -70,6 +70,7 @@ struct NodeSpec {
   std::string name, role, image;
   std::string mac;                 // lower case
   std::string address;             // on the provisioning network, without prefix
+  bool address_chosen = false;     // not declared: the next free one, in the order of names
   PowerSpec power;                 // an adopted node may have none
   AdoptSpec adopt;
   HardwareSpec hardware;

@@ -5,14 +5,10 @@
 namespace muster::sim {
 namespace {
 
-// "3/node01/image#2" -> node01/image, 2
+// "3-18f/node01/image#2" -> node01/image, 2
 std::pair<std::string, int> action_of(const std::string& order) {
   const auto slash = order.find('/'), hash = order.rfind('#');
   return {order.substr(slash + 1, hash - slash - 1), std::atoi(order.c_str() + hash + 1)};
-}
-
-std::string order_id(int64_t run, const std::string& action, int attempt) {
-  return fmt::format("{}/{}#{}", run, action, attempt);
 }
 
 }  // namespace
@@ -78,7 +74,7 @@ void Checkers::on_order_run(const std::string& node, const wire::WorkOrder& orde
   running_[node] = order.id;
   const auto [action, attempt] = action_of(order.id);
   const auto run = store_.run(0);
-  if (run.ok() && order.id.rfind(std::to_string(run->id) + "/", 0) == 0 && replay(run->id).of(action).state == ActionState::succeeded)
+  if (run.ok() && order.id == order_id(*run, action, attempt) && replay(run->id).of(action).state == ActionState::succeeded)
     world_.violated("S3", order.id + " is carried out although " + action + " succeeded");
 }
 
@@ -112,7 +108,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
   if (!planned || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
   if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk) return;
-  if (!carried_out_.count(order_id(run->id, action, attempt)))
+  if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
 }
 

@@ -96,20 +96,30 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
     const auto it = waiters.find(node);
     if (it != waiters.end() && !it->second.have.count(order.id)) release(node);
   }
-  void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
-  std::vector<wire::WorkOrder> open_orders(const std::string& node, const std::set<std::string>& have) {
-    std::vector<wire::WorkOrder> out;
+  void withdraw(const std::string& node, const std::string& id) override {
+    if (!offers[node].erase(id)) return;
+    const auto it = waiters.find(node);
+    if (it != waiters.end() && it->second.have.count(id)) release(node, {{}, {id}});
+  }
+  wire::PollReply news(const std::string& node, const std::set<std::string>& have) {
+    wire::PollReply out;
     for (const auto& [id, order] : offers[node])
-      if (!have.count(id)) out.push_back(order);
+      if (!have.count(id)) out.orders.push_back(order);
+    for (const auto& id : have)
+      if (!offers[node].count(id) && !executor->expects(node, id)) out.withdrawn.push_back(id);
     return out;
   }
   void release(const std::string& node) {
+    const auto it = waiters.find(node);
+    if (it != waiters.end()) release(node, news(node, it->second.have));
+  }
+  void release(const std::string& node, wire::PollReply reply) {
     const auto it = waiters.find(node);
     if (it == waiters.end()) return;
     Waiter waiter = std::move(it->second);
     waiters.erase(it);
     world().reactor.cancel(waiter.timer);
-    waiter.answer(open_orders(node, waiter.have));
+    waiter.answer(std::move(reply));
   }
 
   // BootPort
@@ -327,8 +337,8 @@ void SimController::ask(const std::string& node, std::vector<std::string> have, 
   life.executor->on_contact(node);
   life.release(node);
   std::set<std::string> known(have.begin(), have.end());
-  auto orders = life.open_orders(node, known);
-  if (!orders.empty()) return answer(std::move(orders));
+  auto reply = life.news(node, known);
+  if (!reply.orders.empty() || !reply.withdrawn.empty()) return answer(std::move(reply));
   Life::Waiter waiter{std::move(known), std::move(answer), 0};
   waiter.timer = world_.reactor.after(kLongPoll, [this, node] { life_->release(node); });
   life.waiters[node] = std::move(waiter);

@@ -168,12 +168,12 @@ class SimLink : public ControllerLink {
       : world_(world), uplink_(uplink), node_(std::move(node)), cut_until_(cut_until), alive_(std::move(alive)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
-    const auto answer = once<Result<std::vector<wire::WorkOrder>>>(world_, alive_, done);
+    const auto answer = once<Result<wire::PollReply>>(world_, alive_, done);
     if (cut()) return;
     world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_] {
       if (!uplink->up()) return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
-      uplink->ask(node, have, [this, alive, answer, world](Result<std::vector<wire::WorkOrder>> orders) {
-        if (*alive && !cut()) world->send([answer, orders] { answer(orders); });
+      uplink->ask(node, have, [this, alive, answer, world](Result<wire::PollReply> reply) {
+        if (*alive && !cut()) world->send([answer, reply] { answer(reply); });
       });
     });
   }

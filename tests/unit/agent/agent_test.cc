@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "agent/file_journal.h"
 #include "tests/catch.h"
@@ -29,11 +30,13 @@ struct FakeLink : ControllerLink {
   explicit FakeLink(Reactor& r) : reactor(r) {}
   void poll(const std::vector<std::string>& have, Orders done) override {
     ++polls;
-    std::vector<wire::WorkOrder> news;
+    wire::PollReply news;
     for (const auto& [id, order] : offered)
-      if (std::find(have.begin(), have.end(), id) == have.end()) news.push_back(order);
+      if (std::find(have.begin(), have.end(), id) == have.end()) news.orders.push_back(order);
+    for (const auto& id : have)
+      if (withdrawn.count(id)) news.withdrawn.push_back(id);
     if (down) return (void)reactor.after(1000, [done] { done(fail(Code::unavailable, "no route")); });
-    reactor.after(news.empty() ? 25000 : 5, [done, news] { done(news); });
+    reactor.after(news.orders.empty() && news.withdrawn.empty() ? 1000 : 5, [done, news] { done(news); });
   }
   void post(const wire::EventBatch& batch, Acked done) override {
     if (down) return (void)reactor.after(1000, [done] { done(fail(Code::timeout, "no answer")); });
@@ -49,6 +52,7 @@ struct FakeLink : ControllerLink {
   }
   Reactor& reactor;
   std::map<std::string, wire::WorkOrder> offered;
+  std::set<std::string> withdrawn;
   std::vector<wire::Event> events;
   uint64_t seen = 0;
   int polls = 0;
@@ -183,6 +187,50 @@ TEST_CASE("a deadline ends the work as timeout, also when it does not stop", "[a
   if (!b.runner.obeys) b.runner.finish({Ok{}, Json::object()});
   b.reactor.advance(kSecond);
   CHECK(b.runner.runs.size() == 2);
+}
+
+TEST_CASE("withdrawn work stops, what waits behind it is begun only then, and withdrawn work that waits never", "[agent]") {
+  Bench b;
+  b.runner.takes = -1;
+  b.runner.obeys = false;
+  b.start();
+  b.offer("1/a#1");
+  b.reactor.advance(5 * kSecond);
+  REQUIRE(b.runner.runs == std::vector<std::string>{"1/a#1"});
+  b.offer("1/b#1");
+  b.reactor.advance(5 * kSecond);
+  b.link.offered.clear();
+  b.link.withdrawn = {"1/a#1", "1/b#1"};
+  b.reactor.advance(5 * kSecond);
+  CHECK(b.runner.cancels == 1);
+  b.offer("2/a#1");
+  b.reactor.advance(5 * kSecond);
+  CHECK(b.runner.runs.size() == 1);   // the first is between two safe points yet
+  b.runner.finish({fail(Code::cancelled, "stopped"), Json::object()});
+  b.reactor.advance(5 * kSecond);
+  CHECK(b.runner.runs == std::vector<std::string>{"1/a#1", "2/a#1"});
+  CHECK(b.link.count("finished", "1/a#1") == 1);
+  b.runner.finish({Ok{}, Json::object()});
+  b.reactor.advance(5 * kSecond);
+  CHECK(b.link.count("finished", "2/a#1") >= 1);
+  CHECK(b.runner.cancels == 1);
+}
+
+TEST_CASE("a departure that the controller heard of is not called off by its order being withdrawn", "[agent]") {
+  Bench b;
+  b.start();
+  b.reactor.advance(kSecond);
+  b.link.lose_replies = true;
+  b.offer("1/boot#1", "boot_disk");
+  b.reactor.advance(5 * kSecond);
+  REQUIRE(b.link.count("finished", "1/boot#1") == 1);
+  b.link.offered.clear();
+  b.link.withdrawn = {"1/boot#1"};   // as the executor does when it hears that the node goes
+  b.reactor.advance(5 * kSecond);
+  b.link.lose_replies = false;
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.runs == std::vector<std::string>{"1/boot#1"});
+  CHECK(b.runner.cancels == 0);
 }
 
 TEST_CASE("a full buffer loses log lines, then progress, never steps or results", "[agent]") {

@@ -88,7 +88,7 @@ struct Node {
       reactor.post([&] { reactor.offload([] {}, [&] { done.set_value(); }); });
       done.get_future().get();
       std::promise<void> polled;
-      reactor.post([&] { link->poll({}, [&](const Result<std::vector<wire::WorkOrder>>&) { polled.set_value(); }); });
+      reactor.post([&] { link->poll({}, [&](const Result<wire::PollReply>&) { polled.set_value(); }); });
       polled.get_future().get();
     }
   }

@@ -30,20 +30,20 @@ class Caught : public Responder {
 class Controller {
  public:
   explicit Controller(const std::string& playbooks = "", const std::string& agent = "") {
-    DaemonOptions options;
-    options.playbooks = playbooks;
-    options.agent_binary = agent;
-    options.state = dir_.path("state");
-    options.socket = dir_.path("sock");
-    options.dhcp = false;
-    auto made = Daemon::create(*reactor_, options);
-    REQUIRE(made.ok());
-    daemon_ = std::move(made).value();
-    thread_ = std::thread([this] { reactor_->run(); });
+    options_.playbooks = playbooks;
+    options_.agent_binary = agent;
+    options_.state = dir_.path("state");
+    options_.socket = dir_.path("sock");
+    options_.dhcp = false;
+    begin();
   }
-  ~Controller() {
-    reactor_->stop();
-    thread_.join();
+  ~Controller() { end(); }
+  // Another life over the same state.
+  void restart() {
+    end();
+    daemon_.reset();
+    reactor_ = make_reactor(2);
+    begin();
   }
   Services& services() { return daemon_->services(); }
   std::string socket() const { return dir_.path("sock"); }
@@ -110,7 +110,19 @@ class Controller {
   }
 
  private:
+  void begin() {
+    auto made = Daemon::create(*reactor_, options_);
+    REQUIRE(made.ok());
+    daemon_ = std::move(made).value();
+    thread_ = std::thread([this] { reactor_->run(); });
+  }
+  void end() {
+    reactor_->stop();
+    thread_.join();
+  }
+
   TempDir dir_;
+  DaemonOptions options_;
   std::unique_ptr<RealReactor> reactor_ = make_reactor(2);
   std::unique_ptr<Daemon> daemon_;
   std::thread thread_;

@@ -15,6 +15,7 @@ struct Hub {
   ManualReactor reactor;
   MemStore store{reactor};
   std::vector<std::string> heard;
+  std::set<std::string> expected;
   LinkHub hub{reactor, store, [](const Json& params) -> Result<Json> {
                 if (params.value("key", "") == "secret:none") return fail(Code::not_found, "secret 'none' is not set");
                 Json out = params;
@@ -26,7 +27,8 @@ struct Hub {
                  [this](const std::string& node, const wire::Event& event) {
                    heard.push_back(node + " " + event.kind + " " + std::to_string(event.seq));
                  },
-                 {}});
+                 {},
+                 [this](const std::string&, const std::string& id) { return expected.count(id) > 0; }});
   }
   static wire::EventBatch batch(const std::string& incarnation, std::vector<uint64_t> numbers) {
     wire::EventBatch b{"boot", incarnation, {}};
@@ -85,12 +87,17 @@ TEST_CASE("a failed write is an error, not an acknowledgement", "[api]") {
   h.hub.take("node01", Hub::batch("a", {1}), [&](Result<uint64_t> r) { failed = !r.ok(); });
   h.reactor.advance(100);
   CHECK(failed);
+  CHECK(h.take(Hub::batch("a", {1})) == 1);   // sent again: now it is written, and not heard twice
+  CHECK(h.heard.size() == 1);
+  CHECK(h.store.events(0, 100, "node01")->size() == 1);
+  CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
+  CHECK(h.store.events(0, 100, "node01")->size() == 2);
 }
 
 TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]") {
   Hub h;
-  std::optional<LinkHub::Orders> got;
-  h.hub.ask("node01", {}, [&](LinkHub::Orders orders) { got = std::move(orders); });
+  std::optional<std::vector<wire::WorkOrder>> got;
+  h.hub.ask("node01", {}, [&](wire::PollReply reply) { got = std::move(reply.orders); });
   h.reactor.advance(10 * kSecond);
   CHECK_FALSE(got.has_value());
   h.hub.offer("node01", order("1/a#1", "secret:bmc"));
@@ -103,7 +110,7 @@ TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]")
 TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {
   Hub h;
   int empty = 0;
-  const auto count = [&](LinkHub::Orders orders) { empty += orders.empty(); };
+  const auto count = [&](const wire::PollReply& reply) { empty += reply.orders.empty() && reply.withdrawn.empty(); };
   h.hub.ask("node01", {}, count);
   h.hub.ask("node01", {}, count);
   CHECK(empty == 1);
@@ -116,8 +123,8 @@ TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]"
   h.hub.offer("node01", order("1/a#1"));
   h.hub.offer("node01", order("1/b#1"));
   std::set<std::string> ids;
-  const auto collect = [&](LinkHub::Orders orders) {
-    for (const auto& o : orders) ids.insert(o.id);
+  const auto collect = [&](const wire::PollReply& reply) {
+    for (const auto& o : reply.orders) ids.insert(o.id);
   };
   h.hub.ask("node01", {"1/a#1"}, collect);
   CHECK(ids == std::set<std::string>{"1/b#1"});
@@ -129,6 +136,33 @@ TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]"
   CHECK(ids.empty());  // another node's orders are nobody else's business
 }
 
+TEST_CASE("an agent is told of a withdrawn order that it has until it lets it go", "[api]") {
+  Hub h;
+  h.expected = {"2/a#1"};
+  h.hub.offer("node01", order("1/a#1"));
+  std::vector<std::string> withdrawn;
+  int answers = 0;
+  const auto ask = [&](std::set<std::string> have) {
+    withdrawn.clear();
+    h.hub.ask("node01", std::move(have), [&](const wire::PollReply& reply) {
+      ++answers;
+      withdrawn = reply.withdrawn;
+    });
+  };
+  ask({"1/a#1", "2/a#1"});
+  CHECK(answers == 0);
+  h.hub.withdraw("node01", "1/a#1");   // while it waits
+  CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
+  ask({"1/a#1", "2/a#1"});             // the answer was lost
+  CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
+  CHECK(answers == 2);
+  ask({"2/a#1"});                      // expected, though not on offer now
+  CHECK(answers == 2);
+  ask({"0/x#1"});                      // of another life of the controller
+  CHECK(answers == 4);                 // with it the older call ended
+  CHECK(withdrawn == std::vector<std::string>{"0/x#1"});
+}
+
 TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log", "[api]") {
   Hub h;
   const std::string unknown = "unknown-52:54:00:00:00:09";
@@ -137,8 +171,8 @@ TEST_CASE("a machine nobody declared is offered its inventory and nothing else, 
   h.hub.offer(unknown, order("1/a#1"));   // "steps"
   h.hub.offer(unknown, look);
   std::vector<std::string> ids;
-  h.hub.ask(unknown, {}, [&](LinkHub::Orders orders) {
-    for (const auto& o : orders) ids.push_back(o.id);
+  h.hub.ask(unknown, {}, [&](const wire::PollReply& reply) {
+    for (const auto& o : reply.orders) ids.push_back(o.id);
   });
   CHECK(ids == std::vector<std::string>{"0/a#1"});
   CHECK(h.take(Hub::batch("a", {1, 2, 3}), unknown) == 3);
@@ -150,7 +184,7 @@ TEST_CASE("an order whose secret is missing ends as a result, not as silence", "
   Hub h;
   h.hub.offer("node01", order("1/a#1", "secret:none"));
   bool empty = false;
-  h.hub.ask("node01", {}, [&](LinkHub::Orders orders) { empty = orders.empty(); });
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { empty = reply.orders.empty(); });
   h.reactor.advance(30 * kSecond);
   CHECK(empty);
   REQUIRE(h.heard.size() == 1);

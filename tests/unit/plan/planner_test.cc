@@ -45,9 +45,12 @@ std::vector<std::string> ids(const Plan& plan, const std::string& node) {
 }
 
 bool depends(const Plan& plan, const std::string& action, const std::string& on, bool hard) {
-  for (const auto& d : plan.find(action)->after)
+  const Action& a = *plan.find(action);
+  for (const auto& d : a.after)
     if (d.action == on && d.hard == hard) return true;
-  return false;
+  if (hard || a.behind < 0) return false;
+  const auto& barrier = plan.barriers.at(static_cast<size_t>(a.behind));
+  return std::find(barrier.begin(), barrier.end(), on) != barrier.end();
 }
 
 }  // namespace
@@ -503,6 +506,10 @@ TEST_CASE("lint finds what must not be in a plan", "[plan]") {
   CHECK(complains([](Plan& p) { p.actions.push_back(p.actions[0]); }));
   CHECK(complains([](Plan& p) { p.actions[0].after.push_back({"node01/nothing", true}); }));
   CHECK(complains([](Plan& p) { p.actions[0].after.push_back({"node01/boot", true}); }));
+  REQUIRE_FALSE(good.barriers.empty());
+  CHECK(complains([](Plan& p) { p.barriers[0].push_back("node01/nothing"); }));
+  CHECK(complains([](Plan& p) { p.actions[0].behind = static_cast<int>(p.barriers.size()); }));
+  CHECK(complains([](Plan& p) { p.actions[0].behind = 0; }));   // behind what comes after it
   CHECK(complains([](Plan& p) { p.actions[0].timeout = 0; }));
   CHECK(complains([](Plan& p) { p.actions[0].params["password"] = "hunter2"; }));
   CHECK_FALSE(complains([](Plan& p) { p.actions[0].params["password"] = "secret:bmc"; }));

@@ -48,6 +48,8 @@ bool creates(const PlannerInput& in, const std::string& node = "node01") {
 void new_os_disk(PlannerInput& in, const std::string& node) {
   NodeObservation fresh = seen_in_ram(node);
   for (size_t i = 1; i < fresh.facts->disks.size(); ++i) fresh.facts->disks[i] = in.nodes[node].facts->disks[i], fresh.facts->disks[i].mounted = false;
+  fresh.image_digest = in.nodes[node].image_digest;   // it ran one of this controller's
+  fresh.product_uuid = in.nodes[node].product_uuid;
   in.nodes[node] = fresh;
 }
 void remove_first(PlannerInput& in) {

@@ -100,6 +100,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     executor->on_event(node, e);
     reactor.advance(100);
   }
+  std::string id(const std::string& action, int attempt) { return order_id(*store.run(1), action, attempt); }
   std::string offered(const std::string& node) { return offers.count(node) ? offers[node].id : ""; }
   NodeRow row(const std::string& node) { return store.node(node).value_or({}); }
 };
@@ -146,13 +147,13 @@ TEST_CASE("a node goes from netboot to accepted, every intent before its effect"
   CHECK(b.row("n1").state == "installing");
   CHECK(b.store.journal(1)->front().event == "intent");
   b.hello("n1", wire::Mode::ram, "boot1");
-  CHECK(b.offered("n1") == "1/n1/image#1");
+  CHECK(b.offered("n1") == b.id("n1/image", 1));
   b.finish("n1");
-  CHECK(b.offered("n1") == "1/n1/boot#1");
+  CHECK(b.offered("n1") == b.id("n1/boot", 1));
   b.finish("n1");
   CHECK(b.offered("n1").empty());
   b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
-  CHECK(b.offered("n1") == "1/n1/accept#1");
+  CHECK(b.offered("n1") == b.id("n1/accept", 1));
   b.finish("n1");
   REQUIRE(b.ended.size() == 1);
   CHECK(b.ended[0].state == "done");
@@ -234,14 +235,14 @@ TEST_CASE("a node that loses power while it is imaged is netbooted and goes on",
   b.plan.actions[0].timeout = 3600 * kSecond;
   b.start();
   b.hello("n1", wire::Mode::ram, "boot1");
-  CHECK(b.offered("n1") == "1/n1/image#1");
+  CHECK(b.offered("n1") == b.id("n1/image", 1));
   b.power_state = PowerState::off;
   b.reactor.advance(kMinute);
   CHECK(b.powered.size() == 1);
   CHECK(b.offered("n1").empty());
   b.hello("n1", wire::Mode::ram, "boot2");
-  CHECK(b.offered("n1") == "1/n1/image#2");
-  b.finish_order("n1", "1/n1/image#1", true, "", Json::object());   // late word of the lost attempt
+  CHECK(b.offered("n1") == b.id("n1/image", 2));
+  b.finish_order("n1", b.id("n1/image", 1), true, "", Json::object());   // late word of the lost attempt
   CHECK(b.ended.empty());
   b.finish("n1");
   CHECK(b.ended.size() == 1);
@@ -272,10 +273,91 @@ TEST_CASE("after a crash an order is on offer again under the same id", "[run]")
   b.live();
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(100);
-  CHECK(b.offered("n1") == "1/n1/image#1");
+  CHECK(b.offered("n1") == b.id("n1/image", 1));
   b.finish("n1");
   CHECK(b.executor->log().of("n1/image").state == ActionState::succeeded);
   CHECK(b.executor->resume(1).error().code == Code::conflict);
+}
+
+TEST_CASE("the number of a run that is given out again is not the name of its old orders", "[run]") {
+  // A database that began anew, or an older copy of it: the agents remember what became of the orders they had.
+  std::vector<std::string> offered;
+  for (const DurationMs later : {DurationMs{0}, 40 * kMinute}) {
+    Bench b;
+    b.reactor.advance(later);
+    b.add(action("n1", "configure", ActionKind::steps));
+    b.start();
+    b.hello("n1", wire::Mode::installed, "b1");
+    CHECK(b.executor->run_id() == 1);
+    offered.push_back(b.offered("n1"));
+  }
+  CHECK_FALSE(offered[0].empty());
+  CHECK(offered[0] != offered[1]);
+}
+
+TEST_CASE("a run is not taken up again after a long absence of the controller", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n1", "image", ActionKind::image));
+  b.plan.actions.back().timeout = 300 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  REQUIRE_FALSE(b.offered("n1").empty());
+  const auto comes_back = [&b](DurationMs after) {
+    b.executor.reset();
+    b.offers.clear(), b.powered.clear();
+    b.reactor.advance(after);
+    b.live();
+    REQUIRE(b.executor->resume(1).ok());
+    b.hello("n1", wire::Mode::ram, "boot1");
+  };
+  SECTION("nothing more is done to any node, and the run has ended") {
+    comes_back(61 * kMinute);
+    b.reactor.advance(10 * kMinute);
+    CHECK(b.offers.empty());
+    CHECK(b.powered.empty());
+    CHECK(b.looks == 0);
+    CHECK_FALSE(b.executor->active());
+    CHECK(b.store.run(1)->state == "cancelled");
+    CHECK(b.row("n1").reason.find("the controller was away for ") == 0);
+    CHECK(b.executor->resume(1).error().code == Code::conflict);
+    bool started = false;   // and another may begin
+    b.executor->start(b.plan, "test", [&](Result<int64_t> id) { started = id.ok() && *id == 2; });
+    b.reactor.advance(100);
+    CHECK(started);
+  }
+  SECTION("a shorter one is no reason to stop") {
+    comes_back(30 * kMinute);
+    CHECK(b.offered("n1") == b.id("n1/image", 1));
+  }
+  SECTION("nor is work that says nothing for hours while the controller is there") {
+    for (int i = 0; i < 8 * 60; ++i) {
+      b.executor->on_contact("n1");
+      b.reactor.advance(kMinute / 2);
+    }
+    REQUIRE(b.executor->active());
+    comes_back(kMinute);
+    CHECK(b.offered("n1") == b.id("n1/image", 1));
+  }
+}
+
+TEST_CASE("a run is not taken up again by a clock that was set back", "[run]") {
+  Bench old;
+  old.add(action("n1", "netboot", ActionKind::netboot));
+  old.reactor.advance(24 * 60 * kMinute);
+  old.start();
+  Bench b;   // a day earlier
+  std::vector<Write> rows{*old.store.run(1), *old.store.plan(old.store.run(1)->plan_digest)};
+  const auto journal = *old.store.journal(1);
+  for (const auto& row : journal) rows.push_back(row);
+  b.store.write(rows, [](Status) {});
+  b.reactor.advance(100);
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(10 * kMinute);
+  CHECK(b.powered.empty());
+  CHECK(b.store.run(1)->state == "cancelled");
+  CHECK(b.row("n1").reason.find("the controller's clock is ") == 0);
 }
 
 TEST_CASE("after a crash in a power cycle the power state is looked at before it is touched", "[run]") {
@@ -314,7 +396,7 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   Running b;
   b.go();
   CHECK(b.powered.empty());
-  REQUIRE(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+  REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
   CHECK(b.offers["gpu03"].kind == "power_off");
   CHECK(b.waits_for() == "stopping gpu03 in order, up to 3 min");
   b.finish("gpu03");   // the agent's word is not the end of it
@@ -394,7 +476,7 @@ TEST_CASE("an orderly stop is asked for once in an attempt, and ends with what i
 TEST_CASE("a controller killed while a system stops goes on from where the machine is", "[run]") {
   Running b;
   b.go();
-  REQUIRE(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+  REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
   b.executor.reset();
   b.offers.clear();
   b.live();
@@ -412,13 +494,47 @@ TEST_CASE("a controller killed while a system stops goes on from where the machi
       b.reactor.advance(10 * kSecond);
     }
     CHECK(b.powered.empty());
-    CHECK(b.offered("gpu03") == "1/gpu03/netboot#1-stop");
+    CHECK(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
     b.power_state = PowerState::off;
     b.reactor.advance(10 * kSecond);
     CHECK(b.powered.size() == 1);
   }
   b.hello("gpu03", wire::Mode::ram, "boot2");
   CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("a stage waits for all that stands before its barrier, and for nobody who is out", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2", "n3"}) {
+    b.add(action(node, "first", ActionKind::steps));
+    b.add(action(node, "second", ActionKind::steps));
+    b.plan.actions.back().behind = 0;
+  }
+  b.plan.barriers = {{"n1/first", "n2/first", "n3/first"}};
+  b.start();
+  for (const char* node : {"n1", "n2", "n3"}) b.hello(node, wire::Mode::installed, "b");
+  b.finish("n1");
+  CHECK(b.offered("n1") == "");
+  CHECK(b.executor->why("n1")["wait"]["reason"] == "waiting for the other nodes");
+  SECTION("done") { b.finish("n3"), b.finish("n2"); }
+  SECTION("out") {
+    b.finish("n3");
+    CHECK(b.offered("n3") == "");
+    b.executor->quarantine("n2", "by hand");
+    b.reactor.advance(100);
+  }
+  SECTION("done, and the controller was killed before anybody began behind it") {
+    b.finish("n2");
+    b.executor.reset();
+    b.offers.clear();
+    b.live();
+    REQUIRE(b.executor->resume(1).ok());
+    b.reactor.advance(100);
+    CHECK(b.offered("n1") == "");
+    b.finish("n3");
+  }
+  CHECK(b.offered("n1") == b.id("n1/second", 1));
+  CHECK(b.offered("n3") == b.id("n3/second", 1));
 }
 
 TEST_CASE("soft dependencies wait for quarantined nodes no longer, hard ones follow them", "[run]") {
@@ -432,7 +548,7 @@ TEST_CASE("soft dependencies wait for quarantined nodes no longer, hard ones fol
   CHECK(b.executor->why("n2")["wait"]["awaited"] == "n1: configure");
   b.executor->quarantine("n1", "pulled out");
   b.reactor.advance(kSecond);
-  CHECK(b.offered("n2") == "1/n2/soft#1");
+  CHECK(b.offered("n2") == b.id("n2/soft", 1));
   CHECK(b.row("n3").state == "quarantined");
   CHECK(b.row("n3").reason.find("pulled out") != std::string::npos);
 }
@@ -513,7 +629,7 @@ TEST_CASE("a node that loses power while its neighbour probes it is blamed, the 
   CHECK(r.ended.empty());
   CHECK(r.offered("n1").empty());
   r.pass(80 * kSecond, {"n1", "n3"});
-  CHECK(r.offered("n1") == "1/n1/probe#2");
+  CHECK(r.offered("n1") == r.id("n1/probe", 2));
   CHECK(r.host("n1") == "10.0.0.3");
   r.finish("n1");
   REQUIRE(r.ended.size() == 1);
@@ -541,7 +657,7 @@ TEST_CASE("tries that failed because a neighbour was away do not count", "[run]"
     r.fails("n1");
     r.hello("n2", wire::Mode::installed, "again-" + std::to_string(boot));
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
-    CHECK(r.offered("n1") == "1/n1/probe#" + std::to_string(boot + 1));
+    CHECK(r.offered("n1") == r.id("n1/probe", boot + 1));
   }
   SECTION("and are not counted after a restart of the controller either") {
     r.executor.reset();
@@ -549,19 +665,19 @@ TEST_CASE("tries that failed because a neighbour was away do not count", "[run]"
     r.live();
     REQUIRE(r.executor->resume(1).ok());
     r.reactor.advance(100);
-    REQUIRE(r.offered("n1") == "1/n1/probe#3");
+    REQUIRE(r.offered("n1") == r.id("n1/probe", 3));
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
-    CHECK(r.offered("n1") == "1/n1/probe#4");
+    CHECK(r.offered("n1") == r.id("n1/probe", 4));
   }
   SECTION("those that failed with everybody there do") {
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
-    REQUIRE(r.offered("n1") == "1/n1/probe#4");
+    REQUIRE(r.offered("n1") == r.id("n1/probe", 4));
     CHECK(r.host("n1") == "10.0.0.2");
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
-    REQUIRE(r.offered("n1") == "1/n1/probe#5");
+    REQUIRE(r.offered("n1") == r.id("n1/probe", 5));
     CHECK(r.host("n1") == "10.0.0.3");      // the second opinion
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
@@ -629,6 +745,8 @@ TEST_CASE("a node gets the RAM system only until that has answered", "[run]") {
   b.start();
   REQUIRE(b.armed.count("n1"));
   b.hello("n1", wire::Mode::installed, "boot0");   // came up from its disk: it is cycled again, and must find the RAM system
+  b.power_state = PowerState::off;                 // having stopped in order
+  b.reactor.advance(10 * kSecond);
   REQUIRE(b.powered.size() == 2);
   CHECK(b.armed.count("n1"));
   b.hello("n1", wire::Mode::ram, "boot1");
@@ -644,6 +762,8 @@ TEST_CASE("an action that had to netboot its node leaves it armed no longer than
   b.add(action("n1", "image", ActionKind::image));
   b.start();
   b.hello("n1", wire::Mode::installed, "boot0");
+  b.power_state = PowerState::off;
+  b.reactor.advance(10 * kSecond);
   REQUIRE(b.armed.count("n1"));
   SECTION("the RAM system came") { b.hello("n1", wire::Mode::ram, "boot1"); }
   SECTION("the run was cancelled") { b.executor->cancel("enough"); }
