@@ -26,15 +26,22 @@ Result<Ok> netboot_with(Power& power) {
 
 }  // namespace
 
-PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup)
-    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)) {
+PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience)
+    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)), patience_(patience) {
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
   if (!known.ok() || !known->is_object()) return;
   for (const auto& [node, pin] : known->items())
     if (pin.is_string()) pins_[node] = pin.get<std::string>();
 }
 
-void PowerService::netboot(const std::string& node, Done done) { submit<Ok>(node, netboot_with, std::move(done)); }
+void PowerService::netboot(const std::string& node, Done done) { netboots_[node] = submit<Ok>(node, netboot_with, std::move(done)); }
+
+void PowerService::forget(const std::string& node) {
+  const auto newest = netboots_.find(node);
+  if (newest == netboots_.end()) return;
+  if (const auto wanted = newest->second.lock()) *wanted = false;
+  netboots_.erase(newest);
+}
 
 void PowerService::power_off(const std::string& node, Done done) {
   submit<Ok>(node, [](Power& p) { return p.off(kCall, false); }, std::move(done));
@@ -53,12 +60,12 @@ void PowerService::describe(const std::string& node, std::function<void(Result<J
 }
 
 template <typename T>
-void PowerService::submit(const std::string& node, std::function<Result<T>(Power&)> work,
-                          std::function<void(Result<T>)> done) {
+std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node, std::function<Result<T>(Power&)> work,
+                                                        std::function<void(Result<T>)> done) {
   const auto where = lookup_(node);
   if (!where.ok()) {
     reactor_.post([done, error = where.error()] { done(error); });
-    return;
+    return nullptr;
   }
   auto result = std::make_shared<Result<T>>(fail(Code::failed, "the power driver did not run"));
   Job job;
@@ -66,9 +73,12 @@ void PowerService::submit(const std::string& node, std::function<Result<T>(Power
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
+  job.asked = reactor_.now();
+  const auto wanted = job.wanted;
   const std::string address = where->target.address;
   queues_[address].push_back(std::move(job));
   if (!busy_[address]) next(address);
+  return wanted;
 }
 
 void PowerService::next(const std::string& address) {
@@ -101,7 +111,16 @@ void PowerService::start(const std::string& address, Job job) {
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
   auto failure = std::make_shared<std::optional<Error>>();
   reactor_.offload(
-      [driver, target, job, failure] {
+      [this, driver, target, job, failure] {
+        // Only now, in a worker: the pool may have been busy with other BMCs, too.
+        if (!*job.wanted) {
+          *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
+          return;
+        }
+        if (reactor_.now() - job.asked > patience_) {
+          *failure = fail(Code::unavailable, "the controller was at work with other BMCs for too long; this one was not asked");
+          return;
+        }
         auto power = driver->make(target);
         if (power.ok()) job.work(**power);
         else *failure = power.error();

@@ -3,9 +3,12 @@
 // Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for. Where a BMC
 // is, and with what password, is looked up when a call starts, so a corrected spec or secret counts at once.
 // A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and enforced ever after.
+// A call that did not reach its BMC within its time, because others were before it, is not made at all: `unavailable`. Nobody waits for it
+// any more, and a machine must not be switched off an hour after somebody asked.
 // Thread: the reactor's.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,10 +30,12 @@ class PowerService : public PowerPort {
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
-  PowerService(RealReactor& reactor, std::string state, Lookup lookup);
+  // `patience`: how long a call may wait for its turn. Less than the 150 s after which operators' programs give up.
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience = 2 * kMinute);
 
   void netboot(const std::string& node, Done done) override;
   void power_off(const std::string& node, Done done) override;
+  void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   // Operators' own verbs.
   void power_on(const std::string& node, Done done);
@@ -46,9 +51,12 @@ class PowerService : public PowerPort {
     Work work;
     Reactor::Task done;   // reactor's thread, after `work`
     Failed failed;        // instead of `done` when the driver could not be made
+    TimeMs asked = 0;
+    std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>
-  void submit(const std::string& node, std::function<Result<T>(Power&)> work, std::function<void(Result<T>)> done);
+  std::shared_ptr<std::atomic<bool>> submit(const std::string& node, std::function<Result<T>(Power&)> work,
+                                            std::function<void(Result<T>)> done);
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void learn_pin(const std::string& node, const std::string& fingerprint);
@@ -56,6 +64,8 @@ class PowerService : public PowerPort {
   RealReactor& reactor_;
   Files files_;
   Lookup lookup_;
+  const DurationMs patience_;
+  std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;   // by node: the newest
   std::map<std::string, std::string> pins_;
   std::map<std::string, std::deque<Job>> queues_;   // by BMC address; the job at work is not in it
   std::map<std::string, bool> busy_;

@@ -611,6 +611,7 @@ void Executor::end_attempt(Runtime& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
   withdraw(node);
   withdraw_stop(node);
+  if (node.stage == Runtime::Stage::powering) ports_.power.forget(node.name);
   if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;

@@ -18,6 +18,8 @@ class PowerPort {
   // Sets boot-once network, then power off (if on) and on. Not atomic: on `timeout` read state() before anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
+  // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on. Its `done` gets `cancelled`.
+  virtual void forget(const std::string& node) = 0;
   virtual void state(const std::string& node, std::function<void(Result<PowerState>)> done) = 0;
 };
 

@@ -28,11 +28,12 @@ Action action(const std::string& node, const std::string& name, ActionKind kind,
 struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
-  std::vector<std::string> powered;
+  std::vector<std::string> powered, forgotten;
   std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;     // by node
   std::vector<Status> power_answers;                 // taken from the front; then Ok
   Result<PowerState> power_state = PowerState::on;
+  bool bmc_is_silent = false;
   int looks = 0;
   std::vector<RunRow> ended;
   Status verdict = Ok{};
@@ -50,6 +51,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string& node, PowerPort::Done done) override {
     powered.push_back(node);
+    if (bmc_is_silent) return;
     Status answer = Ok{};
     if (!power_answers.empty()) {
       answer = power_answers.front();
@@ -57,6 +59,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
+  void forget(const std::string& node) override { forgotten.push_back(node); }
   void power_off(const std::string&, PowerPort::Done done) override {
     reactor.post([done] { done(Ok{}); });
   }
@@ -818,6 +821,20 @@ TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
   CHECK(b.offers.empty());
   REQUIRE(b.ended.size() == 1);
   CHECK(b.ended[0].state == "cancelled");
+}
+
+TEST_CASE("a power cycle that waits for its BMC is not wanted any more when its node is out", "[run]") {
+  Bench b;
+  b.bmc_is_silent = true;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n2", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n2", wire::Mode::installed, "b1");
+  REQUIRE(b.powered == std::vector<std::string>{"n1"});
+  CHECK(b.forgotten.empty());
+  SECTION("the run is cancelled") { b.executor->cancel("operator"); }
+  SECTION("the node is taken out") { b.executor->quarantine("n1", "broken"); }
+  CHECK(b.forgotten == std::vector<std::string>{"n1"});
 }
 
 TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are written with the end", "[run]") {

@@ -1,0 +1,84 @@
+// Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port that answers nobody.
+#include "controller/power_port.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "kernels/connection.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+struct Queue {
+  explicit Queue(DurationMs patience = 2 * kMinute) {
+    auto opened = kernels::Listener::open("127.0.0.1", 0);
+    REQUIRE(opened.ok());
+    bmc.emplace(std::move(*opened));
+    const auto where = [port = bmc->port()](const std::string& node) -> Result<PowerService::Where> {
+      PowerService::Where at;
+      at.driver = "redfish";
+      at.target.node = node;
+      at.target.address = "127.0.0.1:" + std::to_string(port);
+      return at;
+    };
+    service = std::make_unique<PowerService>(*reactor, dir.path(""), where, patience);
+    thread = std::thread([this] { reactor->run(); });
+  }
+  ~Queue() {
+    reactor->stop();
+    thread.join();
+  }
+  // Until somebody has called at the BMC; it hangs up and is gone.
+  void hang_up() {
+    pollfd p{bmc->fd(), POLLIN, 0};
+    REQUIRE(::poll(&p, 1, 60'000) == 1);
+    const int fd = ::accept(bmc->fd(), nullptr, nullptr);
+    CHECK(fd >= 0);
+    bmc.reset();
+    ::close(fd);
+  }
+
+  TempDir dir;
+  std::optional<kernels::Listener> bmc;
+  std::unique_ptr<RealReactor> reactor = make_reactor(2);
+  std::unique_ptr<PowerService> service;
+  std::thread thread;
+};
+
+}  // namespace
+
+TEST_CASE("a netboot that was forgotten before its turn is not carried out, one that was not is", "[power]") {
+  Queue queue;
+  std::promise<Code> look, forgotten, wanted;
+  queue.reactor->post([&] {
+    queue.service->state("n1", [&](Result<PowerState> state) { look.set_value(state.ok() ? Code::failed : state.error().code); });
+    queue.service->netboot("n1", [&](Status done) { forgotten.set_value(done.ok() ? Code::failed : done.error().code); });
+    queue.service->netboot("n2", [&](Status done) { wanted.set_value(done.ok() ? Code::failed : done.error().code); });
+    queue.service->forget("n1");
+    queue.service->forget("n3");   // has none
+  });
+  queue.hang_up();
+  CHECK(look.get_future().get() != Code::cancelled);       // it was under way
+  CHECK(forgotten.get_future().get() == Code::cancelled);
+  CHECK(wanted.get_future().get() == Code::unavailable);   // it tried: nobody is there any more
+}
+
+TEST_CASE("a call whose turn comes too late is not made", "[power]") {
+  Queue queue(-1);   // everything is too late
+  std::promise<Error> late;
+  queue.reactor->post([&] {
+    queue.service->power_off("n1", [&](Status done) { late.set_value(done.ok() ? fail(Code::failed, "made") : done.error()); });
+  });
+  const Error error = late.get_future().get();
+  CHECK(error.code == Code::unavailable);
+  CHECK(error.message.find("this one was not asked") != std::string::npos);
+  pollfd p{queue.bmc->fd(), POLLIN, 0};
+  CHECK(::poll(&p, 1, 0) == 0);   // nobody called
+}
