@@ -42,5 +42,7 @@ endif()
 # Benchmarks that are programs; bench/run.sh builds them.
 add_executable(muster-bench-locate EXCLUDE_FROM_ALL bench/locate.cc bench/plot.cc tests/fakes/planted.cc)
 target_link_libraries(muster-bench-locate PRIVATE muster_controller_logic Threads::Threads)
+add_executable(muster-bench-plan EXCLUDE_FROM_ALL bench/plan.cc)
+target_link_libraries(muster-bench-plan PRIVATE muster_controller_logic muster_io)
 add_executable(muster-bench-sdc EXCLUDE_FROM_ALL bench/sdc.cc)
 target_link_libraries(muster-bench-sdc PRIVATE muster_kernels)

@@ -107,11 +107,11 @@ std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
 
-Json machines_of(const ContextInput& in) {
+Json machines_of(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines) {
   Json out = Json::array();
-  for (const auto& n : in.spec.nodes) {
-    const auto found = in.machines.find(n.name);
-    const HardwareFacts* facts = found == in.machines.end() ? nullptr : found->second;
+  for (const auto& n : spec.nodes) {
+    const auto found = machines.find(n.name);
+    const HardwareFacts* facts = found == machines.end() ? nullptr : found->second;
     if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
     const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
     const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
@@ -229,18 +229,27 @@ Json words_of(const Json& vars, const char* name) {
   return out;
 }
 
+ClusterContext cluster_context(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines) {
+  ClusterContext out;
+  out.nodes = Json::array();
+  for (const auto& n : spec.nodes) {
+    out.nodes.push_back({{"name", n.name}, {"address", n.address}, {"role", n.role}});
+    out.hosts += n.address + " " + n.name + "\n";
+  }
+  out.machines = machines_of(spec, machines);
+  out.gpu_nodes = gpu_nodes_of(spec, out.machines);
+  return out;
+}
+
 Json playbook_context(const ContextInput& in) {
   const Spec& spec = in.spec;
-  Json nodes = Json::array(), peers = Json::array(), users = Json::array(), vars = Json::object();
-  std::string hosts;
+  const Json& nodes = in.cluster.nodes;
+  Json peers = Json::array(), users = Json::array(), vars = Json::object();
+  for (const Json& entry : nodes)
+    if (entry["name"] != in.node.name) peers.push_back(entry);
   const NodeSpec* next = spec.nodes.empty() ? &in.node : &spec.nodes.front();
-  for (const auto& n : spec.nodes) {
-    const Json entry = {{"name", n.name}, {"address", n.address}, {"role", n.role}};
-    nodes.push_back(entry);
-    if (n.name != in.node.name) peers.push_back(entry);
-    hosts += n.address + " " + n.name + "\n";
+  for (const auto& n : spec.nodes)
     if (n.name > in.node.name && next->name <= in.node.name) next = &n;
-  }
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
   for (const auto& [name, u] : spec.users)
     users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
@@ -250,10 +259,11 @@ Json playbook_context(const ContextInput& in) {
   };
   // RDMA is declared by the playbook that sets it up: what is measured then must be there.
   Json rdma_peers = Json::array();
-  for (const auto& peer : peers)
-    if (plays(in.node.role, "interconnect") && plays(peer["role"], "interconnect")) rdma_peers.push_back(peer);
-  const Json machines = machines_of(in);
-  const Json gpu_nodes = gpu_nodes_of(spec, machines);
+  if (plays(in.node.role, "interconnect"))
+    for (const auto& peer : peers)
+      if (plays(peer["role"], "interconnect")) rdma_peers.push_back(peer);
+  const Json& machines = in.cluster.machines;
+  const Json& gpu_nodes = in.cluster.gpu_nodes;
   Json own_gpus = Json::array();
   int64_t gpus_of_each = 0;
   for (const auto& m : gpu_nodes) {
@@ -277,14 +287,14 @@ Json playbook_context(const ContextInput& in) {
                        {"storage", spec.network.storage.cidr}}},
           {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
           {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")},
-          {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", hosts},
+          {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", in.cluster.hosts},
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
           {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
           {"accounting", plays(leader.role, "accounting")}, {"rdma_peers", rdma_peers}, {"soft_roce", vars.value("soft_roce", "") == "yes"},
           {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
 }
 
-std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, const Json& context,
+std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,
                                     std::vector<std::string>& problems) {
   std::vector<PlannedStep> out;
   std::set<std::string> ids;
@@ -314,20 +324,19 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
         ids.insert(out.back().step.id);
       }
     }
-    Json with_item;   // a copy of the context costs: one per step, and only where there are items
-    if (!step.for_each.empty() && !items.empty()) with_item = context;
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(items[i])) continue;
       std::string id = playbook.name + "/" + step.name;
       if (!step.for_each.empty()) {
-        with_item["item"] = items[i];
+        context["item"] = items[i];
         id += "[" + item_label(items[i], i) + "]";
       }
       for (int n = 2; !ids.insert(id).second; ++n) id = fmt::format("{}/{}#{}", playbook.name, step.name, n);
-      auto planned = plan_one(step, id, step.for_each.empty() ? context : with_item);
+      auto planned = plan_one(step, id, context);
       if (!planned.ok()) complain(planned.error().message);
       else out.insert(out.end(), planned->begin(), planned->end());
     }
+    context.erase("item");
   }
   return out;
 }

@@ -285,7 +285,7 @@ class Planner {
     const std::string prefix = "acceptance/" + profile();
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
-      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, real});
+      Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, real});
       Draft scratch;
       Draft& into = real ? d : scratch;
       std::vector<std::string> repeated;
@@ -310,6 +310,7 @@ class Planner {
     for (const auto& [name, seen] : in_.nodes)
       if (seen.machine) machines_[name] = &*seen.machine;
       else if (seen.facts) machines_[name] = &*seen.facts;
+    cluster_ = cluster_context(spec_, machines_);
   }
 
   // What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other, so that what leaves the
@@ -334,7 +335,7 @@ class Planner {
       if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), ""});
       else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), ""});
       d.disks.destroys.clear();
-      const Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, true});
+      Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
       std::vector<wire::Step> steps;
       auto names = playbooks_of(d);
       if (out) std::reverse(names.begin(), names.end());
@@ -371,7 +372,7 @@ class Planner {
     return true;
   }
 
-  void render_playbook(const Playbook& playbook, const Draft& d, const Json& context, Draft& into,
+  void render_playbook(const Playbook& playbook, const Draft& d, Json& context, Draft& into,
                        std::vector<std::string>& problems) const {
     const auto image = spec_.images.find(d.spec->image);
     const bool baked = image != spec_.images.end() && std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
@@ -678,6 +679,7 @@ class Planner {
   std::vector<std::string> problems_;
   std::set<std::string> missing_, untried_;
   std::map<std::string, const HardwareFacts*> machines_;
+  std::optional<ClusterContext> cluster_;
   std::string led_;      // the leader's last action with `on: leader` steps
 };
 

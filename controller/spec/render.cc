@@ -107,11 +107,10 @@ class Renderer {
     kainjow::mustache::mustache form(source);
     if (!form.is_valid()) return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
     form.set_custom_escape([](const std::string& s) { return s; });
-    Json named = Json::object();
-    const auto roots = roots_of(source);
-    for (const auto& root : roots)
-      if (const auto found = context_.find(root); found != context_.end()) named[root] = *found;
-    const data reachable = to_data(named);
+    kainjow::mustache::object named;
+    for (const auto& root : roots_of(source))
+      if (const auto found = context_.find(root); found != context_.end()) named.emplace(root, to_data(*found));
+    const data reachable(named);
     StrictContext strict(&reachable);
     std::string out = form.render(strict);
     if (!strict.unknown.empty()) return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));

@@ -24,6 +24,9 @@ bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
 }
 
 const NodeSpec* Spec::node(const std::string& name) const {
+  // Those that were read are in order; others are looked through.
+  const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name, [](const NodeSpec& n, const std::string& to) { return n.name < to; });
+  if (ordered != nodes.end() && ordered->name == name) return &*ordered;
   const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeSpec& n) { return n.name == name; });
   return found == nodes.end() ? nullptr : &*found;
 }
