@@ -1,10 +1,10 @@
 // raid: one md array over exactly these disks. An array of that name that the disks already carry is
 // assembled and kept.
 //
-// The order of writing: intent noted -> every disk allowed and held -> ends of all disks and their beginnings as far as
-// an array's data may begin there zeroed (a re-created RAID0 would bring a file system of its former life back) -> mdadm
-// --create -> ends of the array zeroed -> intent removed. A crash anywhere in between finds the intent and goes on, for
-// the same disks only. An array that is whole by then is empty, or somebody used it meanwhile and it is left alone.
+// The order of writing: intent noted -> every disk allowed and held -> ends of all disks zeroed -> mdadm
+// --create -> ends of the array zeroed (a re-created RAID0 brings a file system of its former life back) ->
+// intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that is
+// whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before its ends were zeroed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,6 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kConfig = "/etc/mdadm/mdadm.conf";
-// mdadm leaves up to 129 MiB of a member free before the array's data.
-constexpr uint64_t kBeforeData = 256 << 20;
 
 struct Wanted {
   std::string name, level;
@@ -170,8 +168,6 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   }
   for (const auto& device : held) {
     TRY_(wipe_ends(device));
-    TRY_(device.zero(0, std::min(device.size(), kBeforeData)));
-    TRY_(device.sync());
     TRY_(device.reread_partitions());
   }
   return Ok{};
