@@ -13,6 +13,7 @@
 #include "tests/catch.h"
 #include "tests/fakes/acs_config.h"
 #include "tests/fakes/fake_machine.h"
+#include "tests/source_dir.h"
 
 namespace muster {
 namespace {
@@ -36,7 +37,7 @@ std::vector<PciNode> parse_tree(std::istream& in) {
 }
 
 std::vector<PciNode> recorded(const std::string& name) {
-  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/tests/golden/topology/" + name + ".txt");
+  std::ifstream in(source_dir() + "/tests/golden/topology/" + name + ".txt");
   REQUIRE(in.good());
   return parse_tree(in);
 }

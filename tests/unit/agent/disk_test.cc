@@ -16,6 +16,7 @@
 #include "agent/disk/probe.h"
 #include "base/digest.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 namespace fs = std::filesystem;
@@ -35,7 +36,7 @@ struct Folder {
 
 // "PATH = CONTENT" adds a line to a file, "PATH -> TARGET" a link, "PATH sparse SIZE" an empty disk.
 void unpack(const std::string& golden, const std::string& root) {
-  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/tests/golden/sysfs/" + golden);
+  std::ifstream in(source_dir() + "/tests/golden/sysfs/" + golden);
   REQUIRE(in);
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;

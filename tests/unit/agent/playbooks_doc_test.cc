@@ -11,13 +11,14 @@
 #include "agent/step.h"
 #include "controller/spec/playbook.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kRoot = MUSTER_SOURCE_DIR;
+const std::string kRoot = source_dir();
 
 std::string read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -7,6 +7,7 @@
 #include "agent/step.h"
 #include "controller/spec/playbook.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 namespace muster {
 namespace {
@@ -84,7 +85,7 @@ Json context() {
 
 std::vector<fs::path> playbooks() {
   std::vector<fs::path> out;
-  for (const auto& entry : fs::recursive_directory_iterator(std::string(MUSTER_SOURCE_DIR) + "/playbooks"))
+  for (const auto& entry : fs::recursive_directory_iterator(source_dir() + "/playbooks"))
     if (entry.path().extension() == ".yaml") out.push_back(entry.path());
   return out;
 }

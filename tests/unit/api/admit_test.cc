@@ -8,6 +8,7 @@
 #include "controller/discovery.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;
@@ -20,7 +21,7 @@ const std::string kName = std::string("unknown-") + kMac;
 
 // With an image that counts as built, so that plans can be made.
 struct Cluster : Controller {
-  Cluster() : Controller(MUSTER_SOURCE_DIR "/playbooks") {
+  Cluster() : Controller(source_dir() + "/playbooks") {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");

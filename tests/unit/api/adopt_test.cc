@@ -3,6 +3,7 @@
 #include "base/wire.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;
@@ -20,7 +21,7 @@ HardwareFacts found() {
 }
 
 struct Cluster : Controller {
-  Cluster() : Controller(MUSTER_SOURCE_DIR "/playbooks", "/bin/true") {
+  Cluster() : Controller(source_dir() + "/playbooks", "/bin/true") {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");

@@ -7,6 +7,7 @@
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -16,7 +17,7 @@ namespace {
 struct Site {
   TempDir dir;
   Sshd sshd;
-  Controller controller{MUSTER_SOURCE_DIR "/playbooks", agent()};
+  Controller controller{source_dir() + "/playbooks", agent()};
 
   Site() {
     std::string spec = testing::kSpec;

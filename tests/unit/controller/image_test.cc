@@ -10,6 +10,7 @@
 #include "controller/image/customize.h"
 #include "controller/image/recipe.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
@@ -30,7 +31,7 @@ std::string slurp(const std::string& path) { return Files("/").read(path).value_
 
 TEST_CASE("the recipes in the tree are valid and name both kernels") {
   for (const char* name : {"debian-12", "debian-13"}) {
-    const std::string path = std::string(MUSTER_SOURCE_DIR) + "/images/" + name + ".yaml";
+    const std::string path = source_dir() + "/images/" + name + ".yaml";
     const auto r = parse_recipe(slurp(path), path);
     REQUIRE(r);
     CHECK(r->kernel.at("cloud") == "linux-image-cloud-amd64");
@@ -112,7 +113,7 @@ TEST_CASE("the customize script masks, installs and runs what the recipe says, q
 TEST_CASE("the agent's unit in images is the one that is packaged") {
   for (const auto& f : builtin_files())
     if (f.path == "/etc/systemd/system/muster-agent.service")
-      CHECK(f.content == slurp(std::string(MUSTER_SOURCE_DIR) + "/systemd/muster-agent.service"));
+      CHECK(f.content == slurp(source_dir() + "/systemd/muster-agent.service"));
   CHECK(customize_script({}, "/o").find("'muster-agent.service'") != std::string::npos);
 }
 

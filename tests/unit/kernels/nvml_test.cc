@@ -14,6 +14,7 @@
 #include "kernels/gpu_counters.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::kernels;
@@ -278,7 +279,7 @@ TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has,
   for (const char* profile : {"quick", "standard", "burn"}) {
     CAPTURE(profile);
     bench.state.erase("errors 5 3 1");
-    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + profile + ".yaml");
+    std::ifstream in(source_dir() + "/playbooks/acceptance/" + profile + ".yaml");
     const auto steps = parse_playbook(std::string(std::istreambuf_iterator<char>(in), {})).playbook.steps;
     const auto step = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "gpu counters"; });
     REQUIRE(step != steps.end());

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::lab;
@@ -120,7 +121,7 @@ lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] 
 }
 
 TEST_CASE("the quickstart spec is a lab of three") {
-  auto text = Files("/").read(std::string(MUSTER_SOURCE_DIR) + "/lab/quickstart.yaml");
+  auto text = Files("/").read(source_dir() + "/lab/quickstart.yaml");
   REQUIRE(text.ok());
   auto spec = lab_spec_from_yaml(*text);
   REQUIRE(spec.ok());

@@ -5,6 +5,7 @@
 #include "controller/plan/planner.h"
 #include "controller/spec/playbook.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -180,7 +181,7 @@ TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
 TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is asked there", "[plan][adopt]") {
   PlannerInput in = with_host();
   for (const char* name : {"firewall", "ssh"}) {
-    const std::string text = Files().read(std::string(MUSTER_SOURCE_DIR "/playbooks/") + name + ".yaml").value();
+    const std::string text = Files().read(source_dir() + "/playbooks/" + name + ".yaml").value();
     in.playbooks[name] = parse_playbook(text).playbook;
     in.spec.roles["cpu"].push_back(name);
   }

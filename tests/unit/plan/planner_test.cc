@@ -11,6 +11,7 @@
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -26,7 +27,7 @@ std::string read_all(const std::string& path) {
 
 // MUSTER_ACCEPT=1 rewrites the file.
 void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/golden/plan/" + name;
+  const std::string path = source_dir() + "/tests/golden/plan/" + name;
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path) << text;
   CHECK(read_all(path) == text);
 }

@@ -6,6 +6,7 @@
 
 #include "controller/plan/disks.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -170,7 +171,7 @@ TEST_CASE("the leader of a storage section is its first member, whoever leads th
 
 // What may_create rests on: a disk with a label says that there was metadata.
 TEST_CASE("the shipped playbook gives no disk a label before a master answers", "[plan]") {
-  std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/playbooks/storage-shared.yaml");
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
   const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
   REQUIRE(parsed.errors.empty());
   PlannerInput in = with_nodes(seen_in_ram);

@@ -7,13 +7,14 @@
 #include "cli/run.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
 namespace {
 
 std::string golden(const std::string& name) {
-  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/tests/golden/import/" + name + ".txt");
+  std::ifstream in(source_dir() + "/tests/golden/import/" + name + ".txt");
   std::stringstream text;
   text << in.rdbuf();
   REQUIRE_FALSE(text.str().empty());

@@ -8,13 +8,14 @@
 #include "controller/report/verdict.h"
 #include "controller/spec/playbook.h"
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
 TEST_CASE("every acceptance profile is one that can be run and judged") {
   size_t profiles = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance")) {
+       std::filesystem::directory_iterator(source_dir() + "/playbooks/acceptance")) {
     CAPTURE(entry.path().string());
     std::ifstream in(entry.path());
     std::stringstream text;
@@ -50,7 +51,7 @@ TEST_CASE("every acceptance profile is one that can be run and judged") {
 TEST_CASE("RDMA is measured by itself, where it is declared, and its port errors are rates with limits") {
   for (const std::string name : {"standard", "burn", "lab"}) {
     CAPTURE(name);
-    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + name + ".yaml");
+    std::ifstream in(source_dir() + "/playbooks/acceptance/" + name + ".yaml");
     std::stringstream text;
     text << in.rdbuf();
     const auto steps = parse_playbook(text.str()).playbook.steps;
@@ -68,7 +69,7 @@ TEST_CASE("RDMA is measured by itself, where it is declared, and its port errors
 
 TEST_CASE("the profiles that accept new nodes look for silent corruption; the short one does not") {
   const auto runs_sdc = [](const std::string& name) {
-    std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/playbooks/acceptance/" + name + ".yaml");
+    std::ifstream in(source_dir() + "/playbooks/acceptance/" + name + ".yaml");
     std::stringstream text;
     text << in.rdbuf();
     const auto steps = parse_playbook(text.str()).playbook.steps;

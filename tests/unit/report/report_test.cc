@@ -9,6 +9,7 @@
 #include "controller/report/markup.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
@@ -16,7 +17,7 @@ namespace {
 
 // Compares with a file of tests/golden/report; MUSTER_ACCEPT=1 rewrites it instead.
 void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/golden/report/" + name;
+  const std::string path = source_dir() + "/tests/golden/report/" + name;
   if (::getenv("MUSTER_ACCEPT")) std::ofstream(path) << text;
   std::ifstream in(path);
   std::stringstream golden;
@@ -194,7 +195,7 @@ TEST_CASE("a report survives its JSON") {
 }
 
 TEST_CASE("the report follows its published schema") {
-  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/schema/report.schema.json");
+  std::ifstream in(source_dir() + "/schema/report.schema.json");
   const Json schema = Json::parse(in);
   const Json report = to_json(report_sample::full());
   CHECK(schema_problem(schema, schema, report, "report") == "");

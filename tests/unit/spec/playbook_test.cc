@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/catch.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
@@ -101,7 +102,7 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
 
 TEST_CASE("every playbook in the tree is valid", "[playbook]") {
   int seen = 0;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(MUSTER_SOURCE_DIR "/playbooks")) {
+  for (const auto& file : std::filesystem::recursive_directory_iterator(source_dir() + "/playbooks")) {
     if (file.path().extension() != ".yaml") continue;
     std::ifstream in(file.path());
     std::stringstream text;

@@ -11,6 +11,7 @@
 
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
@@ -76,7 +77,7 @@ TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
   REQUIRE(migrate(*db).ok());
   CHECK(*db->number("PRAGMA user_version") == newest_schema());
   CHECK(*db->number("PRAGMA application_id") == kApplicationId);
-  const std::string golden = MUSTER_SOURCE_DIR "/schema/current.sql";
+  const std::string golden = source_dir() + "/schema/current.sql";
   const std::string header = "-- What all migrations together make. Written by the tests with MUSTER_ACCEPT=1.\n";
   const std::string found = header + *dump_schema(*db);
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(golden) << found;
