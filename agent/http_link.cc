@@ -136,11 +136,13 @@ Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key
 class HttpLink : public RenewableLink {
  public:
   HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
-           std::string boot_id)
-      : reactor_(reactor), url_(std::move(url)), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
+           const AgentIdentity& identity)
+      : reactor_(reactor), url_(std::move(url)),
+        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" + std::string(wire::to_string(identity.mode)) +
+              "&image=" + query_value(identity.image_digest) + "&have="), polls_(std::move(polls)), posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
-    std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
+    std::string target = asks_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
       auto reply = ask_orders(client, target);
@@ -167,7 +169,7 @@ class HttpLink : public RenewableLink {
 
  private:
   Reactor& reactor_;
-  std::string url_, boot_id_;
+  std::string url_, asks_;
   Lane polls_, posts_;
 };
 
@@ -215,11 +217,11 @@ Result<Credentials> renew(const std::string& url, const std::string& node, const
 
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
-                                                      const std::string& boot_id) {
+                                                      const AgentIdentity& identity) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
   return std::unique_ptr<RenewableLink>(
-      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), boot_id));
+      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), identity));
 }
 
 }  // namespace muster

@@ -135,7 +135,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   identity.slot = image.slot;
   identity.version = MUSTER_VERSION;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
-  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity.boot_id));
+  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity));
   FileJournal journal(*reactor, files, folder + "/journal");
   const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
   Agent agent(*reactor, *link, journal, *runner, identity);
@@ -145,7 +145,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   Renewal renewal(*reactor, files, *link, folder, config);
   if (config.mode != wire::Mode::ram) renewal.look();
   // Feeds the RAM system's dead-man timer with real contacts only.
-  std::function<void()> watch = [&, seen = TimeMs{0}]() mutable {
+  std::function<void()> watch = [&, seen = SteadyMs{}]() mutable {
     if (agent.last_contact() != seen) ram_contact();
     seen = agent.last_contact();
     reactor->after(5 * kSecond, watch);

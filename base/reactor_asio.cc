@@ -17,6 +17,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr int64_t kSteadyBegin = 1'000'000'000'000;
+
 // Lifetime: the pool is joined before the io_context goes, so a worker never posts into a dead one.
 class AsioReactor : public RealReactor {
  public:
@@ -29,11 +31,14 @@ class AsioReactor : public RealReactor {
     pool_.join();
   }
 
-  // The wall clock, because times are journaled and shown; delays are measured on the steady clock all the
-  // same.
   TimeMs now() const override {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+  }
+  // The clock of the timers below. It may begin at the machine's start: moved away from 0, which means "never".
+  SteadyMs steady() const override {
+    const auto reading = std::chrono::steady_clock::now().time_since_epoch();
+    return {kSteadyBegin + std::chrono::duration_cast<std::chrono::milliseconds>(reading).count()};
   }
 
   void post(Task task) override { asio::post(io_, std::move(task)); }

@@ -160,7 +160,8 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 
 void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
-  bool missing = false;
+  bool missing = false, woke = false;
+  Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
@@ -172,6 +173,8 @@ void reach(Context& context, const Goal& goal) {
     }
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
+    const bool wakes = planned->value("kind", "") == "wake";
+    if (wakes && woke) return finish(context, goal, last_run, true);   // they had their time
     if (!context.json) print_plan(*planned);
     if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
       return complain(context, approved.error(), *planned);
@@ -184,9 +187,11 @@ void reach(Context& context, const Goal& goal) {
     if (!started.ok()) return complain(context, started.error(), api.details());
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery there is more to plan, for whoever was found.
-    const bool found_someone = planned->value("kind", "") == "discover" && run->value("state", "") != "failed";
-    if (!found_someone) return finish(context, goal, *run, missing);
+    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all that answer.
+    woke = woke || wakes;
+    last_run = *run;
+    const bool goes_on = wakes || (planned->value("kind", "") == "discover" && run->value("state", "") != "failed");
+    if (!goes_on) return finish(context, goal, *run, missing);
     missing = missing || run->value("state", "") != "done";
   }
   complain(context, std::move(last).with("no plan could be started"));

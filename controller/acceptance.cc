@@ -334,7 +334,7 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   return result;
 }
 
-bool accepts(const std::string& kind) { return kind != "discover" && kind != "none"; }
+bool accepts(const std::string& kind) { return kind != "discover" && kind != "wake" && kind != "none"; }
 
 }  // namespace
 

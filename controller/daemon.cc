@@ -100,9 +100,9 @@ void Core::connect_agents() {
                   if (undeclared(node)) discovery.on_event(node, event);
                   else executor.on_event(node, event);
                 },
-                [this, undeclared](const std::string& node) {
+                [this, undeclared](const std::string& node, const Presence& present) {
                   if (undeclared(node)) discovery.on_contact(node);
-                  else executor.on_contact(node);
+                  else executor.on_contact(node, present);
                 },
                 [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }
@@ -286,6 +286,10 @@ void RealDaemon::open_network() {
 }
 
 void RealDaemon::resume() {
+  if (const std::string why = core_->store->restored_why(); !why.empty()) {
+    core_->problems["database"] = why;
+    log::warning("the database is an older copy", {{"why", why}});
+  }
   const auto runs = core_->store->runs();
   if (!runs.ok()) return;
   for (const auto& run : *runs) {

@@ -73,7 +73,7 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
-  job.asked = reactor_.now();
+  job.asked = reactor_.steady();
   const auto wanted = job.wanted;
   const std::string address = where->target.address;
   queues_[address].push_back(std::move(job));
@@ -117,7 +117,7 @@ void PowerService::start(const std::string& address, Job job) {
           *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
           return;
         }
-        if (reactor_.now() - job.asked > patience_) {
+        if (reactor_.steady() - job.asked > patience_) {
           *failure = fail(Code::unavailable, "the controller was at work with other BMCs for too long; this one was not asked");
           return;
         }

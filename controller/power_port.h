@@ -37,8 +37,8 @@ class PowerService : public PowerPort {
   void power_off(const std::string& node, Done done) override;
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
-  // Operators' own verbs.
-  void power_on(const std::string& node, Done done);
+  void power_on(const std::string& node, Done done) override;
+  // Operators' own verb.
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
@@ -51,7 +51,7 @@ class PowerService : public PowerPort {
     Work work;
     Reactor::Task done;   // reactor's thread, after `work`
     Failed failed;        // instead of `done` when the driver could not be made
-    TimeMs asked = 0;
+    SteadyMs asked = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>

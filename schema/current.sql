@@ -14,6 +14,13 @@ CREATE TABLE event (
   kind TEXT NOT NULL,
   json TEXT NOT NULL
 ) STRICT;
+CREATE TABLE history (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  name     TEXT NOT NULL,     -- of this line of events: another one whenever an older copy was put in its place
+  start    TEXT NOT NULL,     -- of the controller's last start: another one each time; '' before the first
+  commits  INTEGER NOT NULL,  -- transactions since the beginning
+  restored INTEGER NOT NULL   -- when an older copy was found in its place, last; 0: never
+) STRICT;
 CREATE TABLE journal (
   seq     INTEGER PRIMARY KEY AUTOINCREMENT,
   run     INTEGER REFERENCES run (id),  -- NULL: not of a run

@@ -10,7 +10,8 @@ namespace muster {
 namespace {
 
 constexpr ActionKind kKinds[] = {ActionKind::netboot, ActionKind::inventory, ActionKind::image,  ActionKind::boot_disk,
-                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off};
+                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off,
+                                 ActionKind::wake};
 
 Json action_json(const Action& a) {
   Json after = Json::array();
@@ -142,6 +143,7 @@ std::string_view to_string(ActionKind kind) {
     case ActionKind::check: return "check";
     case ActionKind::reboot: return "reboot";
     case ActionKind::power_off: return "power_off";
+    case ActionKind::wake: return "wake";
   }
   return "steps";
 }
@@ -165,6 +167,7 @@ Json to_json(const Plan& p) {
           {"profile", p.profile}, {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
           {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
           {"config_digests", p.config_digests}};
+  if (!p.follows.empty()) out["follows"] = p.follows;
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
   if (!p.barriers.empty()) out["barriers"] = p.barriers;
   return out;
@@ -179,6 +182,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("cluster", p.cluster);
   r.get("spec_revision", p.spec_revision);
   r.get_or("profile", p.profile, {});
+  r.get_or("follows", p.follows, {});
   r.get("simulated", p.simulated);
   r.get("images", p.images);
   const Json& limits = r.raw("limits");

@@ -27,6 +27,7 @@ enum class ActionKind {
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
   power_off,  // through the power driver
+  wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is booted but what is there
 };
 std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
@@ -73,8 +74,11 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::string kind;                   // discover | install | reimage | admit | adopt | accept | apply | none
+  std::string kind;                   // discover | wake | install | reimage | admit | adopt | accept | apply | none
   std::string cluster;
+  // What the plan comes after: the newest run, of which history of the database. Behind the next run the same plan has another
+  // digest: an approval is for one run.
+  std::string follows;
   int64_t spec_revision = 0;
   std::string profile;                // of acceptance; empty: nothing is measured
   bool simulated = false;             // a lab: every report line says so

@@ -71,6 +71,7 @@ class Planner {
 
   Result<PlanOutcome> run() {
     plan_.cluster = spec_.cluster;
+    plan_.follows = in_.follows;
     plan_.spec_revision = in_.revision;
     plan_.simulated = spec_.lab;
     plan_.profile = profile();
@@ -81,7 +82,7 @@ class Planner {
     choose_nodes();
     if (drains()) {
       write_drain();
-    } else if (!discover()) {
+    } else if (!wake() && !discover()) {
       for (auto& draft : drafts_) prepare(draft);
       refuse_shared_disks();
       drop_unchanged();
@@ -188,6 +189,42 @@ class Planner {
     return near.empty() ? "" : ", did you mean '" + near + "'?";
   }
 
+  // Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken: nobody knows from here.
+  bool asleep(const Draft& d) const {
+    if (kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
+    return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
+  }
+  // True when a plan was made that only wakes them; what is to be done with them, and with the others, is planned when they answer.
+  // One that did not answer in such a run is left alone until somebody names it.
+  bool wake() {
+    std::vector<Draft> silent, rest;
+    const auto& named = in_.request.nodes;
+    for (auto& d : drafts_) {
+      const std::string& name = d.spec->name;
+      if (!asleep(d)) {
+        rest.push_back(std::move(d));
+      } else if (d.seen->state == "quarantined" && std::find(named.begin(), named.end(), name) == named.end()) {
+        plan_.left_out.push_back(name);
+        plan_.notes.push_back(fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits for it, "
+                                          "`muster reimage {}` installs it anew", name, name, name));
+      } else {
+        silent.push_back(std::move(d));
+      }
+    }
+    drafts_ = std::move(rest);
+    if (silent.empty() || in_.request.skip_unseen) return false;
+    plan_.kind = "wake";
+    for (auto& d : silent) {
+      plan_.nodes.push_back(d.spec->name);
+      plan_.notes.push_back(fmt::format("{}: {}", d.spec->name, d.seen->doubtful
+          ? "its agent was not heard since the database was put back: what it runs is not known"
+          : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is written"));
+      add(d, "wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(), kBoot, 1);
+    }
+    drafts_.clear();
+    return true;
+  }
+
   bool in_request_skips() const { return in_.request.skip_unseen || kind() == RequestKind::accept; }
 
   // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to find do not hold the
@@ -212,7 +249,7 @@ class Planner {
     plan_.kind = "discover";
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
-      if (!in_ram(d) && !d.spec->adopt.declared()) add_netboot(d);
+      if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(d);
       add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
     }
     plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");

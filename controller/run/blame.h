@@ -19,13 +19,13 @@ namespace muster {
 struct Neighbour {
   std::string name;
   bool gone = false;        // given up, or not part of the cluster any more
-  TimeMs heard = 0;         // last contact
-  TimeMs returned = 0;      // when it last came back from silence or from a boot
+  SteadyMs heard = {};      // last contact
+  SteadyMs returned = {};   // when it last came back from silence or from a boot
   int excuses = 0;          // how often it was the excuse for a failure of this action
 };
 
 struct FailedProbe {
-  TimeMs started = 0, failed = 0, now = 0;   // of the attempt
+  SteadyMs started = {}, failed = {}, now = {};   // of the attempt
   bool tries_left = true;
   std::vector<Neighbour> others;             // whom the failed steps are about
   std::string next;                          // of those the only one, while another live node could take its place; else empty
@@ -41,7 +41,7 @@ struct Blame {
   };
   What what = What::stands;
   std::string node, reason;
-  TimeMs until = 0;
+  SteadyMs until = {};
 };
 
 // How often one node that comes and goes may excuse the failures of one action; then it is accused itself.

@@ -7,7 +7,7 @@ namespace {
 
 using What = Decision::What;
 
-Decision wait_for(std::string reason, std::string awaited, std::string observed, TimeMs since, TimeMs until,
+Decision wait_for(std::string reason, std::string awaited, std::string observed, SteadyMs since, SteadyMs until,
                   std::string next) {
   Decision d;
   d.wait = {std::move(reason), std::move(awaited), std::move(observed), std::move(next), since, until};
@@ -21,15 +21,9 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
   return d;
 }
 
-std::string power_text(const Situation& s) {
-  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
-  if (!s.power) return "power state not looked at";
-  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
-}
-
 // A power cycle was asked for; the RAM system's agent has not said hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
-  const TimeMs end = s.kind == ActionKind::netboot ? s.deadline : std::min(s.deadline, s.power_asked + t.netboot_wait);
+  const SteadyMs end = s.kind == ActionKind::netboot ? s.deadline : std::min(s.deadline, s.power_asked + t.netboot_wait);
   if (s.now >= end)
     return act(What::again, "no agent from the RAM system within " + to_human(end - s.power_asked) + " of power-on; " + power_text(s),
                true);
@@ -42,10 +36,10 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
     return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) + " times to power the machine on, and it is off");
   if (s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
-  const TimeMs patience = std::min(end, s.power_asked + t.uncertain_power);
+  const SteadyMs patience = std::min(end, s.power_asked + t.uncertain_power);
   if (s.power == PowerState::on && s.now >= patience)
     return act(What::netboot, "powered on, but no sign of a netboot " + to_human(s.now - s.power_asked) + " after it was asked for");
-  const TimeMs until = s.power == PowerState::on ? patience : s.looked + t.look_again;
+  const SteadyMs until = s.power == PowerState::on ? patience : s.looked + t.look_again;
   return wait_for("the outcome of the power cycle is unknown", "hello of the RAM system's agent", power_text(s), s.power_asked,
                   until, "power cycle again");
 }
@@ -63,7 +57,7 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   }
   if (s.power == PowerState::on && s.may_netboot && silent >= t.lost_after)
     return act(What::again, "the agent is lost: " + observed, true);
-  TimeMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
+  SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
   return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, std::min(until, s.deadline),
                   s.may_netboot ? "netboot again" : "quarantine at the deadline");
@@ -83,12 +77,21 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 
 }  // namespace
 
-Json to_json(const Wait& w) {
-  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", w.since},
-          {"until", w.until}};
+std::string power_text(const Situation& s) {
+  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
+  if (!s.power) return "power state not looked at";
+  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
 }
 
-bool is_order(ActionKind kind) { return kind != ActionKind::netboot && kind != ActionKind::power_off; }
+Json to_json(const Wait& w, DurationMs ahead) {
+  const auto shown = [ahead](SteadyMs at) -> TimeMs { return at ? at.ms + ahead : 0; };
+  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", shown(w.since)},
+          {"until", shown(w.until)}};
+}
+
+bool is_order(ActionKind kind) {
+  return kind != ActionKind::netboot && kind != ActionKind::power_off && kind != ActionKind::wake;
+}
 
 std::optional<wire::Mode> mode_needed(ActionKind kind) {
   switch (kind) {
@@ -99,7 +102,8 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
     case ActionKind::reboot: return wire::Mode::installed;
     case ActionKind::netboot:
     case ActionKind::inventory:
-    case ActionKind::power_off: return std::nullopt;
+    case ActionKind::power_off:
+    case ActionKind::wake: return std::nullopt;
   }
   return std::nullopt;
 }

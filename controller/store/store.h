@@ -90,6 +90,12 @@ class Store {
   virtual Result<ReportRow> report(int64_t run) = 0;                   // 0: the newest; not_found while a run has none
   // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
+  // The controller went on from newer rows than these: the database is an older copy of itself, or was lost. When that was found, last;
+  // 0: never. Rows about machines from before that moment may be untrue. `why` of this start: "" when it was not found by it.
+  virtual TimeMs restored() const { return 0; }
+  virtual std::string restored_why() const { return ""; }
+  // Which history this is: another one after every restored(). "" where there is no telling.
+  virtual std::string history() const { return ""; }
   virtual int64_t next_run_id() = 0;
   virtual int64_t next_spec_revision() = 0;
 };

@@ -49,6 +49,17 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   last_power_node_ = node;
 }
 
+void Checkers::on_wake(const std::string& node, const Executor& executor) {
+  for (const auto& a : plan_.actions) {
+    if (a.node != node || a.kind != ActionKind::wake) continue;
+    const auto& record = executor.log().of(a.id);
+    if (record.state != ActionState::intent || !intent_is_durable(a.id, record.attempt))
+      world_.violated("S2", node + " is powered on without a durable intent");
+    return;
+  }
+  world_.violated("S1", node + " is powered on, for which the plan has no action");
+}
+
 void Checkers::on_cycle(const std::string& node, const Executor& executor, bool running) {
   if (!running) return;
   for (const auto& a : plan_.actions) {
@@ -107,7 +118,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
   const auto run = store_.run(0);
   if (!planned || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
-  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk) return;
+  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk || planned->kind == ActionKind::wake) return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
 }

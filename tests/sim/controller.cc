@@ -163,6 +163,10 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void power_off(const std::string&, PowerPort::Done done) override {
     world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
   }
+  void power_on(const std::string& node, PowerPort::Done done) override {
+    home.checkers_.on_wake(node, *executor);
+    home.node(node).power_on(mine<Status>(std::move(done)));
+  }
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override {
     home.node(node).power_state(mine<Result<PowerState>>(std::move(done)));
   }
@@ -253,9 +257,9 @@ PlannerInput SimController::input() const {
     if (!row.facts.empty())
       if (auto json = parse_json(row.facts); json.ok())
         if (auto facts = hardware_facts_from_json(*json); facts.ok()) seen.facts = *facts;
-    if (auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
-    const auto heard = life_->heard.find(node.name);
-    seen.online = heard != life_->heard.end() && world_.reactor.now() - heard->second < kMinute;
+    seen.mode = life_->executor->mode_of(node.name);
+    const auto silent = life_->executor->silent_for(node.name);
+    seen.online = silent && *silent < kMinute && seen.mode;
     seen.state = row.state;
     seen.image_digest = row.image_digest;
     seen.config_digest = row.config_digest;
@@ -264,6 +268,7 @@ PlannerInput SimController::input() const {
   }
   in.request.skip_unseen = skip_unseen_;
   in.request.nodes = limit_;
+  if (reimages_) in.request.kind = RequestKind::reimage;
   return in;
 }
 
@@ -280,8 +285,15 @@ void SimController::say_up(bool skip_unseen) {
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
   // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
+  if (made->plan.kind == "wake" && !limit_.empty()) silent_.insert(limit_.begin(), limit_.end());
   limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
+  // What the note says about those that stay silent, too.
+  const auto tried = [this](const std::string& n) { return silent_.count(n) > 0; };
+  reimages_ = std::any_of(limit_.begin(), limit_.end(), tried);
+  if (reimages_) limit_.erase(std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }), limit_.end());
+  if (reimages_) silent_.clear();
   if (made->plan.empty()) {
+    if (!limit_.empty()) return operator_goes_on();
     skip_unseen_ = false;
     // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
     if (image_ == kImage) return image_ = "sha256:image-cpu-2", operator_goes_on();
@@ -332,10 +344,10 @@ void SimController::check_end() {
 
 // ---- the agent link, as controller/link_hub.cc does it ----
 
-void SimController::ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) {
+void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) {
   Life& life = *life_;
   life.hear(node);
-  life.executor->on_contact(node);
+  life.executor->on_contact(node, present);
   life.release(node);
   std::set<std::string> known(have.begin(), have.end());
   auto reply = life.news(node, known);

@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "base/facts.h"
 #include "controller/power/power.h"
+#include "controller/run/ports.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/world.h"
 
@@ -22,7 +23,7 @@ class Uplink {
  public:
   virtual ~Uplink() = default;
   virtual bool up() const = 0;
-  virtual void ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) = 0;
+  virtual void ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) = 0;
   virtual void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) = 0;
   virtual bool armed(const std::string& node) const = 0;
 };
@@ -34,6 +35,7 @@ class SimNode {
 
   // The BMC. `done` may never be told the truth.
   void netboot(std::function<void(Status)> done);
+  void power_on(std::function<void(Status)> done);
   void power_state(std::function<void(Result<PowerState>)> done);
   // Faults.
   void lose_power();

@@ -50,8 +50,9 @@ Verdict simulate(const Options& options) {
   world.reactor.after(options.faults_end, [&controller] { controller.calm(); });
   controller.start();
   const TimeMs begin = world.reactor.now();
+  const SteadyMs end = world.reactor.steady() + kBound;
   TimeMs checked = begin;
-  while (!controller.finished() && world.violations.empty() && world.reactor.step(begin + kBound)) {
+  while (!controller.finished() && world.violations.empty() && world.reactor.step(end.ms)) {
     if (world.reactor.now() < checked + 5 * kSecond) continue;
     checked = world.reactor.now();
     if (controller.executor()) controller.checkers().at_all_times(*controller.executor());

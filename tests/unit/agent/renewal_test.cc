@@ -73,7 +73,7 @@ struct Node {
         pki::sign_csr(controller.ca, pki::make_csr(old.key_pem, "node01").value(), {"node01", "muster-agent", {}, false, days}).value();
     old.ca_pem = controller.ca.certificate_pem;
     REQUIRE(write_credentials(files, "/muster", old).ok());
-    link = make_http_link(reactor, controller.url(), old, "boot").value();
+    link = make_http_link(reactor, controller.url(), old, AgentIdentity{}).value();
     thread = std::thread([this] { reactor.run(); });
   }
   ~Node() {

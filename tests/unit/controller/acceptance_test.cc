@@ -99,6 +99,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
   void power_off(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void power_on(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
   void forget(const std::string&) override {}
   void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
     reactor.post([done] { done(PowerState::on); });

@@ -13,9 +13,9 @@ const ExecutorTiming kTiming;
 // n1's probe of n2 failed a moment ago; n2 was last heard before that.
 FailedProbe failed() {
   FailedProbe p;
-  p.started = 1'000'000;
-  p.failed = p.now = 1'020'000;
-  p.others = {{"n2", false, 1'010'000, 500'000}};
+  p.started = {1'000'000};
+  p.failed = p.now = {1'020'000};
+  p.others = {{"n2", false, {1'010'000}, {500'000}}};
   p.next = "n2";
   return p;
 }
@@ -27,7 +27,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   const Blame first = judge_probe(p, kTiming);
   CHECK(first.what == What::wait);
   CHECK(first.node == "n2");
-  CHECK(first.until == 1'010'000 + kTiming.lost_after);
+  CHECK(first.until == SteadyMs{1'010'000} + kTiming.lost_after);
   SECTION("it is heard: the failure counts") {
     p.others[0].heard = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::stands);

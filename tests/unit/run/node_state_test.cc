@@ -11,9 +11,9 @@ namespace {
 Situation imaging() {
   Situation s;
   s.kind = ActionKind::image;
-  s.now = 1'000'000;
-  s.started = 900'000;
-  s.deadline = 4'000'000;
+  s.now = {1'000'000};
+  s.started = {900'000};
+  s.deadline = {4'000'000};
   s.heard = s.now;
   s.mode = wire::Mode::ram;
   s.may_netboot = true;
