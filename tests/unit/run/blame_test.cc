@@ -51,7 +51,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).node == "n2");
   }
   SECTION("contacts of before the controller's restart are unknown: nobody is accused at once") {
-    p.others[0].heard = 0;
+    p.others[0].heard = {0};
     CHECK(judge_probe(p, kTiming).what == What::wait);
     CHECK(judge_probe(p, kTiming).until == p.failed - kTiming.silent_after + kTiming.lost_after);
   }
