@@ -132,11 +132,17 @@ Executor::Live& Executor::live(const std::string& node) {
 // knows nothing.
 void Executor::believe_row(const std::string& node, Live& agent) const {
   const auto found = rows_.find(node);
-  if (found == rows_.end() || agent.contact || found->second.last_seen <= ports_.store.restored()) return;
+  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
   const NodeRow& row = found->second;
   if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
   agent.boot_id = row.boot_id;
   if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
+}
+
+// Of before an older copy of the database was put in its place, and not confirmed since.
+bool Executor::unproven(const NodeRow& row) const {
+  const TimeMs restored = ports_.store.restored();
+  return restored > 0 && row.last_seen <= restored;
 }
 
 // A time of an earlier process, or of a record. By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
@@ -188,7 +194,7 @@ std::optional<DurationMs> Executor::silent_for(const std::string& node) const {
   if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact)
     return reactor_.steady() - it->second->contact;
   const NodeRow row = node_row(node);
-  if (row.last_seen == 0 || row.last_seen <= ports_.store.restored()) return std::nullopt;
+  if (row.last_seen == 0 || unproven(row)) return std::nullopt;
   return std::max<DurationMs>(reactor_.now() - row.last_seen, 0);
 }
 
@@ -202,7 +208,7 @@ bool Executor::outdated(const std::string& node) const {
   if (ports_.store.restored() == 0) return false;
   if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->greeted) return false;
   const auto row = rows_.find(node);
-  return row == rows_.end() || row->second.last_seen <= ports_.store.restored();
+  return row == rows_.end() || unproven(row->second);
 }
 
 Executor::Rows Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {

@@ -156,6 +156,7 @@ class Executor {
   void read_later();
   void believe_row(const std::string& node, Live& agent) const;
   void hear(Live& agent);
+  bool unproven(const NodeRow& row) const;
   bool ever_seen(const std::string& node) const;
   SteadyMs steady_of(TimeMs wall) const;
   TimeMs wall_of(SteadyMs at) const;

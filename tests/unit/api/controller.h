@@ -38,10 +38,11 @@ class Controller {
     begin();
   }
   ~Controller() { end(); }
-  // Another life over the same state.
-  void restart() {
+  // Another life over the same state, or what `between` makes of it.
+  void restart(const std::function<void()>& between = {}) {
     end();
     daemon_.reset();
+    if (between) between();
     reactor_ = make_reactor(2);
     begin();
   }

@@ -107,6 +107,21 @@ TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]")
   CHECK(got->front().params["key"] == "opened");  // secrets are put in on the way out
 }
 
+TEST_CASE("who asks for orders is told to the executor before anything is handed out", "[api]") {
+  Hub h;
+  std::vector<std::string> said;
+  h.hub.connect({{}, {}, [&](const std::string& node, const Presence& present) {
+                   said.push_back(node + " " + present.boot_id + " " + (present.mode ? std::string(to_string(*present.mode)) : "?"));
+                   h.hub.withdraw("node01", "1/a#1");   // what it is makes the order worthless
+                 }});
+  h.hub.offer("node01", order("1/a#1"));
+  size_t orders = 0;
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); }, {"b5", wire::Mode::installed, "sha256:x"});
+  h.reactor.advance(26 * kSecond);
+  CHECK(said == std::vector<std::string>{"node01 b5 installed"});
+  CHECK(orders == 0);
+}
+
 TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {
   Hub h;
   int empty = 0;
