@@ -40,12 +40,12 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   }
   if (!named) world_.violated("S1", "power cycle of " + node + ", for which the plan has no such action");
   if (!intended) world_.violated("S2", "power cycle of " + node + " without a durable intent");
-  if (world_.options.stagger && last_power_ && world_.reactor.now() < last_power_ + world_.options.stagger)
+  if (world_.options.stagger && last_power_ && world_.now() < last_power_ + world_.options.stagger)
     if (executor.log().all().size() > 0) {
       // A repeated call for the same attempt is not another power-on; those are told apart by the node.
       if (last_power_node_ != node) world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
     }
-  last_power_ = world_.reactor.now();
+  last_power_ = world_.now();
   last_power_node_ = node;
 }
 

@@ -133,7 +133,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void disarm(const std::string& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {
-    const TimeMs now = world().reactor.now();
+    const TimeMs now = world().now();
     const std::string& boot = home.node(node).boot_id();
     if (now - heard[node] >= kSilent || boots[node] != boot) since[node] = now;
     heard[node] = now;
@@ -141,7 +141,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
   // Long enough for the executor to know it, whatever it waited for in between.
   bool runs(const std::string& node) {
-    const TimeMs now = world().reactor.now();
+    const TimeMs now = world().now();
     return home.node(node).answers() && boots[node] == home.node(node).boot_id() && now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
   }
 
@@ -298,7 +298,7 @@ void SimController::say_up(bool skip_unseen) {
     // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
     if (image_ == kImage) return image_ = "sha256:image-cpu-2", operator_goes_on();
     // Long enough after the last fault that "online" is the truth.
-    finished_ = !world_.faults && world_.reactor.now() > faults_ended_ + 2 * kMinute;
+    finished_ = !world_.faults && world_.now() > faults_ended_ + 2 * kMinute;
     if (!finished_) operator_goes_on();
     return;
   }
@@ -321,7 +321,7 @@ void SimController::ended(const RunRow& run) {
 
 void SimController::calm() {
   world_.faults = false;
-  faults_ended_ = world_.reactor.now();
+  faults_ended_ = world_.now();
   world_.trace("", "faults end");
 }
 

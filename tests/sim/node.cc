@@ -189,7 +189,7 @@ class SimLink : public ControllerLink {
   }
 
  private:
-  bool cut() const { return world_.reactor.now() < cut_until_; }
+  bool cut() const { return world_.now() < cut_until_; }
   World& world_;
   Uplink& uplink_;
   std::string node_;

@@ -42,8 +42,8 @@ class SimNode {
   void shut_down();
   void reset();
   void crash_agent();
-  void cut_network(DurationMs span) { cut_until_ = world_.reactor.now() + span; }
-  bool cut() const { return world_.reactor.now() < cut_until_; }
+  void cut_network(DurationMs span) { cut_until_ = world_.now() + span; }
+  bool cut() const { return world_.now() < cut_until_; }
   bool answers() const { return system_ == System::installed && !cut(); }
 
   const std::string& name() const { return name_; }
