@@ -70,6 +70,7 @@ class BootService : public BootPort {
   const Authority& authority_;
   Hooks hooks_;
   std::map<std::string, std::string> armed_;    // node -> digest of the token handed out last ("" none yet)
+  std::map<std::string, SteadyMs> fresh_;       // by digest: when tokens that this process made expire
   std::map<std::string, std::string> adopting_; // node -> digest of the token minted last
   std::set<std::string> in_flight_;             // tokens whose first use is being written
   std::map<std::string, TimeMs> unknown_macs_;  // seen at the boot port

@@ -94,6 +94,21 @@ TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {
   CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
 }
 
+TEST_CASE("a token lives as long as it was made for, whatever is done to the clock", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();
+  SECTION("set forth while its node boots") {
+    b.reactor.set_clock(35 * kMinute);
+    CHECK(b.join(token, pki::make_key().value()).ok());
+  }
+  SECTION("set back: it does not live longer") {
+    b.reactor.set_clock(-24 * 60 * kMinute);
+    b.reactor.advance(kMinute * 21);
+    CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  }
+}
+
 TEST_CASE("another machine under a bound name is refused", "[api]") {
   Boot b;
   NodeRow row;
