@@ -56,7 +56,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   row.purpose = purpose;
   row.expires = reactor_.now() + kTokenLife;
   const SteadyMs now = reactor_.steady();
-  std::erase_if(fresh_, [now](const auto& token) { return token.second <= now; });
+  std::erase_if(fresh_, [now](const auto& old) { return old.second + kDay <= now; });
   fresh_[row.digest] = now + kTokenLife;
   if (purpose == "adopt") adopting_[node] = row.digest;
   store_.write({row}, [answer = std::move(answer), token](Status written) {
