@@ -312,7 +312,8 @@ void SimController::ended(const RunRow& run) {
   world_.trace("", fmt::format("run {} ended as {}", run.id, run.state));
   checkers_.at_run_end(*life_->executor, run);
   skip_unseen_ = life_->executor->plan().kind == "discover";
-  if (!world_.faults && !skip_unseen_ && ++calm_runs_ >= 3) {
+  const bool woke = life_->executor->plan().kind == "wake";   // as with a discovery, the work comes after it
+  if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 3) {
     finished_ = true;
     return;
   }
