@@ -79,7 +79,7 @@ inline Options options_for(uint64_t seed, int nodes) {
   o.stagger = r.chance(0.5) ? r.range(1, 5) * kSecond : 0;
   o.probed_dies = some(0.5);
   o.stop_hangs = some(0.5);
-  o.clock_set_every = r.chance(0.5) ? r.range(5, 30) * kMinute : 0;
+  o.clock_set_every = r.chance(0.5) ? r.range(10, 30) * kMinute : 0;
   return o;
 }
 
