@@ -313,7 +313,7 @@ void SimController::ended(const RunRow& run) {
   checkers_.at_run_end(*life_->executor, run);
   skip_unseen_ = life_->executor->plan().kind == "discover";
   const bool woke = life_->executor->plan().kind == "wake";   // as with a discovery, the work comes after it
-  if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 3) {
+  if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 6) {
     finished_ = true;
     return;
   }
