@@ -206,6 +206,7 @@ TimeMs Executor::silent_since(const std::string& node) const {
 
 bool Executor::outdated(const std::string& node) const {
   if (ports_.store.restored() == 0) return false;
+  const_cast<Executor*>(this)->load_rows();
   if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->greeted) return false;
   const auto row = rows_.find(node);
   return row == rows_.end() || unproven(row->second);

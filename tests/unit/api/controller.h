@@ -51,6 +51,7 @@ class Controller {
   // For the command line: from now on it answers there.
   void open() {
     on_reactor([&] { REQUIRE(daemon_->start().ok()); });
+    on_reactor([] {});   // what start() posted is in the queue when that is through, not before
   }
   std::string state() const { return dir_.path("state"); }
 
