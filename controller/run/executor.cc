@@ -378,7 +378,7 @@ Status Executor::resume(int64_t run) {
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
-  const TimeMs last_sign = journal.empty() ? row.started : std::max(row.started, journal.back().time);
+  const TimeMs last_sign = journal.empty() ? row.started : journal.back().time;   // by the clock as it went last
   std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
   std::map<std::string, std::vector<Json>> results;   // of those that are followed up
   for (const auto& entry : journal) {

@@ -285,11 +285,14 @@ void SimController::say_up(bool skip_unseen) {
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
   // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
-  if (made->plan.kind == "wake" && !limit_.empty()) silent_.insert(limit_.begin(), limit_.end());
-  limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
+  // Those that are named and do not answer are woken first; then the same command goes on with all that are named.
+  const bool wakes = made->plan.kind == "wake" && !limit_.empty();
+  const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(), [this](const auto& n) { return silent_.count(n) > 0; });
+  if (wakes) silent_.insert(made->plan.nodes.begin(), made->plan.nodes.end());
+  if (!goes_on) limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
   // What the note says about those that stay silent, too.
   const auto tried = [this](const std::string& n) { return silent_.count(n) > 0; };
-  reimages_ = std::any_of(limit_.begin(), limit_.end(), tried);
+  reimages_ = !goes_on && std::any_of(limit_.begin(), limit_.end(), tried);
   if (reimages_) limit_.erase(std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }), limit_.end());
   if (reimages_) silent_.clear();
   if (made->plan.empty()) {
