@@ -116,3 +116,24 @@ TEST_CASE("what is left of a deadline after a restart is never more than all of 
   talk(32 * kMinute);
   CHECK(b.row("n1").state == "quarantined");
 }
+
+TEST_CASE("a clock that was set while a run went on does not end it at the next restart", "[run][clock]") {
+  const DurationMs step = GENERATE(kDay, -kDay);
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot1");
+  b.reactor.set_clock(step);
+  for (int i = 0; i < 20; ++i) {   // long enough for the controller's own sign of life
+    b.reactor.advance(20 * kSecond);
+    b.executor->on_contact("n1");
+  }
+  b.executor.reset();
+  b.offers.clear();
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(100);
+  CHECK(b.store.run(1)->state == "running");
+  b.executor->on_contact("n1");
+  CHECK(b.offered("n1") == b.id("n1/configure", 1));
+}
