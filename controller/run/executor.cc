@@ -195,7 +195,8 @@ std::optional<DurationMs> Executor::silent_for(const std::string& node) const {
     return reactor_.steady() - it->second->contact;
   const NodeRow row = node_row(node);
   if (row.last_seen == 0 || unproven(row)) return std::nullopt;
-  return std::max<DurationMs>(reactor_.now() - row.last_seen, 0);
+  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
+  return std::max<DurationMs>(reactor_.now() - row.last_seen, reactor_.steady() - began_);
 }
 
 TimeMs Executor::silent_since(const std::string& node) const {
@@ -411,6 +412,7 @@ Status Executor::resume(int64_t run) {
     cancel(reason);
     return Ok{};
   }
+  sign();   // one that is killed time and again was not away for all of it
   stay_alive();
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
@@ -483,13 +485,17 @@ void Executor::stay_alive() {
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
     sign_timer_ = 0;
     if (!active()) return;
-    JournalRow row;
-    row.run = run_.id;
-    row.event = "alive";
-    row.time = reactor_.now();
-    write({row});
+    sign();
     stay_alive();
   });
+}
+
+void Executor::sign() {
+  JournalRow row;
+  row.run = run_.id;
+  row.event = "alive";
+  row.time = reactor_.now();
+  write({row});
 }
 
 void Executor::cancel(const std::string& reason) {

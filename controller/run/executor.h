@@ -213,6 +213,7 @@ class Executor {
   void conclude(Rows& rows);
   void resume_node(Runtime& node);
   void stay_alive();
+  void sign();
   wire::WorkOrder order_for(const Runtime& node) const;
   std::string order_id(const Runtime& node) const;
   Json node_progress(const Runtime& node) const;

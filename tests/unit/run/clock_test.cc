@@ -137,3 +137,34 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
   b.executor->on_contact("n1");
   CHECK(b.offered("n1") == b.id("n1/configure", 1));
 }
+
+TEST_CASE("a node that was heard in the future, by a clock that was set back, is not there because of that", "[run][clock]") {
+  Bench b;
+  b.live();
+  b.hello("n1", wire::Mode::installed, "boot1", "sha256:x");
+  b.executor.reset();
+  b.reactor.set_clock(-kDay);
+  b.live();
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.executor->silent_for("n1") >= 2 * kMinute);
+  CHECK(b.executor->silent_since("n1") > 0);
+}
+
+TEST_CASE("a controller that is killed time and again was not away for all of it", "[run][clock]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.plan.actions[0].timeout = 3 * 60 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot1");
+  for (int i = 0; i < 30; ++i) {   // never up for as long as it takes to its next sign of life
+    b.reactor.advance(4 * kMinute);
+    b.executor->on_contact("n1");
+    b.executor.reset();
+    b.offers.clear();
+    b.live();
+    REQUIRE(b.executor->resume(1).ok());
+    b.reactor.advance(100);
+    b.executor->on_contact("n1");
+  }
+  CHECK(b.store.run(1)->state == "running");
+}
