@@ -1035,14 +1035,15 @@ bool Executor::expects(const std::string& name, const std::string& order) const 
 
 void Executor::on_contact(const std::string& name, const Presence& present) {
   Live& agent = live(name);
+  const SteadyMs now = reactor_.steady();
+  const DurationMs gap = now - agent.heard;
+  // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
+  if (gap >= timing_.silent_after || !agent.contact) agent.returned = now;
   if (!agent.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
     if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
     if (!present.boot_id.empty() && present.boot_id != agent.boot_id) agent.mode.reset();
   }
-  const SteadyMs now = reactor_.steady();
-  const DurationMs gap = now - agent.heard;
-  if (gap >= timing_.silent_after) agent.returned = now;
   hear(agent);
   Runtime* node = active() ? runtime(name) : nullptr;
   if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
