@@ -46,6 +46,7 @@ class SpecReader {
   void read_images();
   void read_roles();
   void read_limits();
+  void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   static std::map<std::string, std::string> read_vars(const YamlNode* map);
   // reader_nodes.cc

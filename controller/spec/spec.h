@@ -87,7 +87,13 @@ struct StorageSpec {
 };
 // Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who mounts.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
-struct LimitsSpec { int parallel_imaging = 16, parallel_netboot = 16; DurationMs power_stagger = 0; int failure_budget = -1; };
+struct LimitsSpec {
+  int parallel_imaging = 16, parallel_netboot = 16;
+  DurationMs power_stagger = 0;
+  int failure_budget = -1;
+  DurationMs netboot = 20 * kMinute;   // power-on to the RAM system's agent: a large server takes 10 min and more for its firmware's tests
+  DurationMs boot = 20 * kMinute;      // restart to the installed system's agent
+};
 
 struct Spec {
   std::string cluster;
