@@ -54,7 +54,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   row.digest = sha256(token);
   row.node = node;
   row.purpose = purpose;
-  row.expires = reactor_.now() + kTokenLife;
+  row.expires = reactor_.now() + (purpose == "join" ? std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare) : kTokenLife);
   if (purpose == "adopt") adopting_[node] = row.digest;
   store_.write({row}, [answer = std::move(answer), token](Status written) {
     if (!written.ok()) return answer(std::move(written).error());

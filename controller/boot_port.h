@@ -1,8 +1,8 @@
 // BootService: which node may netboot into the RAM system now, with which one-time token; and joining with that token.
 //
 // arm() makes the node's next netboot get the RAM system. Each fetch of the script mints a fresh token, valid for
-// kTokenLife; the one before becomes worthless, so a machine that resets while booting can start again, and a token
-// is never handed out twice. Only digests of tokens are stored. An unarmed or unknown MAC boots from its disk, and a token that
+// kTokenLife, and longer than any netboot may take; the one before becomes worthless, so a machine that resets while booting can
+// start again, and a token is never handed out twice. Only digests of tokens are stored. An unarmed or unknown MAC boots from its disk, and a token that
 // was not used before its node was disarmed is worthless.
 // While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
 // and which is never in a plan. How many, and how often, is bounded; its token is worthless once discovery is off.
@@ -31,6 +31,8 @@ class BootService : public BootPort {
     std::function<std::string(const std::string& mac)> node_of_mac;
     // The script that boots the RAM system of `node` with `token`.
     std::function<Result<std::string>(const std::string& node, const std::string& mac, const std::string& token)> script;
+    // How long a run waits for a machine to boot over the network: its token must not end before.
+    std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
   };
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);
 
@@ -53,7 +55,7 @@ class BootService : public BootPort {
   void mint(const std::string& node, const std::string& purpose, std::function<void(Result<std::string>)> answer);
 
  private:
-  static constexpr DurationMs kTokenLife = 20 * kMinute;
+  static constexpr DurationMs kTokenLife = 20 * kMinute, kTokenSpare = 10 * kMinute;
   void note_unknown(const std::string& mac);
   bool may_discover(const std::string& mac);
   void script_of(const std::string& node, const std::string& mac, bool discover, const std::string& token,

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/http.h"
+#include "base/kernel_line.h"
 #include "base/lock_file.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -52,7 +53,8 @@ struct Core {
                    {[this](const std::string& mac) { return node_of_mac(mac); },
                     [this](const std::string& node, const std::string& mac, const std::string& token) {
                       return boot_script(node, mac, token);
-                    }}};
+                    },
+                    [this] { return netboot_limit(); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   Discovery discovery{reactor, boot, link,
@@ -69,6 +71,7 @@ struct Core {
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
   std::string node_of_mac(const std::string& mac);
+  DurationMs netboot_limit();
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
   std::string address();
   void connect_agents();
@@ -179,6 +182,21 @@ std::string Core::node_of_mac(const std::string& mac) {
   return "";
 }
 
+DurationMs Core::netboot_limit() {
+  const auto current = spec.get();
+  return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
+}
+
+// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic: the others are for the
+// installed system, and may need memory or devices as only that one has them.
+std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
+  std::string declared;
+  if (const auto of_all = cluster.vars.find("kernel_options"); of_all != cluster.vars.end()) declared = of_all->second;
+  if (node)
+    if (const auto of_node = node->vars.find("kernel_options"); of_node != node->vars.end()) declared = of_node->second;
+  return (own.empty() ? "" : own + " ") + panic_argument(own + " " + declared);   // of two the kernel takes the last
+}
+
 Result<std::string> Core::boot_script(const std::string& name, const std::string& mac, const std::string& token) {
   TRY(const auto current, spec.get());
   const Spec& cluster = current->spec;
@@ -196,6 +214,7 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   decision.token = token;
   decision.node = name;
   decision.mac = mac;
+  decision.extra = ram_kernel_options(options.kernel_options, cluster, node);
   const int prefix = prefix_length(cluster.network.provisioning.cidr);
   if (node) decision.ip = fmt::format("{}/{}", node->address, prefix);
   else decision.dhcp_prefix = prefix;

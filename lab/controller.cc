@@ -65,6 +65,12 @@ Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
 
 }  // namespace
 
+std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy) {
+  std::map<std::string, std::string> out = {{"MUSTER_LAB", "1"}, {"MUSTER_KERNEL_OPTIONS", kKernelOptions}};
+  if (has_proxy) out["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
+  return out;
+}
+
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space) {
   const auto musterd = find_musterd();
   if (musterd.empty()) return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
@@ -73,9 +79,8 @@ Status start_controller(const LabDir& dir, const LabSpec& spec, const std::strin
                  "--state",   dir.path("state"), "--socket", dir.path("musterd.sock"), "--listen", spec.controller};
   daemon.log = dir.path("musterd.log");
   daemon.mark = dir.root();
-  daemon.env["MUSTER_LAB"] = "1";
   auto proxy = read_pid_file(dir.path("apt/lab.pid"));
-  if (proxy && alive(*proxy)) daemon.env["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
+  daemon.env = controller_environment(spec, proxy && alive(*proxy));
   TRY_(Files("/").make_directories(dir.path("state"), 0750));
   TRY(auto child, spawn(daemon));
   TRY_(write_pid_file(dir.path("musterd.pid"), child));

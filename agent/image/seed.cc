@@ -14,6 +14,7 @@
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "base/digest.h"
+#include "base/kernel_line.h"
 
 namespace muster {
 namespace {
@@ -170,6 +171,7 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
   std::string options = fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
   if (!r.job.console.empty()) options += " console=" + r.job.console;
+  if (kernel_argument(r.job.kernel_options, "panic").empty()) options += std::string(" ") + kRestartAfterPanic;
   if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;
   std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot, r.manifest.kernel, folder);
   if (const auto initrd = r.files.find("initrd"); initrd != r.files.end()) {

@@ -75,7 +75,7 @@ Result<Destruction> destruction_from_json(const Json& json, const std::string& p
 
 Json limits_json(const PlanLimits& l) {
   return {{"parallel_imaging", l.parallel_imaging}, {"parallel_netboot", l.parallel_netboot},
-          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}};
+          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}, {"netboot_ms", l.netboot}};
 }
 
 Status read_limits(const Json& json, PlanLimits& l) {
@@ -84,6 +84,7 @@ Status read_limits(const Json& json, PlanLimits& l) {
   r.get("parallel_netboot", l.parallel_netboot);
   r.get("power_stagger_ms", l.power_stagger);
   r.get("failure_budget", l.failure_budget);
+  r.get_or("netboot_ms", l.netboot, l.netboot);   // plans from before there was such a limit
   return r.finish();
 }
 

@@ -70,6 +70,7 @@ struct PlanLimits {
   int parallel_netboot = 16;          // nodes between power-on and join at once
   DurationMs power_stagger = 0;       // at least this long between two power-ons
   int failure_budget = 1000000;       // quarantined nodes after which no further node is started
+  DurationMs netboot = 20 * kMinute;  // power-on to the RAM agent's hello, whichever action it is for
 };
 
 struct Plan {

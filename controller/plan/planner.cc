@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kNetboot = 6 * kMinute, kInventory = 5 * kMinute, kImage = 45 * kMinute, kBoot = 8 * kMinute;
+constexpr DurationMs kInventory = 5 * kMinute, kImage = 45 * kMinute;
 constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute, kDrain = 24 * 60 * kMinute;
 
 struct Stage { std::string playbook; int number = 1; };
@@ -65,6 +65,12 @@ DurationMs check_timeout(const std::vector<wire::Step>& steps) {
   return std::max(kCheck, sum);
 }
 
+// Steps among which the node restarts wait for its firmware, too.
+DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec) {
+  const bool restarts = std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
+  return restarts ? time + spec.limits.boot : time;
+}
+
 class Planner {
  public:
   explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
@@ -75,7 +81,7 @@ class Planner {
     plan_.simulated = spec_.lab;
     plan_.profile = profile();
     plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
-                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget};
+                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget, spec_.limits.netboot};
     address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
     find_machines();
     choose_nodes();
@@ -477,7 +483,7 @@ class Planner {
   }
 
   void add_netboot(Draft& d) {
-    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), kNetboot, 3);
+    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), spec_.limits.netboot, 3);
   }
 
   void write_actions() {
@@ -497,7 +503,7 @@ class Planner {
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
       add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
-          order_params(spec_, bare(d.configure), false), kSteps);
+          order_params(spec_, bare(d.configure), false), with_restart(kSteps, bare(d.configure), spec_));
     }
     if (kind() != RequestKind::accept) {
       write_stages();
@@ -547,10 +553,12 @@ class Planner {
     job.gateway = spec_.network.gateway;
     job.controller_url = "https://" + address_ + ":7443";
     job.console = variable(d, "console", spec_.lab ? "ttyS0" : "");
-    job.kernel_options = variable(d, "kernel_options", "");
+    job.kernel_options = in_.kernel_options;
+    if (const std::string own = variable(d, "kernel_options", ""); !own.empty())
+      job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
     job.root_size = variable(d, "root_size", "");
     add(d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3);
-    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, kBoot, 2);
+    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, spec_.limits.boot, 2);
   }
 
   std::string variable(const Draft& d, const std::string& name, const std::string& fallback) const {
@@ -597,7 +605,7 @@ class Planner {
           }
       if (steps.empty()) continue;
       const bool check = action == ActionKind::check;
-      const DurationMs timeout = check ? check_timeout(steps) : kStage;
+      const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, spec_);
       Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
       if (leads) led_ = a.id;
       if (!barrier.empty()) a.behind = behind, used = true;

@@ -82,6 +82,7 @@ struct PlannerInput {
   PlanRequest request;
   std::map<std::string, std::string> public_values;
   std::string controller_address;                  // on the provisioning network; empty: from the spec
+  std::string kernel_options;                      // of every installed system, before the spec's own
 };
 
 // A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.

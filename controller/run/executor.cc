@@ -42,11 +42,12 @@ struct Executor::Runtime {
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   std::string boot_before;       // boot id of its agent when the attempt began
-  TimeMs power_asked = 0, started = 0, deadline = 0, looked = 0;
+  TimeMs power_asked = 0, power_answered = 0, started = 0, deadline = 0, looked = 0;
   bool stopping = false;         // its installed system was asked to stop, and the power cycle waits for that
   TimeMs stop_asked = 0;         // once per attempt
   int stayed_off = 0;            // power cycles repeated because power was off after them
   std::optional<PowerState> power;
+  TimeMs off_since = 0;          // since when each look showed it off
   std::string power_error;
   DurationMs retry = 0;
   // Of the action under way, over its attempts.
@@ -368,10 +369,9 @@ void Executor::resume_node(Runtime& node) {
   const TimeMs now = reactor_.now();
   Live& agent = live(node.name);
   node.started = record.intent_time;
-  node.deadline = std::max(record.intent_time + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0),
-                           now + timing_.after_resume);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
+  node.deadline = node.with_netboot ? now + plan_.limits.netboot : std::max(record.intent_time + time_for(action), now + timing_.after_resume);
   limits_.begin(Limits::lane_of(action.kind), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
@@ -381,7 +381,7 @@ void Executor::resume_node(Runtime& node) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram(node);
     limits_.begin(Lane::netboot, node.name);
     node.awaiting_ram = true;
-    node.power_asked = now;
+    node.power_asked = node.power_answered = now;
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
                     now + timing_.power_call});
@@ -578,7 +578,7 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   limits_.begin(Limits::lane_of(action.kind), node.name);
   node.attempt = log_.of(action.id).attempt + 1;
   node.started = reactor_.now();
-  node.deadline = node.started + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
+  node.deadline = node.started + (with_netboot ? plan_.limits.netboot : time_for(action));   // the order's own begins when the RAM system is there
   node.boot_before = live(node.name).boot_id;
   node.with_netboot = with_netboot;
   node.stage = Runtime::Stage::committing;
@@ -605,6 +605,10 @@ void Executor::effect(Runtime& node) {
   consider(node);
 }
 
+DurationMs Executor::time_for(const Action& action) const {
+  return action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
+}
+
 // Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back here.
 void Executor::end_attempt(Runtime& node) {
   node.epoch = ++epochs_;
@@ -615,9 +619,10 @@ void Executor::end_attempt(Runtime& node) {
   if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
-  node.power_asked = node.looked = node.stop_asked = 0;
+  node.power_asked = node.power_answered = node.looked = node.stop_asked = 0;
   node.stayed_off = 0;
   node.power.reset();
+  node.off_since = 0;
   node.power_error.clear();
   node.retry = 0;
   node.done = node.total = node.first_done = 0;
@@ -633,6 +638,7 @@ bool Executor::claim_or_pause(Runtime& node) {
     return true;
   }
   const DurationMs delay = 2 * kSecond;
+  node.deadline += delay;   // its time to boot begins with its power-on
   pause(node, delay, {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", now, now + delay},
         [this](Runtime& n) { netboot(n); });
   return false;
@@ -654,6 +660,7 @@ void Executor::netboot(Runtime& node) {
     if (!armed.ok()) return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
     const TimeMs at = limits_.reserve_power_on(reactor_.now());
     if (at <= reactor_.now()) return switch_on(n);
+    n.deadline += at - reactor_.now();
     pause(n, at - reactor_.now(), {"power-ons are staggered", "its turn", "", "power cycle", reactor_.now(), at},
           [this](Runtime& m) { switch_on(m); });
   }));
@@ -722,6 +729,7 @@ void Executor::switch_on(Runtime& node) {
 
 void Executor::on_powered(Runtime& node, Status result) {
   node.stage = Runtime::Stage::awaiting;
+  node.power_answered = reactor_.now();
   if (result.ok()) {
     node.power_certain = true;
     node.power_error.clear();
@@ -768,6 +776,8 @@ void Executor::look(Runtime& node) {
     n.power.reset();
     n.power_error = state.ok() ? "" : state.error().message;
     if (state.ok()) n.power = *state;
+    if (n.power != PowerState::off) n.off_since = 0;
+    else if (n.off_since == 0) n.off_since = n.looked;
     consider(n);
   }));
 }
@@ -789,6 +799,7 @@ Situation Executor::situation(const Runtime& node) const {
   s.awaiting_ram = node.awaiting_ram;
   s.power_certain = node.power_certain;
   s.power_asked = node.power_asked;
+  s.power_answered = node.power_answered;
   s.stayed_off = node.stayed_off;
   s.now = reactor_.now();
   s.started = node.started;
@@ -796,12 +807,15 @@ Situation Executor::situation(const Runtime& node) const {
   if (found != live_.end()) {
     s.mode = found->second->mode;
     s.heard = found->second->heard;
+    s.contact = found->second->contact;
+    s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
   }
   s.departed = node.departed;
   s.may_netboot = s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
   s.power = node.power;
   s.power_error = node.power_error;
   s.looked = node.looked;
+  s.off_since = node.off_since;
   return s;
 }
 
@@ -825,7 +839,7 @@ void Executor::consider(Runtime& node) {
   }
   const TimeMs now = reactor_.now();
   decision.wait.until = std::max(decision.wait.until, now + 1);
-  const TimeMs until = decision.wait.until;
+  const TimeMs until = decision.check_at > now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
   set_wait(node, std::move(decision.wait));
   if (node.timer) reactor_.cancel(node.timer);
   node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
@@ -961,6 +975,7 @@ void Executor::got_ram(Runtime& node) {
   if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);
   live(node.name).heard = reactor_.now();
+  node.deadline = reactor_.now() + time_for(node.action());
   node.stage = Runtime::Stage::awaiting;
   consider(node);
   kick();

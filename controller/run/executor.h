@@ -182,6 +182,7 @@ class Executor {
   void stand_down(Runtime& node, const std::string& reason);
   Rows settled(Runtime& node);
   void end_attempt(Runtime& node);
+  DurationMs time_for(const Action& action) const;
   void got_ram(Runtime& node);
   void hello_during(Runtime& node, const Hello& hello, bool new_boot);
   bool claim_or_pause(Runtime& node);

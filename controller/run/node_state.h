@@ -19,8 +19,9 @@ namespace muster {
 struct ExecutorTiming {
   DurationMs silent_after = 45 * kSecond;      // an agent not heard for this long is looked after
   DurationMs lost_after = 135 * kSecond;       // powered on but silent this long: lost
-  DurationMs uncertain_power = 150 * kSecond;  // a power cycle whose outcome is unknown gets this long to show an agent
-  DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
+  DurationMs cycle_shows = kMinute;            // an agent that was there before the power cycle and speaks so long after it was not cycled
+  DurationMs watch_power = kMinute;            // between two looks at the power of a machine that boots: its deadline is long
+  DurationMs off_counts = 30 * kSecond;        // a machine that restarts and was seen off for so long lost its power
   DurationMs power_call = 5 * kMinute;         // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
   DurationMs stop_wait = 3 * kMinute;          // an installed system that was asked to stop is switched off after this long; systemd
@@ -46,7 +47,11 @@ struct Situation {
   bool awaiting_ram = false;         // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;        // that power cycle was confirmed by the BMC
   TimeMs power_asked = 0;
+  TimeMs power_answered = 0;         // when that power cycle's call was over, whatever its answer
   int stayed_off = 0;                // power cycles of this attempt that were repeated because the machine was off afterwards
+  TimeMs off_since = 0;              // since when each look showed it off; 0: the last one did not
+  bool same_system = false;          // the agent last heard is of the boot that was there when the attempt began
+  TimeMs contact = 0;                // its last word
   TimeMs now = 0, started = 0, deadline = 0;
   std::optional<wire::Mode> mode;    // of the agent last heard
   TimeMs heard = 0;                  // last contact
@@ -58,6 +63,7 @@ struct Situation {
 };
 
 struct Decision {
+  TimeMs check_at = 0;   // with `wait`: decide again then, before the wait is over; 0: at its end
   enum class What {
     wait,      // until wait.until
     look,      // ask the BMC for the power state

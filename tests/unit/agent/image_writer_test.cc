@@ -17,6 +17,7 @@
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "base/digest.h"
+#include "base/kernel_line.h"
 #include "base/http.h"
 #include "base/json.h"
 #include "base/os.h"
@@ -501,6 +502,12 @@ TEST_CASE("the new system gets its name, its network and a loader entry that nam
   CHECK(entry.find("root=PARTUUID=" + slot_partition(layout, "b")->guid + " ") != std::string::npos);
   CHECK(entry.find("console=ttyS0") != std::string::npos);
   CHECK(entry.find("initrd") == std::string::npos);
+  CHECK(kernel_argument(entry, "panic") == "panic=30");   // a node that panics is not lost until somebody comes
+  job.kernel_options = "no_timer_check panic=0 iommu=pt";   // which `r` refers to
+  REQUIRE(seed_esp(root, r));
+  const std::string theirs = root.read("/loader/entries/muster-b.conf").value();
+  CHECK(theirs.find(" no_timer_check panic=0 iommu=pt\n") != std::string::npos);
+  CHECK(theirs.find("panic=30") == std::string::npos);
   CHECK(root.read("/loader/loader.conf").value().find("default muster-b.conf\n") != std::string::npos);
   CHECK(root.read("/muster/b/vmlinuz").value() == "K");
   CHECK(root.read("/EFI/BOOT/BOOTX64.EFI").value() == "L");

@@ -16,6 +16,7 @@ constexpr char kDisk[] = "#!ipxe\nexit\n";
 
 struct Boot {
   TempDir dir;
+  DurationMs netboot_limit = 0;
   std::string admitted;   // a MAC that is declared as node99
   ManualReactor reactor;
   MemStore store{reactor};
@@ -25,7 +26,8 @@ struct Boot {
                    {[this](const std::string& mac) { return mac == kMac ? "node01" : mac == admitted ? "node99" : ""; },
                     [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
                       return node + " " + token;
-                    }}};
+                    },
+                    [this] { return netboot_limit; }}};
   std::string script(const std::string& mac = kMac) {
     std::optional<std::string> got;
     boot.script_for(mac, [&](Result<std::string> s) { got = *s; });
@@ -82,6 +84,15 @@ TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[ap
   b.boot.disarm("node01");
   CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);
   CHECK(b.join(used, key).ok());   // its answer may have been lost
+}
+
+TEST_CASE("a token outlives the longest netboot", "[api]") {
+  Boot b;
+  b.netboot_limit = 40 * kMinute;
+  b.arm();
+  const std::string token = b.token(), key = pki::make_key().value();
+  b.reactor.advance(b.netboot_limit);
+  CHECK(b.join(token, key).ok());
 }
 
 TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {

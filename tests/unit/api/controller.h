@@ -35,6 +35,7 @@ class Controller {
     options_.state = dir_.path("state");
     options_.socket = dir_.path("sock");
     options_.dhcp = false;
+    options_.kernel_options = "no_timer_check";
     begin();
   }
   ~Controller() { end(); }

@@ -238,6 +238,20 @@ TEST_CASE("files are served from their folder only", "[api]") {
   CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
 }
 
+TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options", "[api]") {
+  Controller controller;
+  std::string spec = testing::kSpec;
+  SECTION("unless the spec says otherwise") { spec += "vars: { kernel_options: panic=0 isolcpus=2-7 }\n"; }
+  SECTION("by itself") {}
+  const bool otherwise = spec != testing::kSpec;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  controller.on_reactor([&] { controller.services().boot.arm("node01", [](Status) {}); });
+  const std::string script = controller.call(Door::boot, "GET", "/boot/52-54-00-20-00-01.ipxe").body;
+  REQUIRE(script.find(" muster.node=node01 ") != std::string::npos);
+  CHECK(script.find(otherwise ? " no_timer_check panic=0 " : " no_timer_check panic=30 ") != std::string::npos);
+  CHECK(script.find("isolcpus") == std::string::npos);   // for the installed system
+}
+
 TEST_CASE("a second controller on the same state is refused", "[api]") {
   TempDir dir;
   DaemonOptions options;

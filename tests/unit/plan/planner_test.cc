@@ -107,6 +107,40 @@ TEST_CASE("a node that is off is netbooted before it is imaged", "[plan]") {
   CHECK(ids(planned(in), "node01").front() == "image");
 }
 
+TEST_CASE("how long a node may boot is the spec's to say", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.nodes["node02"].online = false;
+  CHECK(planned(in).find("node02/netboot")->timeout == 20 * kMinute);
+  CHECK(planned(in).find("node02/boot")->timeout == 20 * kMinute);
+  in.spec.limits.netboot = 12 * kMinute;
+  in.spec.limits.boot = 15 * kMinute;
+  const Plan plan = planned(in);
+  CHECK(plan.find("node02/netboot")->timeout == 12 * kMinute);
+  CHECK(plan.limits.netboot == 12 * kMinute);   // for actions that netboot their node on their own
+  CHECK(plan.find("node02/boot")->timeout == 15 * kMinute);
+}
+
+TEST_CASE("steps with a restart among them wait for the firmware, too", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  const DurationMs without = planned(in).find("node01/configure")->timeout;
+  in.playbooks["base"].steps.push_back(step("restart", "node", Json::object()));
+  in.playbooks["base"].steps.back().module = "reboot";
+  CHECK(planned(in).find("node01/configure")->timeout == without + in.spec.limits.boot);
+}
+
+TEST_CASE("kernel options of the controller come before those of the spec", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  const auto options_of = [&in](const std::string& node) {
+    return planned(in).find(node + "/image")->params.at("kernel_options").get<std::string>();
+  };
+  in.kernel_options = "no_timer_check";
+  CHECK(options_of("node01") == "no_timer_check");
+  in.spec.vars["kernel_options"] = "panic=0";
+  CHECK(options_of("node01") == "no_timer_check panic=0");
+  in.kernel_options.clear();
+  CHECK(options_of("node01") == "panic=0");
+}
+
 TEST_CASE("stages are barriers: soft across nodes, hard on the leader", "[plan]") {
   const Plan plan = planned(with_nodes(seen_in_ram));
   CHECK(depends(plan, "node01/shared-1", "node01/configure", true));
@@ -477,6 +511,12 @@ TEST_CASE("wrong input is an error that names it", "[plan]") {
   in.spec.roles["cpu"].pop_back();
   in.playbooks["base"].steps[1].params["content"] = "{{node.nam}}";
   CHECK(refused(in).find("playbook base") != std::string::npos);
+}
+
+TEST_CASE("a plan from before there was a limit for netboots is read as one with the usual limit", "[plan]") {
+  Json old = to_json(planned(with_nodes(seen_in_ram)));
+  REQUIRE(old["limits"].erase("netboot_ms") == 1);
+  CHECK(plan_from_json(old)->limits.netboot == 20 * kMinute);
 }
 
 TEST_CASE("a plan survives its JSON form and its digest sees every change", "[plan]") {

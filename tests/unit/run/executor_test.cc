@@ -200,7 +200,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
   SECTION("unknown, and power is on") {
     b.power_answers = {fail(Code::timeout, "no answer")};
     b.start();
-    b.reactor.advance(kMinute);
+    b.reactor.advance(30 * kSecond);
     CHECK(b.looks == 1);
     CHECK(b.powered.size() == 1);
     b.hello("n1", wire::Mode::ram, "boot1");
@@ -210,7 +210,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.power_answers = {fail(Code::timeout, "no answer")};
     b.power_state = PowerState::off;
     b.start();
-    b.reactor.advance(kMinute);
+    b.reactor.advance(30 * kSecond);
     CHECK(b.powered.size() == 2);
   }
   SECTION("never on, whatever it is asked") {
@@ -249,6 +249,100 @@ TEST_CASE("a node that loses power while it is imaged is netbooted and goes on",
   CHECK(b.ended.empty());
   b.finish("n1");
   CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("a node whose firmware tests for a quarter of an hour is powered once, and `why` shows the deadline", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.plan.actions.back().timeout = b.plan.limits.netboot = 20 * kMinute;
+  SECTION("the BMC answered") {}
+  SECTION("its answer was lost") { b.power_answers = {fail(Code::timeout, "no answer")}; }
+  b.start();
+  const TimeMs begun = b.reactor.now();
+  b.reactor.advance(15 * kMinute);
+  CHECK(b.powered.size() == 1);
+  const TimeMs until = b.executor->why("n1")["wait"]["until"];
+  CHECK(until > begun + 19 * kMinute);
+  CHECK(until <= begun + 20 * kMinute);
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("an order that has to netboot its node first has its own time when the RAM system is there", "[run]") {
+  Bench b;
+  b.plan.limits.netboot = 20 * kMinute;
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0", "sha256:old");   // not what was installed: through the RAM system again
+  b.power_state = PowerState::off;                               // it stops in order
+  b.reactor.advance(10 * kSecond);
+  b.power_state = PowerState::on;
+  REQUIRE(b.powered.size() == 1);
+  b.reactor.advance(15 * kMinute);
+  b.hello("n1", wire::Mode::ram, "boot1");
+  REQUIRE(b.offered("n1") == b.id("n1/boot", 2));
+  b.finish("n1");
+  b.reactor.advance(15 * kMinute);                               // 31 min after the attempt began
+  CHECK(b.powered.size() == 1);
+  CHECK(b.ended.empty());
+  b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
+  CHECK(b.row("n1").state == "accepted");
+}
+
+TEST_CASE("a controller that crashes while a node restarts does not switch it off in its firmware's tests", "[run]") {
+  Bench b;
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.finish("n1");
+  b.executor.reset();
+  b.store.crash(MemStore::Unsynced::lost);
+  b.offers.clear();
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(15 * kMinute);
+  CHECK(b.powered.empty());
+  b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
+  CHECK(b.row("n1").state == "accepted");
+}
+
+TEST_CASE("a place for a power cycle that another node holds does not use up a node's time to boot", "[run]") {
+  Bench b;
+  b.plan.limits.parallel_netboot = 1;
+  b.plan.limits.netboot = 5 * kMinute;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n2", "image", ActionKind::image));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.plan.actions[1].timeout = 60 * kMinute;
+  b.start();
+  b.hello("n2", wire::Mode::installed, "boot1");   // it has to be netbooted, and n1 holds the only place
+  b.reactor.advance(10 * kMinute);
+  CHECK(b.powered == std::vector<std::string>{"n1"});
+  CHECK(b.executor->log().of("n2/image").attempt == 2);
+  b.hello("n1", wire::Mode::ram, "boot9");
+  b.reactor.advance(4 * kMinute);
+  CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
+  CHECK(b.executor->log().of("n2/image").attempt == 2);
+}
+
+TEST_CASE("the RAM system of a repeated netboot is waited for as long as the spec says", "[run]") {
+  Bench b;
+  b.plan.limits.netboot = 3 * kMinute;
+  b.add(action("n1", "image", ActionKind::image));
+  b.plan.actions[0].timeout = 60 * kMinute;
+  b.plan.actions[0].max_attempts = 3;
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0");   // netbooted again: it is not in the RAM system
+  b.power_state = PowerState::off;                 // and stops in order
+  b.reactor.advance(10 * kSecond);
+  b.power_state = PowerState::on;
+  REQUIRE(b.powered.size() == 1);
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.powered.size() == 1);
+  b.reactor.advance(kMinute);
+  CHECK(b.powered.size() == 2);
 }
 
 TEST_CASE("a network that is away for a minute loses nothing", "[run]") {
