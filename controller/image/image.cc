@@ -60,8 +60,7 @@ Result<std::string> host_codename() {
 Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
   const std::string keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
   const std::string signed_by = Files("/").exists(keyring) ? keyring : "";
-  if (!recipe.mirror.empty())
-    return fmt::format("deb {}{} {} main\n", signed_by.empty() ? "" : "[signed-by=" + signed_by + "] ", recipe.mirror, recipe.suite);
+  if (!recipe.mirror.empty()) return sources_of_mirror(recipe, signed_by);
   TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format", kIndexTargetsFormat, "Created-By: Packages"}}));
   TRY(const std::string codename, host_codename());
   return sources_for(parse_index_targets(text), codename, recipe.suite, signed_by);
@@ -113,7 +112,8 @@ Status bootstrap(const Build& b) {
     if (text.find("I: ") != std::string_view::npos) report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
   };
   auto out = run_ok(b.process, c);
-  if (!out) return std::move(out).error().with("building the Debian tree");
+  const std::string from = b.recipe.mirror.empty() ? "" : " from the recipe's mirror (release, `updates`, `security_mirror`)";
+  if (!out) return std::move(out).error().with("building the Debian tree" + from);
   return Ok{};
 }
 
