@@ -5,7 +5,7 @@ CREATE TABLE certificate (
   fingerprint TEXT NOT NULL,
   issued      INTEGER NOT NULL,
   revoked     INTEGER NOT NULL
-) STRICT;
+, contested INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE event (
   seq  INTEGER PRIMARY KEY AUTOINCREMENT,
   time INTEGER NOT NULL,

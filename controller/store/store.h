@@ -51,12 +51,17 @@ struct NodeRow {
   int64_t accepted_run = 0;
 };
 struct TokenRow {                  // one-time join tokens: only the digest is stored
-  std::string digest, node, purpose;   // purpose: join | discover
+  std::string digest, node, purpose;   // purpose: join | adopt | discover
   TimeMs expires = 0;
   std::string public_key;          // fingerprint of the key that used it; "" while unused
   std::string certificate;         // what was answered, to answer the same again
 };
-struct CertificateRow { std::string serial, node, fingerprint; TimeMs issued = 0; bool revoked = false; };
+struct CertificateRow {
+  std::string serial, node, fingerprint;
+  TimeMs issued = 0;
+  bool revoked = false;
+  bool contested = false;          // two machines joined with its token: good, but nothing is asked of or told to its holder
+};
 struct SecretRow { std::string name; TimeMs time = 0; std::string sealed; };   // sealed: nonce+ciphertext+tag, base64
 struct EventRow { int64_t seq = 0; TimeMs time = 0; int64_t run = 0; std::string node, kind; std::string json; };  // live log
 
@@ -65,8 +70,10 @@ struct ReportRow { int64_t run = 0; TimeMs time = 0; std::string json, measured;
 
 struct DeleteSecret { std::string name; };
 struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
+struct RevokeCertificates { std::string node; };   // all of the node that were written before this row
+struct PurgeTokens { TimeMs expired = 0; };        // those that expired before that time
 using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                           ReportRow, DeleteSecret, DeleteNode>;   // rows with a key replace the row of that key
+                           ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens>;   // rows with a key replace the row of that key
 
 class Store {
  public:

@@ -118,6 +118,13 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       },
       [&](const ReportRow& r) { tables_.reports[r.run] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
+      [&](const RevokeCertificates& r) {
+        for (auto& [serial, certificate] : tables_.certificates)
+          if (certificate.node == r.node) certificate.revoked = true;
+      },
+      [&](const PurgeTokens& r) {
+        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);
+      },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
         for (auto& [serial, certificate] : tables_.certificates)
