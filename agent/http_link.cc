@@ -198,6 +198,7 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   HttpClientOptions client_settings;
   client_settings.base = options.url;
   client_settings.pin_sha256 = pin;
+  client_settings.peer_organization = kControllerOrganization;   // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
   TRY(auto client, make_http_client(client_settings));
   TRY(const wire::JoinReply reply, ask_certificate(*client, "join", wire::to_json(message)));
