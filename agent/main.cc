@@ -61,11 +61,23 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-Result<JoinOptions> join_options(const Files& files, const BootParameters& boot, wire::Mode mode) {
+// In the RAM system the key is kept before it is used: an agent that ended before it had the answer asks again with the same one, where
+// another key would be a second machine.
+Result<std::string> join_key(const Files& files, const std::string& folder, wire::Mode mode) {
+  const std::string path = folder + "/join.key";
+  if (mode != wire::Mode::ram) return pki::make_key();
+  if (files.exists(path)) return files.read(path);
+  TRY(const std::string key, pki::make_key());
+  TRY_(files.make_directories(folder, 0700));
+  TRY_(files.write(path, key, 0600));
+  return key;
+}
+
+Result<JoinOptions> join_options(const Files& files, const std::string& folder, const BootParameters& boot, wire::Mode mode) {
   JoinOptions options;
   options.url = boot.url;
   TRY(options.pin, normal_pin(boot.pin));
-  TRY(options.key_pem, pki::make_key());
+  TRY(options.key_pem, join_key(files, folder, mode));
   options.request.node = boot.node;
   options.request.token = boot.token;
   options.request.boot_id = files.read_line(kBootId);
@@ -79,7 +91,7 @@ Result<JoinOptions> join_options(const Files& files, const BootParameters& boot,
 // Joins with a token and keeps what came of it in `folder`.
 Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder, const BootParameters& boot,
                                   wire::Mode mode, DurationMs patience) {
-  TRY(const JoinOptions options, join_options(files, boot, mode));
+  TRY(const JoinOptions options, join_options(files, folder, boot, mode));
   AgentConfig config{boot.node, boot.url, options.pin, mode};
   TRY(const Credentials credentials, join_until(options, &config.node, patience));
   TRY_(write_config(files, folder, config));
@@ -96,12 +108,20 @@ Status leave_ram(int how) {
   return Ok{};
 }
 
-WorkFunctions ram_functions(const Files& files, Process& process) {
+// The next boot's agent must be this one: the join of this boot ended all that were before.
+Status start_disk(const Files& files, const std::string& node, const Json& params) {
+  const Status handed = hand_over_identity(files, kRamIdentity, node, params.is_object() ? params.value("digest", "") : "");
+  if (!handed.ok()) log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
+  return leave_ram(RB_AUTOBOOT);
+}
+
+WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node) {
   WorkFunctions out;
   out.image = [&files, &process](const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
     return run_image_job(files, process, params, emit, cancelled);
   };
-  out.boot_disk = out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
+  out.boot_disk = [&files, node](const Json& params) { return start_disk(files, node, params); };
+  out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
   out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };
   return out;
 }
@@ -161,10 +181,10 @@ Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
   // An agent that was started again in the same boot is who it was: its token is spent.
   if (const auto known = read_config(files, kRamIdentity); known.ok() && read_credentials(files, kRamIdentity).ok())
-    return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process));
+    return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process, known->node));
   TRY(const AgentConfig config, join_and_keep(files, kRamIdentity, boot, wire::Mode::ram, 10 * kMinute));
   ram_contact();
-  return serve(files, process, kRamIdentity, config, ram_functions(files, process));
+  return serve(files, process, kRamIdentity, config, ram_functions(files, process, config.node));
 }
 
 // In the child of process 1 (agent/ram_init.h), which starts it again when it ends.

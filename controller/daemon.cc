@@ -52,7 +52,12 @@ struct Core {
                    {[this](const std::string& mac) { return node_of_mac(mac); },
                     [this](const std::string& node, const std::string& mac, const std::string& token) {
                       return boot_script(node, mac, token);
-                    }}};
+                    },
+                    [this](const std::string& node, const std::string& kind, const Json& data) {
+                      events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
+                    },
+                    [this](const std::string& node) { link.hang_up(node); },
+                    [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   Discovery discovery{reactor, boot, link,
@@ -257,6 +262,9 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
     options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
     options.tls_options.key_pem = core_->authority.server().key_pem;
     options.tls_options.client_ca_pem = core_->authority.ca_pem();
+    options.trusted = [token = core_->authority.operator_token()](const HttpRequest& request) { return api::shows_token(request, token); };
+  } else {
+    options.max_stranger_body = 0;   // machines that boot only fetch
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};

@@ -5,7 +5,10 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/manifest.h"
+#include "base/os.h"
 #include "controller/bake.h"
+#include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
@@ -61,6 +64,21 @@ std::set<std::string> needed_by(const Spec& spec) {
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
+}
+
+bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
+  if (!valid_image_name(image) || digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+  const std::string key = image + "/" + digest;
+  auto found = published_.find(key);
+  if (found == published_.end()) {
+    const auto text = Files(options_.state).read("/images/" + key + "/manifest.json");
+    const auto manifest = text.ok() ? manifest_from_text(*text) : Result<ImageManifest>(text.error());
+    if (!manifest.ok() || manifest->digest != "sha256:" + digest) return false;
+    std::set<std::string> files = {"manifest.json", "frames.zst"};
+    for (const auto& one : manifest->files) files.insert(one.name);
+    found = published_.emplace(key, std::move(files)).first;
+  }
+  return found->second.count(file) > 0;
 }
 
 Json ImageService::list(const Spec* spec) const {

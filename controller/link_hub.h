@@ -47,6 +47,8 @@ class LinkHub : public LinkPort {
   // Answers with the highest event number taken, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
+  // Whoever waits for an order of this node gets an empty answer: who may ask was decided anew.
+  void hang_up(const std::string& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
 

@@ -21,6 +21,17 @@ Result<Json> run_image_job(const Files& files, Process& process, const Json& par
 // The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
+// The disk with the finished image `digest` of this node, by its marker: the device and its state partition's number. not_found; conflict
+// where more than one says so.
+struct OwnDisk {
+  std::string device;
+  uint32_t state = 0;
+};
+Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
+// The system on it answers with what the RAM system's agent is now, before it is started: an image order left the identity of its own boot
+// there, and the join of a later boot ended that one. Writes into the state partition, and only where it differs.
+Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node, const std::string& digest);
+
 // What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.
 Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id);
 // Files of the ESP: kernel, initrd, loader, entry; the entry that is started by default changes last.

@@ -34,7 +34,7 @@ void agent_join(const CallPtr& call) {
     if (reply.ok()) return call->ok(wire::to_json(*reply));
     log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
     call->error(reply.error());
-  });
+  }, call->request.remote);
 }
 
 void agent_renew(const CallPtr& call) {

@@ -149,6 +149,7 @@ class Bench {
   }
   ~Bench() { std::filesystem::remove(path_); }
 
+  const std::string& path() const { return path_; }
   BlockDevice disk() const { return BlockDevice::open(path_, BlockDevice::Access::read).value(); }
   void put(uint64_t at, const std::string& bytes) {
     std::fstream f(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -242,6 +243,32 @@ TEST_CASE("a blank disk gets the layout and the image in slot a; the next image 
   CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
   CHECK(read_gpt(b.disk())->disk_guid == gpt->disk_guid);
   CHECK(read_marker(b.disk())->stage == "done");
+}
+
+TEST_CASE("the disk that a node starts from is found by what muster noted on it, and by nothing else") {
+  Bench b, other;
+  const Image image = make_image(1);
+  Controller c(image);
+  other.facts.name = "nvme1n1";
+  bool both = false;
+  WriteDeps deps;
+  deps.disks = [&] { return std::vector<DiskFacts>{other.facts, b.facts}; };
+  deps.device = [&](const std::string& name) { return name == "nvme0n1" || both ? b.path() : other.path(); };
+  const auto find = [&](const std::string& node, const std::string& digest) { return find_own_disk(deps, node, digest); };
+  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);   // blank
+  REQUIRE(b.write(b.job(c, image)));
+  const auto found = find("node01", image.manifest.digest);
+  REQUIRE(found.ok());
+  CHECK(found->device == b.path());
+  CHECK(found->state == static_cast<uint32_t>(read_gpt(b.disk())->named("muster-state")->number));
+  CHECK(find("node02", image.manifest.digest).error().code == Code::not_found);
+  CHECK(find("node01", "sha256:other").error().code == Code::not_found);
+  both = true;   // a second one that says the same
+  CHECK(find("node01", image.manifest.digest).error().code == Code::conflict);
+  both = false;
+  b.seeder.fail_seed = true;   // half done
+  CHECK_FALSE(b.write(b.job(c, image)));
+  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);
 }
 
 TEST_CASE("zero frames become zeros even where the disk held something") {

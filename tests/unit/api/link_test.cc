@@ -59,6 +59,21 @@ wire::WorkOrder order(const std::string& id, const std::string& key = "") {
 
 }  // namespace
 
+TEST_CASE("whoever waited for a node's order before somebody joined as that node gets none", "[api]") {
+  Hub h;
+  std::vector<wire::PollReply> thief, node;
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { thief.push_back(reply); });
+  h.hub.hang_up("node01");
+  REQUIRE(thief.size() == 1);
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { node.push_back(reply); });
+  h.hub.offer("node01", order("1", "secret:bmc"));
+  CHECK(thief.size() == 1);
+  CHECK(thief[0].orders.empty());
+  REQUIRE(node.size() == 1);
+  CHECK(node[0].orders.size() == 1);
+  h.hub.hang_up("node02");   // nobody waits
+}
+
 TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   Hub h;
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
