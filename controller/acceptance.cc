@@ -270,7 +270,8 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
-  for (const auto& name : s.plan.nodes) report.nodes.push_back(node_report(s, executor, name));
+  for (const auto& name : s.plan.nodes)
+    if (!s.plan.only_serves(name) || !quarantine_reason(s.journal, name).empty()) report.nodes.push_back(node_report(s, executor, name));
   add_measurements(report, store, executor, s);
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});

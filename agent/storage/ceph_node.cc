@@ -396,7 +396,7 @@ std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target ceph.target\n"
       "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-      "ExecStart=/usr/bin/mount -t ceph {} {} -o secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime\n"
+      "ExecStart=/usr/bin/mount -t ceph {} {} -o secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime,nosuid,nodev\n"
       "ExecStop=/usr/bin/umount {}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kHead, want.target, want.source, want.target, want.target);
   return {file_part("/etc/systemd/system/" + want.unit + ".service", unit), service_part(want.unit, {})};
@@ -407,6 +407,7 @@ Result<CheckResult> check_mount(StepContext& context, const Json& params) {
   TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
   if (parts.holds == Holds::no) return parts;
   if (const std::string problem = mount_problem(context.files, want); !problem.empty()) return differs(problem);
+  if (const std::string flags = lacking_flags(context.files, want.target, kSafeFlags); !flags.empty()) return differs(flags);
   return look(context.files, want.target).mode == kOpen ? holds() : differs(want.target + ": mode");
 }
 
@@ -418,6 +419,7 @@ Status apply_mount(StepContext& context, const Json& params) {
   TRY_(apply_parts(context, mount_parts(want)));
   TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 120),
                      [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
+  TRY_(set_flags(context, want.target, kSafeFlags));
   return set_permissions(context.files, want.target, kOpen, -1, -1);
 }
 

@@ -5,6 +5,7 @@
 // A plan never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is sent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -81,6 +82,7 @@ struct Plan {
   std::map<std::string, std::string> images;   // name -> digest
   PlanLimits limits;
   std::vector<std::string> nodes;     // those that take part, in order
+  std::vector<std::string> serving;   // of them, those that only let others use their storage: their own state stays as it is
   std::vector<std::string> unchanged; // nodes that are already as declared
   std::vector<std::string> left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<Action> actions;        // grouped by node, each node's in order
@@ -93,6 +95,7 @@ struct Plan {
 
   bool empty() const { return actions.empty(); }
   const Action* find(const std::string& id) const;
+  bool only_serves(const std::string& node) const { return std::find(serving.begin(), serving.end(), node) != serving.end(); }
 };
 
 Json to_json(const Plan& plan);                 // canonical

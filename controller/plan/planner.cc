@@ -26,6 +26,7 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
+  bool serves = false;         // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;   // by playbook
   std::vector<PlannedStep> accept_cluster;
@@ -85,6 +86,7 @@ class Planner {
       for (auto& draft : drafts_) prepare(draft);
       refuse_shared_disks();
       drop_unchanged();
+      add_servers();
       check_storage_leaders();
       const bool fine = problems_.empty() && refusals_.empty();
       if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty()) write_discovery(std::move(hopeless_));
@@ -420,6 +422,52 @@ class Planner {
     drafts_ = std::move(rest);
   }
 
+  // Shared file systems are exported to declared nodes one by one: one that is new needs a step on the server, which this plan may not be about.
+  // That step alone is taken, and only where what is declared changed since the server was configured.
+  void add_servers() {
+    if (kind() == RequestKind::accept || in_.request.nodes.empty() || drafts_.empty()) return;
+    for (const auto& s : spec_.storage) {
+      if (s.engine != "nfs" && s.engine != "moosefs") continue;
+      const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      if (server == spec_.nodes.end()) continue;
+      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; })) continue;   // all its sections
+      const auto seen = in_.nodes.find(server->name);
+      if (seen != in_.nodes.end()) add_server(*server, seen->second, s.name);
+    }
+    const auto by_place = [](const Draft& a, const Draft& b) { return a.spec < b.spec; };   // as in the spec
+    std::sort(drafts_.begin(), drafts_.end(), by_place);
+  }
+  void add_server(const NodeSpec& node, const NodeObservation& seen, const std::string& storage) {
+    Draft d;
+    d.spec = &node;
+    d.seen = &seen;
+    d.serves = true;
+    const auto& facts = seen.facts ? seen.facts : seen.machine;
+    if (!in_installed(d) || !facts || !seen.held.empty()) {
+      plan_.notes.push_back(fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount it before `muster up` reached {}",
+                                        node.name, storage, node.name));
+      return;
+    }
+    d.disks = choose_disks(spec_, node, *facts, {false, imaged_here(d, *facts), ""});
+    d.disks.destroys.clear();
+    const PlannerImage* image = image_of(d);
+    render(d, image ? image->digest : "");
+    if (d.digest == seen.config_digest) return;
+    d.digest = seen.config_digest;   // the rest of what changed is for a plan that is about it
+    d.configure.clear();
+    d.accept.clear();
+    d.accept_cluster.clear();
+    const auto other = [](const PlannedStep& s) { return s.step.module != "nfs_server" && s.step.module != "moosefs_master"; };
+    for (auto it = d.cluster.begin(); it != d.cluster.end();) {
+      it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
+      it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
+    }
+    if (d.cluster.empty()) return;
+    plan_.notes.push_back(fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
+    plan_.serving.push_back(node.name);
+    drafts_.push_back(std::move(d));
+  }
+
   // Behind an empty master or monitor in the place of a lost one, everybody's files are gone from sight: nothing starts where it is certain
   // that the leader has no metadata for the data that is there. The agent never makes it either, so naming the leader is no risk: that
   // is how it is installed again before its metadata is brought back.
@@ -502,7 +550,7 @@ class Planner {
     if (kind() != RequestKind::accept) {
       write_stages();
       for (auto& d : drafts_)
-        add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
+        if (!d.serves) add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
     }
     write_acceptance();
     group_by_node();
@@ -621,10 +669,12 @@ class Planner {
   // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which the bad one can
   // be told (controller/locate/).
   std::set<std::string> link_partners(const std::string& node) const {
-    const auto self = std::find(plan_.nodes.begin(), plan_.nodes.end(), node) - plan_.nodes.begin();
+    std::vector<std::string> nodes;
+    for (const auto& d : drafts_)
+      if (!d.serves) nodes.push_back(d.spec->name);
+    const auto self = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
     std::set<std::string> out;
-    for (const int i : locate::partners(static_cast<int>(plan_.nodes.size()), static_cast<int>(self)))
-      out.insert(plan_.nodes[static_cast<size_t>(i)]);
+    for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self))) out.insert(nodes[static_cast<size_t>(i)]);
     return out;
   }
 

@@ -584,7 +584,7 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
   Rows extra;
-  const bool installs = plan_.kind != "discover" && plan_.kind != "accept";
+  const bool installs = plan_.kind != "discover" && plan_.kind != "accept" && !plan_.only_serves(node.name);
   if (first && installs) extra.push_back(changed(node.name, [this](NodeRow& row) {
     row.state = plan_.kind == "drain" ? "draining" : "installing";
     row.reason.clear();
@@ -1078,6 +1078,7 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
 
 // The node's own row when all its actions succeeded.
 Executor::Rows Executor::settled(Runtime& node) {
+  if (plan_.only_serves(node.name)) return {};   // it is what it was
   const bool discovered = plan_.kind == "discover", drained = plan_.kind == "drain";
   const std::string state = discovered ? "discovered" : drained ? "drained" : "accepted";
   Rows rows{changed(node.name, [&](NodeRow& row) {

@@ -37,7 +37,7 @@ class FakeMachine : public Process {
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
   std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
-  void mount_entry(const std::string& name, const std::string& target, const std::string& fs);
+  void mount_entry(const std::string& name, const std::string& target, const std::string& fs, const std::string& options = "");
 
   // Path -> content, mode, or link target of everything below the root, devices by digest.
   std::map<std::string, std::string> snapshot() const;

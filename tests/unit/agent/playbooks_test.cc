@@ -53,6 +53,7 @@ Json context() {
                  {"leader", first},
                  {"is_leader", true},
                  {"members", {first, second}},
+                 {"clients", {second}},
                  {"fstype", "fuse*"},
                  {"source", "*10.20.0.11:9421"},
                  {"is_member", true},
@@ -70,7 +71,7 @@ Json context() {
                 {"nvidia_dcgm", "1:4.4.1-1"}}}};
   out["storage_moosefs"] = out["storage_shared"];
   out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
-                         {"is_member", true}, {"members", {first}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
+                         {"is_member", true}, {"members", {first}}, {"clients", {second}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
                          {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
   out["storage_ceph"] = out["storage_shared"];
