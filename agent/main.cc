@@ -98,8 +98,8 @@ Status leave_ram(int how) {
 
 WorkFunctions ram_functions(const Files& files, Process& process) {
   WorkFunctions out;
-  out.image = [&files, &process](const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
-    return run_image_job(files, process, params, emit, cancelled);
+  out.image = [&files, &process](const wire::WorkOrder& order, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
+    return run_image_job(files, process, order, emit, cancelled);
   };
   out.boot_disk = out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
   out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };

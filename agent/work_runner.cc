@@ -79,7 +79,7 @@ class RealWorkRunner : public WorkRunner {
     if (order.kind == "inventory") return inventory();
     if (order.kind == "steps" || order.kind == "check") return steps(order, emit);
     if (order.kind == "image" && functions_.image) {
-      auto result = functions_.image(order.params, emit, [this] { return cancelled_.load(); });
+      auto result = functions_.image(order, emit, [this] { return cancelled_.load(); });
       if (result.ok()) return {Ok{}, std::move(*result)};
       return {result.error(), Json::object()};
     }

@@ -103,6 +103,7 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.images = parts_.images.built(in.spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
+  in.authority = parts_.authority;
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
   return in;
 }

@@ -33,6 +33,7 @@ class Bringup {
     Executor& executor;
     ImageService& images;
     Vault& vault;
+    std::string authority = {};   // fingerprint of the CA
   };
   struct Request {
     std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit | adopt

@@ -77,7 +77,7 @@ struct Core {
 
 Status Core::finish() {
   TRY(vault, Vault::open(options.state, reactor, *store));
-  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault});
+  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
                                                  *vault, images, *bringup, discovery, problems});
   connect_agents();

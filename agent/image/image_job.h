@@ -11,11 +11,13 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "base/result.h"
+#include "base/wire.h"
 
 namespace muster {
 
-// `params`: wire::ImageJob. Result: {slot, digest, disk, frames, fetched, kept, zero, fetched_bytes, resumed, fresh_layout, write_ms, seed_ms}.
-Result<Json> run_image_job(const Files& files, Process& process, const Json& params, const WorkRunner::Emit& emit,
+// The order's params: wire::ImageJob. Result: {slot, digest, disk, frames, fetched, kept, zero, fetched_bytes, resumed, fresh_layout,
+// finished_before, write_ms, seed_ms}.
+Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                            const std::function<bool()>& cancelled);
 
 // The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/identity.h).

@@ -341,7 +341,7 @@ Status apply_store(StepContext& context, const Store& store, int64_t seconds) {
   TRY(const std::string key, key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
     TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));
-    TRY_(wipe_ends(device));
+    TRY_(wipe(device));
     TRY_(device.reread_partitions());
   }
   const std::string folder = store_folder(id), block = folder + "/block";

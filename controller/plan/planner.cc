@@ -237,7 +237,7 @@ class Planner {
                     d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
     d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
-    d.disks = choose_disks(spec_, *d.spec, facts, {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : ""});
+    d.disks = choose_disks(spec_, *d.spec, facts, {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
     refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
     if (!d.disks.refusals.empty()) return;
     if (d.imaging && d.disks.groups["os"].empty()) refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
@@ -332,8 +332,8 @@ class Planner {
         continue;
       }
       if (out && !may_leave(d)) continue;
-      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), ""});
-      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), ""});
+      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), "", in_.authority});
+      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), "", in_.authority});
       d.disks.destroys.clear();
       Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
       std::vector<wire::Step> steps;
@@ -541,6 +541,7 @@ class Planner {
     job.allow_ours = d.disks.os_is_ours;
     job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
     job.cluster = spec_.cluster;
+    job.authority = in_.authority;
     job.hostname = d.spec->name;
     job.address_cidr = d.spec->address + "/" + prefix_of(spec_.network.provisioning.cidr);
     job.mac = d.spec->mac;

@@ -81,6 +81,7 @@ struct PlannerInput {
   std::map<std::string, NodeObservation> nodes;
   PlanRequest request;
   std::map<std::string, std::string> public_values;
+  std::string authority;                           // fingerprint of the controller's CA: what its disks are known by
   std::string controller_address;                  // on the provisioning network; empty: from the spec
 };
 

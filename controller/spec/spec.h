@@ -39,11 +39,12 @@ struct Network {
 struct UserSpec { std::string name; std::vector<std::string> keys; bool sudo = false; int64_t uid = 0; };
 struct ImageSpec { std::string name, recipe, kernel = "full"; std::vector<std::string> bake; };
 
-// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %.
+// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. One that is given and empty
+// matches nothing, and so does a selector without any: an unset variable in a generated spec is no wildcard.
 struct DiskMatch {
-  std::string serial, wwid, model, transport;
+  std::optional<std::string> serial, wwid, model, transport;
   std::vector<std::string> serials;
-  int64_t size_bytes = 0;          // 0: any
+  std::optional<int64_t> size_bytes;
   int count = 1;
 };
 enum class DiskPolicy { keep, format_if_blank, format };
