@@ -41,6 +41,7 @@ Spec make_spec(const Options& o) {
     DiskGroup os;
     os.name = "os";
     os.match.model = "SIM OS";
+    os.policy = DiskPolicy::format;
     node.disks["os"] = os;
     spec.nodes.push_back(node);
   }
@@ -245,6 +246,7 @@ PlannerInput SimController::input() const {
   PlannerInput in;
   in.spec = spec_;
   in.revision = 1;
+  in.authority = "sha256:sim";
   in.playbooks = make_playbooks();
   in.images["cpu"] = {image_, "/images/cpu/manifest.json"};
   for (const auto& node : spec_.nodes) {

@@ -243,6 +243,7 @@ HardwareFacts SimNode::facts() const {
   os.content_hash = content();
   if (ours_ && !image_.empty()) {
     os.muster_cluster = "sim";
+    os.muster_authority = "sha256:sim";
     os.muster_node = name_;
     for (const char* label : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"}) {
       PartitionFacts p;
@@ -251,7 +252,7 @@ HardwareFacts SimNode::facts() const {
     }
   }
   DiskFacts data = os;
-  data.muster_cluster = data.muster_node = "";
+  data.muster_cluster = data.muster_node = data.muster_authority = "";
   data.serial = "DATA-" + name_;
   data.model = "SIM DATA";
   data.size_bytes = 2ull << 30;

@@ -97,6 +97,51 @@ TEST_CASE("disks: bytes that nothing knows are not blank") {
   CHECK(two.machine.disk_bytes("nvme2n1", 0, kPrecious.size()) == kPrecious);
 }
 
+TEST_CASE("disks: what lies behind a quiet beginning is not blank to the writer either, and what came there after the approval is seen") {
+  for (const uint64_t at : {uint64_t{30} << 20, uint64_t{128} << 20, (uint64_t{512} << 20) - (30 << 20)}) {
+    INFO(at);
+    Two two;
+    const Json before = two.both("format");
+    two.machine.write_disk("nvme2n1", at, kPrecious);
+    CHECK(two.raid(before).error().code == Code::denied);
+    CHECK(two.mkfs(before["disks"][1]).error().code == Code::denied);
+    CHECK(two.raid(two.both()).error().code == Code::denied);
+    CHECK(two.mkfs(two.machine.approved("B")).error().code == Code::denied);
+    CHECK(two.untouched());
+    CHECK(two.machine.disk_bytes("nvme2n1", at, kPrecious.size()) == kPrecious);
+    CHECK(two.raid(two.both("format")).ok());
+  }
+}
+
+TEST_CASE("disks: a btrfs or a pool in use is refused whatever the policy") {
+  for (const char* kind : {"btrfs", "zfs"}) {
+    INFO(kind);
+    Two two;
+    if (kind == std::string("btrfs")) {
+      two.machine.write_disk("nvme2n1", 65536 + 64, "_BHRfS_M");
+      two.machine.put("/sys/fs/btrfs/0b6e/devices/nvme2n1/size", "1\n");
+    } else {
+      two.machine.write_disk("nvme2n1", 131072, std::string("\x0c\xb1\xba\0\0\0\0\0", 8));
+      two.machine.put("/proc/spl/kmem/slab", "\n");
+    }
+    CHECK(two.raid(two.both("format")).error().code == Code::denied);
+    CHECK(two.mkfs(two.machine.approved("B", "format")).error().code == Code::denied);
+    CHECK(two.untouched());
+  }
+}
+
+TEST_CASE("filesystem: none is made on an empty array of disks to be kept") {
+  Two two;
+  const Json params = two.both();
+  REQUIRE(two.raid(params).ok());
+  StepContext context = two.machine.context();
+  const auto mkfs = [&](const Json& disks) { return find_step_module("filesystem")->apply(context, {{"label", "scratch"}, {"array", true}, {"disks", disks}}); };
+  CHECK(mkfs(two.both("keep")["disks"]).error().code == Code::denied);
+  CHECK_FALSE(two.machine.called("mkfs"));
+  CHECK(mkfs(params["disks"]).ok());
+  CHECK(mkfs(two.both("keep")["disks"]).ok());   // it is there and kept
+}
+
 TEST_CASE("disks: format replaces what the plan saw, and only that") {
   Two two;
   put_xfs(two.machine, "nvme2n1", "theirs");
@@ -469,12 +514,13 @@ TEST_CASE("partition: one that is there is kept with its data, also while it is 
 }
 
 TEST_CASE("partition: nothing of the disk's former life shows up in a new partition") {
-  Cut c;
-  const Json params = c.one();
-  REQUIRE(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
-  c.machine.write_disk("nvme1n1", 17 << 20, "XFSB");   // far from both ends: the disk still counts as blank
-  REQUIRE(c.apply(params).ok());
-  CHECK(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.add_disk("nvme1n1", "A", 256 << 20);
+  const Json params = {{"partitions", {{{"name", "cache"}, {"size_mib", 49}}, {{"name", "data"}}}}, {"disks", Json::array({machine.approved("A")})}};
+  machine.write_disk("nvme1n1", 50 << 20, "XFSB");   // far from all that is looked at: the disk still counts as blank
+  REQUIRE(find_step_module("partition")->apply(context, params).ok());
+  CHECK(machine.disk_bytes("nvme1n1", 50 << 20, 4) == std::string(4, '\0'));
 }
 
 TEST_CASE("partition: interrupted, it goes on, and refuses what came to the disk in between") {

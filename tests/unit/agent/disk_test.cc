@@ -404,12 +404,14 @@ TEST_CASE("the marker is read back, and counts as content") {
   const std::string before = d.probe().hash;
   {
     auto w = d.open(BlockDevice::Access::exclusive_write);
-    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle"}));
+    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle", "sha256:ca", "7-18f/node01/image"}));
   }
   const auto m = read_marker(d.open());
   REQUIRE(m);
   CHECK(m->node == "node01");
   CHECK(m->cluster == "gaggle");
+  CHECK(m->authority == "sha256:ca");
+  CHECK(m->order == "7-18f/node01/image");
   CHECK(m->slot == "b");
   CHECK(m->current == "a");
   CHECK(m->fresh);

@@ -186,6 +186,7 @@ class Bench {
     j.disk_size_bytes = kDiskSize;
     j.content_hash = content_hash();
     j.cluster = "gaggle";
+    j.authority = "sha256:ca-of-gaggle";
     j.hostname = "node01";
     j.address_cidr = "10.20.0.11/24";
     j.mac = "52:54:00:00:01:01";
@@ -197,11 +198,13 @@ class Bench {
     deps.device = [this](const std::string&) { return path_; };
     deps.source = [&j] { return http_source(j.base_url); };
     deps.seeder = &seeder;
+    deps.order = order;
     return write_image(j, deps, {.threads = threads, .request_bytes = kFrame, .attempts = 3, .backoff = 0});
   }
 
   DiskFacts facts;
   FakeSeeder seeder;
+  std::string order = {};
   int threads = 2;
 
  private:
@@ -422,6 +425,159 @@ TEST_CASE("the disk of a node of the same name in another cluster is not this no
   CHECK(written->slot == "a");
   CHECK(b.seeder.calls.front() == "seed a fresh");
   CHECK(read_marker(b.disk())->cluster == "gaggle");
+}
+
+TEST_CASE("the disk of a node of the same name in a cluster of the same name of another controller is not this node's") {
+  Bench b;
+  const Image i = make_image(1), second = make_image(2);
+  Controller first_controller(i), c(second);
+  auto other = b.job(first_controller, i);
+  other.authority = "sha256:ca-of-another-site";
+  REQUIRE(b.write(other));
+  auto job = b.job(c, second);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  const std::string before = b.everything();
+  const auto refused = b.write(job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::denied);
+  CHECK(b.everything() == before);
+  // Approved to be lost, it is lost: no slot and no state of it are kept.
+  job.content_hash = b.content_hash();
+  job.allow_ours = false;
+  b.seeder.calls.clear();
+  const auto written = b.write(job);
+  REQUIRE(written);
+  CHECK(written->fresh_layout);
+  CHECK(b.seeder.calls.front() == "seed a fresh");
+  CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
+}
+
+TEST_CASE("a marker that names no CA is this node's only where the controller says so, and names one from then on") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto old = b.job(c, i);
+  old.authority.clear();
+  REQUIRE(b.write(old));
+  auto job = b.job(c, i);
+  SECTION("the controller imaged this node") {
+    job.content_hash.clear();
+    job.allow_ours = true;
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK_FALSE(written->fresh_layout);
+    CHECK(written->slot == "b");
+  }
+  SECTION("it did not, and the loss was approved") {
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK(written->fresh_layout);
+  }
+  CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
+}
+
+TEST_CASE("an order that has come to its end is not carried out again, and succeeds") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto job = b.job(c, i);
+  b.order = "1-18f/node01/image";
+  REQUIRE(b.write(job));
+  std::string before;
+  const auto again = [&](const char* slot) {
+    before = b.everything();
+    b.seeder.calls.clear();
+    c.forget();
+    const auto r = b.write(job);
+    REQUIRE(r);
+    CHECK(r->finished_before);
+    CHECK(r->slot == slot);
+    CHECK(b.everything() == before);
+    CHECK(b.seeder.calls.empty());
+    CHECK(c.served().empty());
+  };
+  again("a");
+  SECTION("by what was approved, where the order has another name") {
+    b.order = "2-190/node01/image";   // its controller began anew, with the plan of before
+    again("a");
+    b.order.clear();
+    again("a");
+  }
+  SECTION("by its name, where nothing had to be approved") {
+    job.content_hash.clear();
+    job.allow_ours = true;
+    b.order = "2-190/node01/image";
+    const auto second = b.write(job);
+    REQUIRE(second);
+    CHECK_FALSE(second->finished_before);
+    CHECK(second->slot == "b");
+    again("b");
+    b.order = "3-191/node01/image";   // asked for once more, it is written once more
+    CHECK(b.write(job)->slot == "a");
+  }
+  SECTION("not the order of another node, of another image, or over another layout") {
+    const auto denied = [&](const wire::ImageJob& changed) {
+      before = b.everything();
+      CHECK(b.write(changed).error().code == Code::denied);
+      CHECK(b.everything() == before);
+    };
+    auto changed = job;
+    changed.hostname = "node02";
+    denied(changed);
+    changed = job;
+    changed.digest = "sha256:another";
+    denied(changed);
+    b.put(512, std::string(512, '\xff'));   // the tables are gone, the marker is not
+    b.put(kDiskSize - 512, std::string(512, '\xff'));
+    denied(job);
+  }
+}
+
+TEST_CASE("half-done work is gone on with by the node of the cluster of the controller that began it, and nobody else") {
+  Bench b;
+  b.threads = 1;
+  const Image i = make_image(1);
+  Controller c(i);
+  const auto job = b.job(c, i);   // blank disks of a size share a hash
+  auto other = job;
+  SECTION("another node") { other.hostname = "node02"; }
+  SECTION("another cluster") { other.cluster = "flock"; }
+  SECTION("another controller") { other.authority = "sha256:ca-of-another-site"; }
+  SECTION("none of these said") { other.cluster.clear(), other.authority.clear(); }
+  c.refuse_after = 6;
+  REQUIRE_FALSE(b.write(other));
+  REQUIRE(read_marker(b.disk())->stage == "writing");
+  c.refuse_after = -1;
+  const std::string before = b.everything();
+  const auto refused = b.write(job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::denied);
+  CHECK(b.everything() == before);
+}
+
+TEST_CASE("a re-image that was cut off keeps the state: no file system is made on the second try either") {
+  Bench b;
+  const Image i = make_image(1), second = make_image(2);
+  {
+    Controller c(i);
+    REQUIRE(b.write(b.job(c, i)));
+  }
+  const auto state = *read_gpt(b.disk())->named("muster-state");
+  b.put(state.start + 2 * kMiB, "PRECIOUS");
+  Controller c(second);
+  auto job = b.job(c, second);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  b.seeder.calls.clear();
+  b.seeder.fail_seed = true;
+  REQUIRE_FALSE(b.write(job));
+  b.seeder.fail_seed = false;
+  const auto r = b.write(job);
+  REQUIRE(r);
+  CHECK(r->resumed);
+  CHECK(b.seeder.calls == std::vector<std::string>{"seed b", "seed b", "loader b KERNEL"});
+  CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
 }
 
 TEST_CASE("a marker that names no cluster is this node's only where the controller says so") {

@@ -194,6 +194,8 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   make_ours(disks[0], "node02");
   SECTION("of another cluster") { disks[0].muster_cluster = "flock"; }
   SECTION("of this cluster, but of another node") { disks[0].muster_node = "node03"; }
+  SECTION("of the same names, of another site's controller") { disks[0].muster_authority = "sha256:ca-of-another"; }
+  SECTION("of a controller that it does not name, on a machine never installed from here") { disks[0].muster_authority.clear(); }
   SECTION("of a cluster that it does not name, on a machine never installed from here") { disks[0].muster_cluster.clear(); }
   SECTION("of a cluster that it does not name, on a machine that took an installed one's place") {
     disks[0].muster_cluster.clear();
@@ -211,15 +213,17 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   CHECK(job["allow_ours"] == false);
   CHECK(job["content_hash"] == "sha256:ours");
   CHECK(job["cluster"] == "gaggle");
+  CHECK(job["authority"] == kAuthority);
 }
 
 TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.request = {RequestKind::reimage, {"node02"}, false, false};
   auto& os = in.nodes["node02"].facts->disks[0];
-  os.muster_cluster.clear();
-  SECTION("written by an older version") {}
-  SECTION("seen by an older agent") { os.muster_node.clear(); }
+  os.muster_authority.clear();
+  SECTION("written by the version before, which names the cluster and no CA") {}
+  SECTION("written by an older version") { os.muster_cluster.clear(); }
+  SECTION("seen by an older agent") { os.muster_cluster.clear(), os.muster_node.clear(); }
   const Plan plan = planned(in);
   CHECK(plan.destroys.empty());
   CHECK(plan.find("node02/image")->params["allow_ours"] == true);
@@ -233,6 +237,12 @@ TEST_CASE("data that names no cluster is this node's only with its OS disk or it
   SECTION("its OS disk is this cluster's") {
     node.image_digest.clear();
     CHECK(planned(in).destroys.empty());
+  }
+  SECTION("its OS disk is of a cluster of that name, and of another controller") {
+    node.image_digest.clear();
+    node.facts->disks[0].muster_authority = "sha256:ca-of-another";
+    for (auto& n : in.spec.nodes) n.disks["os"].policy = DiskPolicy::format;
+    CHECK(refused(in) == "disk-foreign");
   }
   SECTION("its OS disk is new, the machine is known") {
     node.facts->disks[0] = disk("OSnew", 8ull << 30);
@@ -329,6 +339,19 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
   SECTION("keep is the default") {
     in.spec.nodes[1].disks["fast"].policy = DiskPolicy::keep;
     CHECK(refused(in) == "disk-keep");
+  }
+  SECTION("an OS disk to be kept, foreign or blank") {
+    in.spec.nodes[1].disks["os"].policy = DiskPolicy::keep;
+    CHECK(refused(in) == "disk-keep");
+    node.facts->disks[0].blank = false;
+    node.facts->disks[0].content = "ext4 \"PRECIOUS\"";
+    CHECK(refused(in) == "disk-keep");
+  }
+  SECTION("what is left of a disk of ours is not ours") {
+    node.facts->disks[3].blank = false;
+    node.facts->disks[3].signatures = {"remains of xfs at 1 MiB label=mfs-LKnode02 uuid=3", "unknown data uuid=sha256:1"};
+    in.nodes["node02"].image_digest = "sha256:cpu";
+    CHECK(refused(in) == "disk-foreign");
   }
   SECTION("in use") {
     node.facts->disks[3].mounted = true;
@@ -645,4 +668,34 @@ TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan
   const Plan plan = planned(in);
   CHECK(std::count(plan.notes.begin(), plan.notes.end(), note) == 1);
   CHECK(render_plan(plan, false).find(note) != std::string::npos);
+}
+
+TEST_CASE("a selector selects what it names, and without a name nothing", "[plan]") {
+  const DiskFacts found = disk("S1", 2ull << 30);
+  DiskFacts nameless = found;
+  nameless.serial = nameless.wwid = nameless.model = "";
+  const auto matches = [&](const DiskMatch& match) { return disk_matches(match, found) || disk_matches(match, nameless); };
+  DiskMatch match;
+  CHECK_FALSE(matches(match));
+  for (const char* nothing : {"", " ", "*", "**", "?*", "* *"}) {
+    INFO(nothing);
+    for (auto field : {&DiskMatch::serial, &DiskMatch::wwid, &DiskMatch::model, &DiskMatch::transport}) {
+      DiskMatch one;
+      one.*field = nothing;
+      CHECK_FALSE(matches(one));
+      one.size_bytes = int64_t{2} << 30;
+      CHECK_FALSE(matches(one));
+    }
+    DiskMatch listed;
+    listed.serials = {nothing};
+    CHECK_FALSE(matches(listed));
+  }
+  match.size_bytes = 0;
+  CHECK_FALSE(matches(match));
+  match.size_bytes = int64_t{2} << 30;
+  CHECK(disk_matches(match, found));
+  match.serial = "S*";
+  CHECK(disk_matches(match, found));
+  match.model = "OTHER";
+  CHECK_FALSE(disk_matches(match, found));
 }
