@@ -51,13 +51,15 @@ class TimedSeeder : public Seeder {
 
 }  // namespace
 
+std::string work_of(const std::string& order) { return order.substr(0, order.rfind('#')); }
+
 Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                            const std::function<bool()>& cancelled) {
   TRY(const wire::ImageJob job, wire::image_job_from_json(order.params));
   Progress progress(emit);
   TimedSeeder seeder(make_linux_seeder(files, process, kRamIdentity), emit);
   WriteDeps deps;
-  deps.order = order.id.substr(0, order.id.find('#'));   // an attempt at it that was cut off is the same work
+  deps.order = work_of(order.id);
   deps.disks = [&files] { return scan_identities(files); };
   deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
   deps.source = [&job] { return http_source(job.base_url); };

@@ -20,6 +20,9 @@ namespace muster {
 Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                            const std::function<bool()>& cancelled);
 
+// What an order is about, over its attempts: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure.
+std::string work_of(const std::string& order);
+
 // The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 

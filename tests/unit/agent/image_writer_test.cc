@@ -368,14 +368,17 @@ TEST_CASE("content that changed since approval is refused and stays as it was, b
   const Image i = make_image(1);
   Controller c(i);
   auto job = b.job(c, i);
-  b.put(0x438, "\x53\xef");  // somebody made a file system
+  std::string found = "ext2";
+  SECTION("somebody made a file system") { b.put(0x438, "\x53\xef"); }
+  SECTION("somebody has data behind a quiet beginning") { b.put(30 * kMiB, "data"), found = "unknown data"; }
+  SECTION("a second superblock is left of one") { b.put(64 * kMiB + 64, "_BHRfS_M"), found = "remains of btrfs"; }
   const std::string before = b.everything();
   for (const bool allow_ours : {false, true}) {
     job.allow_ours = allow_ours;  // "ours" does not cover what is not ours
     const auto r = b.write(job);
     REQUIRE_FALSE(r);
     CHECK(r.error().code == Code::denied);
-    CHECK(r.error().message.find("ext2") != std::string::npos);
+    CHECK(r.error().message.find(found) != std::string::npos);
   }
   job.content_hash.clear();  // approving nothing approves nothing
   CHECK(b.write(job).error().code == Code::denied);
@@ -482,7 +485,8 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
   const Image i = make_image(1);
   Controller c(i);
   auto job = b.job(c, i);
-  b.order = "1-18f/node01/image";
+  b.order = work_of("1-18f/node01/image#1");
+  REQUIRE(b.order == work_of("1-18f/node01/image#2"));
   REQUIRE(b.write(job));
   std::string before;
   const auto again = [&](const char* slot) {
