@@ -44,13 +44,14 @@ shown=([1]=btrfs [2]=linux_raid_member [3]=zfs_member [4]=ext4 [5]=ext4 [6]=xfs 
 sums() { sha256sum "${file[@]}"; }
 before=$(sums)
 
+plan_has() { jq -e "$@" "$work/plan.json" >/dev/null; }
 refused() {  # refused DRIVE GROUP
   local got=0
   $muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" 2>&1 || got=$?
   [[ $got -eq 4 ]] || { cat "$work/up.log" >&2; die "${names[$1]}, group $2: exit $got instead of 4"; }
   $muster plan --json >"$work/plan.json" || true
-  check "${names[$1]}: refused for group $2, by name" jq -e --arg s "${serial[$1]}" --arg w "${shown[$1]}" \
-    'any(.refusals[]; .rule == "disk-foreign" and (.message | contains($s) and contains($w)))' "$work/plan.json" >/dev/null
+  check "${names[$1]}: refused for group $2, by name" plan_has --arg s "${serial[$1]}" --arg w "${shown[$1]}" \
+    'any(.refusals[]; .rule == "disk-foreign" and (.message | contains($s) and contains($w)))'
 }
 for n in {1..11}; do
   spec "LABOS*" "${serial[$n]}"
@@ -64,6 +65,6 @@ check "nothing was done but to look" test "$(journal "select count(*) from journ
 spec "LABOS*" "${serial[12]}"
 $muster up "$work/cluster.yaml" --report "$work/report" </dev/null >"$work/up.log" 2>&1 && die "an install began without approval"
 $muster plan --json >"$work/plan.json"
-check "a blank disk is planned for, and the blank OS disk" jq -e --arg s "${serial[12]}" \
-  '.plan.destroys | any(.[]; .serial == $s) and any(.[]; .serial | startswith("LABOS"))' "$work/plan.json" >/dev/null
+check "a blank disk is planned for, and the blank OS disk" plan_has --arg s "${serial[12]}" \
+  '.plan.destroys | any(.[]; .serial == $s) and any(.[]; .serial | startswith("LABOS"))'
 check "every drive is as it was, byte for byte" test "$(sums)" = "$before"
