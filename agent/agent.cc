@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/contain.h"
+
 namespace muster {
 namespace {
 
@@ -139,8 +141,11 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
   last_contact_ = reactor_.now();
   poll_backoff_ = {};
   bool news = false;
-  for (const auto& id : reply->withdrawn) stop(id);
-  for (const auto& order : reply->orders) news = take(order) || news;
+  // Whatever an order holds: the controller is asked again, or this node would never be heard of again.
+  contain_exceptions("taking an order", [&] {
+    for (const auto& id : reply->withdrawn) stop(id);
+    for (const auto& order : reply->orders) news = take(order) || news;
+  });
   schedule_poll(news ? 0 : options_.idle_poll_pause);
 }
 

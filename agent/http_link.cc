@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "base/contain.h"
 #include "base/http.h"
+#include "base/json_dump.h"
 #include "base/pki.h"
 
 namespace muster {
@@ -116,7 +118,7 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
   request.method = "POST";
   request.target = "/agent/v1/" + verb;
   request.headers["Content-Type"] = "application/json";
-  request.body = message.dump();
+  request.body = dump_json(message);
   TRY(const HttpResponse response, client.request(request, kPostDeadline));
   TRY(const Json json, answer_json(response, verb));
   return wire::join_reply_from_json(json);
@@ -143,16 +145,18 @@ class HttpLink : public RenewableLink {
     std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      auto reply = ask_orders(client, target);
+      Result<wire::PollReply> reply = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      contain_exceptions("an answer with orders", [&] { reply = ask_orders(client, target); });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
   }
 
   void post(const wire::EventBatch& batch, Acked done) override {
     // Output of tools may be anything; what is not UTF-8 is replaced.
-    std::string body = wire::to_json(batch).dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
-      const auto ack = post_events(client, body);
+      Result<uint64_t> ack = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      contain_exceptions("an answer to events", [&] { ack = post_events(client, body); });
       reactor_.post([done, ack] { done(ack); });
     });
   }

@@ -39,6 +39,7 @@
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
 
@@ -247,7 +248,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
 Status print_facts() {
   Files files;
   TRY(const HardwareFacts facts, collect_facts(files));
-  fmt::print("{}\n", to_json(facts).dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(to_json(facts), 2));
   return Ok{};
 }
 
@@ -257,7 +258,7 @@ Status run_preview() {
   Files files;
   const auto process = make_process();
   TRY(const Json answer, preview(files, *process, request));
-  fmt::print("{}\n", answer.dump(-1, ' ', true, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_ascii(answer));
   return Ok{};
 }
 
@@ -329,7 +330,7 @@ Status run_steps_here(bool write, const std::string& log_path) {
     if (kind == "step")
       tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", "")));
   });
-  fmt::print("{}\n", Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}.dump());
+  fmt::print("{}\n", dump_json(Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}));
   return outcome.status;
 }
 

@@ -10,6 +10,7 @@
 #include "agent/facts.h"
 #include "agent/step.h"
 #include "agent/step_runner.h"
+#include "base/contain.h"
 
 namespace muster {
 namespace {
@@ -70,7 +71,9 @@ class RealWorkRunner : public WorkRunner {
       const Emit emit = [this, out = job->emit](const std::string& kind, Json data) {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
-      WorkOutcome outcome = carry_out(job->order, emit);
+      // The controller is told, whatever happens: it waits for the end of this order.
+      WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"), Json::object()};
+      contain_exceptions("an order", [&] { outcome = carry_out(job->order, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
   }

@@ -124,6 +124,7 @@ struct HttpClientOptions {
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
   bool keep_alive = true;           // false: "Connection: close" on every request (BMCs mishandle keep-alive)
+  size_t max_answer = 256 << 20;    // a larger body, also one of an error, is not read to its end: `failed`
 };
 
 class HttpClient {

@@ -41,8 +41,6 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxAnswer = 256 << 20;
-
 // A point in time that every wait of a call respects.
 class Deadline {
  public:
@@ -426,7 +424,7 @@ class BlockingClient : public HttpClient {
     bool too_large = false;
     auto keep = [&](std::string_view piece) {
       body += piece;
-      too_large = body.size() > kMaxAnswer;
+      too_large = body.size() > options_.max_answer;
       return !too_large;
     };
     auto restart = [&] { body.clear(); };

@@ -31,7 +31,7 @@ class RealReactor : public Reactor {
  public:
   virtual void run() = 0;
   virtual void stop() = 0;  // from any thread or a signal handler's thread
-  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread.
+  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread, also when `work` threw.
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;

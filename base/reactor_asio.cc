@@ -12,6 +12,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "base/contain.h"
+
 namespace muster {
 namespace {
 
@@ -36,7 +38,9 @@ class AsioReactor : public RealReactor {
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   }
 
-  void post(Task task) override { asio::post(io_, std::move(task)); }
+  void post(Task task) override {
+    asio::post(io_, [task = std::move(task)] { run_task(task); });
+  }
 
   TimerId after(DurationMs delay, Task task) override {
     TimerId id = ++last_timer_;
@@ -44,7 +48,7 @@ class AsioReactor : public RealReactor {
         timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
     timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
       // A timer that had already expired when it was cancelled is called without an error: the table decides.
-      if (timers_.erase(id) == 1) task();
+      if (timers_.erase(id) == 1) run_task(task);
     });
     return id;
   }
@@ -56,8 +60,8 @@ class AsioReactor : public RealReactor {
 
   void offload(Task work, Task done) override {
     asio::post(pool_, [this, work = std::move(work), done = std::move(done)]() mutable {
-      work();
-      asio::post(io_, std::move(done));
+      contain_exceptions("a job of a worker thread", work);
+      post(std::move(done));
     });
   }
 
@@ -68,10 +72,13 @@ class AsioReactor : public RealReactor {
   }
 
  private:
+  // Nothing may come out of run(): that would be the end of the program.
+  static void run_task(const Task& task) { contain_exceptions("a task of the reactor", task); }
+
   void wait_for_signal(Task on_signal) {
     signals_.async_wait([this, on_signal = std::move(on_signal)](boost::system::error_code error, int) {
       if (error) return;
-      on_signal();
+      run_task(on_signal);
       wait_for_signal(on_signal);
     });
   }

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "base/time.h"
 #include "cli/follow.h"
@@ -122,13 +123,13 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   });
 }
 
-void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
+void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", dump_json(planned, 2) + "\n")); }
 
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked) {
   std::string last;
   Status shown = Ok{};
   bool finished = false;
-  TRY_(Api(context).lines("POST", "/v1/images/" + verb, body.dump(), [&](const std::string& line) {
+  TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
     shown = show_build_line(context, name, asked, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;
     return shown.ok();

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "controller/image_service.h"
@@ -177,7 +178,7 @@ void Bringup::plan_and_store(const Request& request, std::function<void(Result<M
   row.kind = made->plan.kind;
   row.spec_revision = made->plan.spec_revision;
   row.time = parts_.reactor.now();
-  row.json = to_json(made->plan).dump();
+  row.json = dump_json(to_json(made->plan));
   parts_.store.write({row}, [done = std::move(done), made = std::move(made).value()](Status written) {
     if (!written.ok()) return done(std::move(written).error());
     done(made);

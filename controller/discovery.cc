@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 
 namespace muster {
@@ -92,7 +93,7 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   const Json result = data.is_object() && data.contains("result") ? data["result"] : Json();
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   const auto read = hardware_facts_from_json(facts);
-  const std::string text = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = dump_ascii(facts);
   if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
     return log::warning("an undeclared machine's inventory is not taken",
                         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});

@@ -1,5 +1,6 @@
 #include "controller/event_log.h"
 
+#include "base/json_dump.h"
 #include "base/log.h"
 
 namespace muster {
@@ -14,7 +15,7 @@ void EventLog::add(int64_t run, const std::string& node, const std::string& kind
   row.run = run;
   row.node = node;
   row.kind = kind;
-  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  row.json = dump_json(data);
   store_.write({row}, [this](Status done) {
     if (!done.ok()) log::error("event not stored", {{"error", done.error().message}});
     poke();

@@ -148,7 +148,7 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
 }
 
 void ImageService::in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress&)> work) {
-  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it did not run"));
+  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it was not carried out: see the controller's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -175,16 +175,18 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 }
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
-  auto result = std::make_shared<Status>(Ok{});
+  auto result = std::make_shared<Status>(fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
   std::vector<RamRequest> requests;
   for (const auto& name : images)
     requests.push_back(ram_request(options_, std::filesystem::path(folder(name)).string()));
   reactor_.offload(
       [requests, result] {
+        Status all = Ok{};
         for (const auto& request : requests) {
           const auto ram = build_ram_system(request);
-          if (!ram.ok()) *result = ram.error();
+          if (!ram.ok()) all = ram.error();
         }
+        *result = std::move(all);
       },
       [result, done] { done(std::move(*result)); });
 }

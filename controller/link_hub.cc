@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/boot_port.h"
 
@@ -26,7 +27,7 @@ EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
   row.kind = event.kind;
   Json data = event.data;
   if (data.is_object() && !event.order.empty()) data["order"] = event.order;
-  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  row.json = dump_json(data);
   return row;
 }
 

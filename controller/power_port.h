@@ -3,6 +3,7 @@
 // Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for. Where a BMC
 // is, and with what password, is looked up when a call starts, so a corrected spec or secret counts at once.
 // A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and enforced ever after.
+// A BMC that refused a node's secret is not asked with it again for a while (controller/power/refusals.h).
 // A call that did not reach its BMC within its time, because others were before it, is not made at all: `unavailable`. Nobody waits for it
 // any more, and a machine must not be switched off an hour after somebody asked.
 // Thread: the reactor's.
@@ -18,6 +19,7 @@
 #include "base/os.h"
 #include "base/reactor.h"
 #include "controller/power/power.h"
+#include "controller/power/refusals.h"
 #include "controller/run/ports.h"
 
 namespace muster {
@@ -42,6 +44,8 @@ class PowerService : public PowerPort {
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
+  // Secrets were set: every BMC may be asked again.
+  void forget_refusals() { refusals_.clear(); }
 
  private:
   using Work = std::function<void(Power&)>;            // worker thread
@@ -59,6 +63,7 @@ class PowerService : public PowerPort {
                                             std::function<void(Result<T>)> done);
   void next(const std::string& address);
   void start(const std::string& address, Job job);
+  void give_up(const std::string& address, const Job& job, Error error);
   void learn_pin(const std::string& node, const std::string& fingerprint);
 
   RealReactor& reactor_;
@@ -67,6 +72,7 @@ class PowerService : public PowerPort {
   const DurationMs patience_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;   // by node: the newest
   std::map<std::string, std::string> pins_;
+  RefusedSecrets refusals_;
   std::map<std::string, std::deque<Job>> queues_;   // by BMC address; the job at work is not in it
   std::map<std::string, bool> busy_;
 };

@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/json_dump.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
@@ -133,8 +134,8 @@ Json finish(Child& child, const std::string& program) {
   ::waitpid(child.pid, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (code == 127 && child.text.empty()) return missing("unavailable", program + " is not on this node: the controller was built without CUDA");
-  Json json = Json::parse(child.text, nullptr, false);
-  if (json.is_object() && json.contains("outcome") && json["outcome"].is_string()) return json;
+  const auto json = parse_json(child.text);
+  if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string()) return *json;
   return missing("failed", WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status)) : "no measurement, exit " + std::to_string(code));
 }
 
@@ -178,7 +179,7 @@ Json run_here(const std::vector<std::string>& words, MPI_Comm comm) {
 
 // --- together ---------------------------------------------------------------------------------------------------------
 std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
-  const std::string text = mine.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump_json(mine);
   int length = static_cast<int>(text.size());
   std::vector<int> lengths(static_cast<size_t>(ranks)), starts(static_cast<size_t>(ranks));
   MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -188,7 +189,7 @@ std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
   MPI_Gatherv(text.data(), length, MPI_CHAR, texts.data(), lengths.data(), starts.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
   std::vector<Json> out;
   for (size_t r = 0; rank == 0 && r < lengths.size(); ++r)
-    out.push_back(Json::parse(texts.substr(static_cast<size_t>(starts[r]), static_cast<size_t>(lengths[r])), nullptr, false));
+    out.push_back(parse_json(std::string_view(texts).substr(static_cast<size_t>(starts[r]), static_cast<size_t>(lengths[r]))).value_or(nullptr));
   return out;
 }
 

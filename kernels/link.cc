@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <mutex>
 
+#include "base/json_dump.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
 
@@ -136,7 +137,7 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
       case end: {
         TRY(const Received received, receive_stream(link, header, nullptr));
         wrong += received.wrong_chunks;
-        const std::string text = to_json(received).dump();
+        const std::string text = dump_json(to_json(received));
         TRY_(link.send(result, 0, text.data(), text.size()));
         break;
       }

@@ -10,6 +10,7 @@
 
 #include "base/http.h"
 #include "base/os.h"
+#include "base/utf8.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/lab.h"
@@ -32,7 +33,7 @@ std::string find_musterd() {
 
 std::string log_tail(const LabDir& dir) {
   const auto log = Files("/").read(dir.path("musterd.log")).value_or("(no log)");
-  return log.substr(log.size() - std::min<size_t>(log.size(), 2000));
+  return std::string(last_bytes(log, 2000));
 }
 
 // Ok once any answer comes; what it says does not matter here.

@@ -17,6 +17,7 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -197,7 +198,7 @@ Status empty(const BlockDevice& device, const Target& t) {
 Status make_table(StepContext& context, const Target& t, BlockDevice device) {
   const std::string input = script(t, device.logical_block());
   if (!t.interrupted)
-    TRY_(context.files.write(intent_of(context.files, *t.wanted), Json{{"disk", t.wanted->serial}}.dump(), 0600));
+    TRY_(context.files.write(intent_of(context.files, *t.wanted), dump_json(Json{{"disk", t.wanted->serial}}), 0600));
   TRY_(empty(device, t));
   { const BlockDevice closed = std::move(device); }  // sfdisk wants it for itself
   say(context, fmt::format("partitioning disk {} ({}): {}", t.wanted->serial, t.disk.name, words_of(t)));

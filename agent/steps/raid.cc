@@ -13,6 +13,7 @@
 #include "agent/disk/probe.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -163,7 +164,7 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   if (!resumed) {
     Json serials = Json::array();
     for (const auto& disk : want.disks) serials.push_back(disk.serial);
-    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), Json{{"disks", serials}}.dump(),
+    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), dump_json(Json{{"disks", serials}}),
                              0600));
   }
   for (const auto& device : held) {

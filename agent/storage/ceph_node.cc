@@ -18,6 +18,7 @@
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/parts.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -315,7 +316,7 @@ Result<int64_t> enrol(StepContext& context, const Store& store, const std::strin
   std::vector<std::string> args = {"osd", "new", store.uuid};
   if (!number.empty()) args.push_back(number);
   args.insert(args.end(), {"-i", "-"});
-  TRY(auto made, ceph_text(context, args, Json{{"cephx_secret", key.substr(0, key.find('\n'))}}.dump()));
+  TRY(auto made, ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
   (void)made;
   TRY(const CephOsd osd, registered(context, store));
   return osd.id;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
@@ -135,7 +136,7 @@ void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(a.node.name, [&](NodeRow& row) {
     row.state = "discovered";
     row.reason.clear();
-    row.facts = a.facts_json.dump(-1, ' ', true, Json::error_handler_t::replace);
+    row.facts = dump_ascii(a.facts_json);
     row.facts_time = services.reactor.now();
     if (row.product_uuid.empty()) row.product_uuid = a.facts.system.uuid;
     row.system_serial = a.facts.system.serial;

@@ -1,6 +1,7 @@
 #include "controller/api/api.h"
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/authority.h"
 #include "controller/services.h"
@@ -126,7 +127,7 @@ std::string Call::query(const std::string& name, std::string fallback) const {
 }
 
 void Call::json(int status, const Json& body) const {
-  responder->respond(HttpResponse::json(status, body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  responder->respond(HttpResponse::json(status, dump_json(body) + "\n"));
 }
 
 void Call::text(int status, std::string body, const std::string& type) const {
@@ -166,6 +167,9 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   } catch (const Json::exception& e) {
     log::warning("request not understood", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
+  } catch (const std::exception& e) {
+    log::error("request failed", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
+    call->error(fail(Code::failed, std::string("a fault of muster: ") + e.what()));
   }
 }
 

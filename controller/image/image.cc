@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
@@ -87,7 +88,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
 
 // Of the shared cache: the name is in the manifest, and other mirrors may have other versions.
 std::string cache_key(const Build& b) {
-  return sha256(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}.dump());
+  return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }
 
 Status bootstrap(const Build& b) {
@@ -188,7 +189,7 @@ Status write_records(const Build& b, ImageManifest& m) {
   m.digest = manifest_digest(m);
   const Files files("/");
   TRY_(files.write(b.stage + "/manifest.json", to_text(m)));
-  return files.write(b.stage + "/build.json", Json{{"inputs", b.inputs}, {"sources", b.sources}}.dump());
+  return files.write(b.stage + "/build.json", dump_json(Json{{"inputs", b.inputs}, {"sources", b.sources}}));
 }
 
 bool complete(const ImageInfo& info) {

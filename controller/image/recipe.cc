@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
@@ -124,7 +125,7 @@ std::string canonical(const ImageRecipe& recipe) {
   const Json j = {{"suite", recipe.suite}, {"mirror", recipe.mirror}, {"kernel", recipe.kernel},
                   {"packages", recipe.packages}, {"exclude", recipe.exclude}, {"mask", recipe.mask},
                   {"disable", recipe.disable}, {"enable", recipe.enable}, {"files", files}, {"run", recipe.run}};
-  return j.dump();
+  return dump_json(j);
 }
 
 std::vector<AptSource> parse_index_targets(const std::string& text) {

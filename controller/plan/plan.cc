@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
@@ -205,7 +206,7 @@ Result<Plan> plan_from_json(const Json& json) {
 }
 
 std::string plan_digest(const Plan& plan) {
-  return sha256(to_json(plan).dump(-1, ' ', true, Json::error_handler_t::replace));
+  return sha256(dump_ascii(to_json(plan)));
 }
 
 std::string render_plan(const Plan& plan, bool verbose) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "controller/locate/pairing.h"
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
@@ -303,7 +304,7 @@ class Planner {
         }
       if (!real) digest["steps"] = all_steps(scratch);
     }
-    d.digest = sha256(digest.dump(-1, ' ', true, Json::error_handler_t::replace));
+    d.digest = sha256(dump_ascii(digest));
   }
 
   void find_machines() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/facts.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/run/narrow.h"
 
@@ -281,7 +282,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by, std::func
   row.approved_by = approved_by;
   Rows rows{row};
   if (!ports_.store.plan(row.plan_digest).ok())
-    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, to_json(plan).dump()});
+    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
   write(std::move(rows), [this, done, id = row.id] {
@@ -1015,7 +1016,7 @@ Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows)
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   TRY(const HardwareFacts read, hardware_facts_from_json(facts));
   rows.push_back(changed(node.name, [&](NodeRow& row) {
-    row.facts = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
+    row.facts = dump_ascii(facts);
     row.facts_time = reactor_.now();
     if (row.product_uuid.empty() || plan_.kind == "admit" || plan_.kind == "reimage") row.product_uuid = read.system.uuid;
     if (!read.system.serial.empty()) row.system_serial = read.system.serial;

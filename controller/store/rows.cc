@@ -1,5 +1,6 @@
 #include "controller/store/rows.h"
 
+#include "base/json_dump.h"
 #include "controller/store/prefix.h"
 
 namespace muster {
@@ -39,7 +40,7 @@ Status put(Connection& db, const RunRow& r) {
 
 Status put(Connection& db, const JournalRow& r) {
   // Text from hardware and programs may hold bytes that are not UTF-8.
-  const std::string data = r.data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string data = dump_json(r.data);
   return db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 {null_if_zero(r.run), r.action, r.node, int64_t{r.attempt}, r.event, r.time, data});
 }
@@ -104,7 +105,7 @@ NodeRow node_row(const Row& r) {
 }
 JournalRow journal_row(const Row& r) {
   JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)), r.text(5), r.number(6), {}};
-  out.data = Json::parse(r.text(7), nullptr, false);
+  out.data = parse_json(r.text(7)).value_or(nullptr);
   return out;
 }
 TokenRow token_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)}; }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/contain.h"
 #include "base/lock_file.h"
 #include "controller/store/prefix.h"
 #include "controller/store/rows.h"
@@ -113,7 +114,8 @@ class SqliteStore : public Store {
       auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group), std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
-          if (*alive && answer->first[i].done) answer->first[i].done(answer->second[i]);
+          // Each by itself: the others of the group must hear of theirs.
+          if (*alive && answer->first[i].done) contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
     }
   }

@@ -165,6 +165,23 @@ struct Authority {
 
 }  // namespace
 
+TEST_CASE("an answer larger than the client takes is an error, also where it is one of an error") {
+  const auto server = serve([](HttpRequest request, ResponderPtr responder) {
+    responder->respond(HttpResponse::text(request.path == "/error" ? 500 : 200, std::string(1001, 'x')));
+  });
+  HttpClientOptions options;
+  options.max_answer = 1000;
+  for (const char* path : {"/", "/error"}) {
+    HttpRequest request;
+    request.target = path;
+    const auto answer = client_of(*server, options)->request(request, kPatience);
+    REQUIRE_FALSE(answer.ok());
+    CHECK(answer.error().code == Code::failed);
+  }
+  options.max_answer = 1001;
+  CHECK(client_of(*server, options)->request(HttpRequest{}, kPatience).ok());
+}
+
 TEST_CASE("targets are decoded, and refused when they climb or lie") {
   auto parse = [](std::string target) {
     HttpRequest request;
