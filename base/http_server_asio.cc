@@ -44,6 +44,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
+#include "base/contain.h"
 #include "base/log.h"
 #include "base/openssl.h"
 
@@ -818,7 +819,7 @@ class AsioServer : public HttpServer {
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);  // sendfile() has no MSG_NOSIGNAL
     ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    core_->io.run();
+    while (!contain_exceptions("a connection", [this] { core_->io.run(); })) {}   // the others go on
   }
 
   void accept_later() {
