@@ -141,8 +141,8 @@ Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
 Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   for (const std::string& path : paths) {
     auto answer = paths.size() > 1 || !seen.able.empty() ? client_.look(path, kMember) : client_.look(path, client_.left());
-    const bool answered = answer.ok();
-    const auto read = answered ? client_.readable(std::move(*answer), path) : std::move(answer);
+    const bool answered = answer.ok() && answer->status / 100 != 2;
+    const auto read = answer.ok() ? client_.readable(std::move(*answer), path) : std::move(answer);
     if (!read.ok() && read.error().code == Code::denied) return read.error();
     if (!read.ok()) {
       seen.unread.push_back({path, read.error(), answered});

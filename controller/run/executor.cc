@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/contain.h"
 #include "base/facts.h"
 #include "base/json_dump.h"
 #include "base/log.h"
@@ -106,7 +107,10 @@ auto Executor::bound(Runtime& node, F callback) {
   return [this, alive = alive_, name = node.name, epoch = node.epoch, callback](auto... arguments) {
     if (!*alive) return;
     Runtime* found = runtime(name);
-    if (found && found->epoch == epoch) callback(*found, std::move(arguments)...);
+    if (!found || found->epoch != epoch) return;
+    // Where muster itself is at fault the node must not wait for something that never comes: the others go on, and the run ends.
+    if (contain_exceptions("a node's turn", [&] { callback(*found, std::move(arguments)...); })) return;
+    if (Runtime* left = runtime(name)) give_up(*left, "a fault of muster: see the controller's log");
   };
 }
 

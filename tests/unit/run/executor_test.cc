@@ -34,6 +34,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   std::vector<Status> power_answers;                 // taken from the front; then Ok
   Result<PowerState> power_state = PowerState::on;
   bool bmc_is_silent = false;
+  std::string faulty;                                // for this node the power port throws
   int looks = 0;
   std::vector<RunRow> ended;
   Status verdict = Ok{};
@@ -51,6 +52,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string& node, PowerPort::Done done) override {
     powered.push_back(node);
+    if (node == faulty) throw std::runtime_error("meant to be");
     if (bmc_is_silent) return;
     Status answer = Ok{};
     if (!power_answers.empty()) {
@@ -123,6 +125,24 @@ TEST_CASE("a result in a shape nobody agreed on is a failure, not the end of the
   b.executor->on_event("n1", e);
   b.reactor.advance(100);
   CHECK(b.row("n1").state != "accepted");
+}
+
+TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2"}) {
+    b.add(action(node, "netboot", ActionKind::netboot));
+    b.add(action(node, "inventory", ActionKind::inventory), {{std::string(node) + "/netboot"}});
+  }
+  b.faulty = "n1";
+  b.start();
+  b.reactor.advance(1000);
+  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").reason.find("a fault of muster") != std::string::npos);
+  CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
+  CHECK(b.row("n2").state != "quarantined");
+  b.executor->cancel("test");
+  b.reactor.advance(1000);
+  CHECK_FALSE(b.executor->active());
 }
 
 TEST_CASE("a node is forgotten only outside a run", "[run]") {
