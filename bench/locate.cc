@@ -211,6 +211,6 @@ int main(int argc, char** argv) {
              "trials", "faults", "missed", "false", "rounds", "max", "allowed");
   bench.ends();
   bench.fabrics();
-  fmt::print("{}\n", dump_json(bench.summary()));
+  fmt::print("{}\n", muster::dump_json(bench.summary()));
   return bench.good() ? 0 : 1;
 }

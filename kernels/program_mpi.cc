@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   }
   const Json json = load_of(options.load)(options, rank, ranks);
   int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
-  if (rank == 0) std::printf("%s\n", dump_json(json).c_str());
+  if (rank == 0) std::printf("%s\n", muster::dump_json(json).c_str());
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
   MPI_Finalize();
   return status;
