@@ -16,6 +16,7 @@ die() { echo "FAILED: $*" >&2; exit 1; }
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
 
 serve() {  # serve PROFILE: a BMC on a free port of 127.0.0.1, its port in $port
+  : >"$work/out"   # here: the job below empties it later than the loop may read it, and then that is the last server's port
   $muster lab serve --fake-machine --profile "$1" --port 0 --password lab-secret >"$work/out" 2>"$work/err" &
   server=$!
   for _ in $(seq 100); do
