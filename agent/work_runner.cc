@@ -103,6 +103,7 @@ class RealWorkRunner : public WorkRunner {
     context.say = [&emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
     context.cancelled = [this] { return cancelled_.load(); };
     context.module = [](const std::string& name) { return find_step_module(name); };
+    context.order = order.id;
     auto parsed = step_order_from_json(order.params, context);
     if (!parsed.ok()) return {parsed.error(), Json::object()};
     // After a restart that a step of this order asked for, everything before it is proven again.

@@ -171,11 +171,12 @@ struct FioOptions {
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
   double timeout = 60;
-  double settle_seconds = 10;  // FUSE only: a file that looks too short gets so long before its error stands
+  // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead ones of this node left is
+  // removed first. Empty: this host's name; by hand, a name by chance.
+  std::string node = {}, order = {};
 };
-// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms; attempts: 2 when
-// a FUSE file system gave an input/output error and the same again went well.
-// Removes its file in every case.
+// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
+// Removes its file in every case. An error is an error: nothing is read or written a second time.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- checksum.cc ----------------------------------------------------------------------------------------------------

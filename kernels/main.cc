@@ -135,6 +135,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
+  fio->add_option("--node", a.fio.node, "whose test it is: its file is named by node and order; empty: this host's name");
+  fio->add_option("--order", a.fio.order, "files that other orders of the node left are removed; empty: called by hand");
   auto* write = app.add_subcommand("checksum-write", "writes a seeded file to storage and prints its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();

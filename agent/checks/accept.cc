@@ -116,6 +116,8 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(value, peer));
   }
+  // Its file may lie on storage that other nodes use at this moment.
+  if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
   const DurationMs deadline = int_of(params, "deadline_seconds", 120) * kSecond;
   return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
 }

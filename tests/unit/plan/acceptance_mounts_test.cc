@@ -67,7 +67,7 @@ PlannerInput with(const std::string& engine, const std::string& profile) {
 }  // namespace
 
 TEST_CASE("every profile takes what each engine mounts, and nothing that another one does", "[plan][acceptance]") {
-  const std::string profile = GENERATE(as<std::string>{}, "quick", "standard", "burn", "lab", "lab-compare");
+  const std::string profile = GENERATE(as<std::string>{}, "quick", "standard", "burn", "lab");
   for (const std::string engine : kEngines) {
     CAPTURE(profile, engine);
     const Plan plan = planned(with(engine, profile));
