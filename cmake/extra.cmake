@@ -22,7 +22,6 @@ endforeach()
 target_compile_definitions(fake-nvml-old PRIVATE OLD_DRIVER)
 if(TARGET muster_tests)
   add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept-nvml)
-  target_compile_definitions(muster_tests PRIVATE MUSTER_BUILD_DIR="${CMAKE_BINARY_DIR}")
 endif()
 
 # The MPI check is copied into nodes of several distributions: only libmpi.so.40 and glibc are needed there. Open MPI 5 no longer

@@ -7,4 +7,9 @@ const std::string& source_dir() {
   return dir;
 }
 
+const std::string& build_dir() {
+  static const std::string dir = MUSTER_BUILD_DIR;
+  return dir;
+}
+
 }  // namespace muster

@@ -1,12 +1,13 @@
-// The root of the source tree that these tests were built from, for tests that read files of it. A function, not a macro for all
-// files: objects without the path of a checkout in them are shared between checkouts by a compiler cache.
+// The source tree that these tests were built from and the folder they were built in, for tests that read files there. Functions, not
+// macros for all files: objects without the path of a checkout in them are shared between checkouts by a compiler cache.
 #pragma once
 
 #include <string>
 
 namespace muster {
 
-// Absolute, without a slash at its end.
+// Both absolute, without a slash at its end.
 const std::string& source_dir();
+const std::string& build_dir();
 
 }  // namespace muster

@@ -56,7 +56,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 const std::vector<Source>& tree() {
   static const std::vector<Source> sources = [] {
     std::vector<Source> found;
-    const fs::path root = source_dir();
+    const fs::path root = muster::source_dir();
     for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
       std::string name = it->path().filename().string();
       if (it->is_directory()) {

@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::kernels;
@@ -135,7 +136,7 @@ TEST_CASE("energy: a power meter of an older kernel is found, one of two is not 
 
 TEST_CASE("energy: GPUs are counted by their driver, all of them or none", "[energy]") {
   const Host machine;
-  const std::string state = machine.folder.path("state"), library = std::string(MUSTER_BUILD_DIR) + "/fake-nvml/libnvidia-ml.so.1";
+  const std::string state = machine.folder.path("state"), library = build_dir() + "/fake-nvml/libnvidia-ml.so.1";
   ::setenv("MUSTER_FAKE_NVML", state.c_str(), 1);
   machine.folder.write("state", "gpus 2 energy 0 1000 energy 1 500");
   EnergyCounter counter(machine.files(), library);

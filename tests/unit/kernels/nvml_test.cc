@@ -21,8 +21,8 @@ using namespace muster::kernels;
 
 namespace {
 
-const std::string kFake = std::string(MUSTER_BUILD_DIR) + "/fake-nvml/libnvidia-ml.so.1";
-const std::string kOld = std::string(MUSTER_BUILD_DIR) + "/fake-nvml-old/libnvidia-ml.so.1";
+const std::string kFake = build_dir() + "/fake-nvml/libnvidia-ml.so.1";
+const std::string kOld = build_dir() + "/fake-nvml-old/libnvidia-ml.so.1";
 
 // A machine with a driver: what the driver says is `state`, by key.
 class Bench {
@@ -254,7 +254,7 @@ TEST_CASE("nvml: the program that asks the driver says what the library says", "
   bench.state["energy 0"] = 123456;
   bench.write();
   const auto process = make_process();
-  const std::string program = std::string(MUSTER_BUILD_DIR) + "/muster-accept-nvml", folder = std::string(MUSTER_BUILD_DIR) + "/fake-nvml";
+  const std::string program = build_dir() + "/muster-accept-nvml", folder = build_dir() + "/fake-nvml";
   const auto text = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
   REQUIRE(text.ok());
   const auto json = parse_json(*text);
