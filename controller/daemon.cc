@@ -123,6 +123,7 @@ void Core::forget_declared() {
 ExecutorHooks Core::hooks() {
   ExecutorHooks made;
   made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
+  made.reservation = [this](const Action& action, const Json& result) { return reservation(executor, action, result); };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);
   };

@@ -1062,7 +1062,7 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
   set_wait(node, {});
   const bool last = node.index + 1 == node.actions.size();
   if (last)
-    for (auto& row : settled(node)) extra.push_back(std::move(row));
+    for (auto& row : settled(node, result)) extra.push_back(std::move(row));
   transition(node, ActionState::succeeded, {{"result", std::move(result)}}, [this, &node, id, last] {
     proven_.insert(id);
     for (const auto& [other, why] : std::exchange(node.without, {}))
@@ -1076,18 +1076,31 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
   }, std::move(extra));
 }
 
+// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is not in the log yet.
+std::string Executor::reservation(const Runtime& node, const Json& last) const {
+  for (size_t i = 0; hooks_.reservation && i < node.actions.size(); ++i) {
+    const Action& action = *node.actions[i];
+    if (action.kind != ActionKind::check) continue;
+    const Json& logged = log_.of(action.id).result;
+    const Json& result = i == node.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
+    if (std::string why = hooks_.reservation(action, result); !why.empty()) return why;
+  }
+  return "";
+}
+
 // The node's own row when all its actions succeeded.
-Executor::Rows Executor::settled(Runtime& node) {
+Executor::Rows Executor::settled(Runtime& node, const Json& last) {
   const bool discovered = plan_.kind == "discover", drained = plan_.kind == "drain";
-  const std::string state = discovered ? "discovered" : drained ? "drained" : "accepted";
+  const std::string doubt = reservation(node, last);
+  const std::string state = discovered ? "discovered" : drained ? "drained" : doubt.empty() ? "accepted" : "degraded";
   Rows rows{changed(node.name, [&](NodeRow& row) {
     row.state = state;
-    row.reason.clear();
+    row.reason = doubt;
     if (discovered || drained || plan_.kind == "undrain") return;   // measured nothing
     row.accepted_run = run_.id;
     if (const auto it = plan_.config_digests.find(node.name); it != plan_.config_digests.end()) row.config_digest = it->second;
   })};
-  observe(node.name, "node", {{"state", state}, {"reason", ""}});
+  observe(node.name, "node", {{"state", state}, {"reason", doubt}});
   return rows;
 }
 

@@ -73,6 +73,8 @@ struct FollowUp {
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
+  // Why a node that came through this `check` action may not be called accepted before the run is concluded; "": it may.
+  std::function<std::string(const Action&, const Json& result)> reservation = {};
   // Asked when an attempt of a `check` action is over for good, with its result, then after each order it asked for, with all results
   // in order; the same answer to the same question. nullopt, which is for the first time only: the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
@@ -180,7 +182,8 @@ class Executor {
   void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
   void give_up(Runtime& node, const std::string& reason);
   void stand_down(Runtime& node, const std::string& reason);
-  Rows settled(Runtime& node);
+  Rows settled(Runtime& node, const Json& last = nullptr);
+  std::string reservation(const Runtime& node, const Json& last) const;
   void end_attempt(Runtime& node);
   void got_ram(Runtime& node);
   void hello_during(Runtime& node, const Hello& hello, bool new_boot);

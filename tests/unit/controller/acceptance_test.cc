@@ -91,6 +91,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action& action, const Json& result) { return judge(spec, *executor, action, result); };
+    hooks.reservation = [this](const Action& action, const Json& result) { return reservation(*executor, action, result); };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
       return follow_up(spec, *executor, action, results);
     };
