@@ -291,7 +291,7 @@ Json playbook_context(const ContextInput& in) {
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
           {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
           {"accounting", plays(leader.role, "accounting")}, {"rdma_peers", rdma_peers}, {"soft_roce", vars.value("soft_roce", "") == "yes"},
-          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
+          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"rdma_ports", words_of(vars, "rdma_ports")}, {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,

@@ -166,7 +166,7 @@ const std::map<std::string, Sample>& changing() {
 // Pure tests and measurements, which have tests of their own.
 const std::set<std::string> kNoChange = {
     "probe", "not_applicable", "wait_for", "ssh_probe", "ceph_members", "moosefs_members", "slurm_nodes", "slurm_mpi",
-    "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi", "accept_rdma"};
+    "prometheus_targets", "rdma_ports", "shared_read", "accept", "accept_links", "accept_mpi", "accept_rdma"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {
