@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "kernels/kernels.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
@@ -227,11 +228,26 @@ void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector
   }
 }
 
+// What NCCL goes over between the nodes, of the node that has least of it.
+Json least_rails(const std::vector<Json>& results) {
+  Json least = nullptr;
+  double least_sum = 0;
+  for (const Json& one : results) {
+    const auto detail = one.find("detail");
+    if (detail == one.end() || !detail->is_object() || !detail->contains("rails") || !(*detail)["rails"].is_array()) continue;
+    double sum = 0;
+    for (const Json& rate : (*detail)["rails"]) sum += rate.is_number() ? rate.get<double>() : 0;
+    if (least.is_null() || sum < least_sum) least = (*detail)["rails"], least_sum = sum;
+  }
+  return least;
+}
+
 Json merge(const Options& options, const std::vector<Json>& results, const std::vector<std::string>& hosts) {
   Json out = missing("measured", "");
   out["check"] = options.load;
   out["metrics"]["ranks"] = {{"value", hosts.size()}, {"unit", "ranks"}};
   out["detail"] = {{"hosts", hosts}, {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm}, {"nodes", Json::array()}};
+  if (Json rails = least_rails(results); !rails.is_null()) out["detail"]["rails"] = std::move(rails);
   add_verdicts(out, results, hosts);
   for (size_t r = 0; r < results.size(); ++r) {
     const Json& one = results[r];
@@ -293,7 +309,11 @@ Json run_nccl(const Options& options, int rank, int ranks) {
   std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1)), "--seconds",
                                    std::to_string(options.seconds)};
   if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
-  const Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
+  Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
+  if (mine.is_object()) {
+    if (!mine.contains("detail") || !mine["detail"].is_object()) mine["detail"] = Json::object();
+    mine["detail"]["rails"] = kernels::active_rails(Files("/"));
+  }
   const auto results = gather_results(mine, rank, ranks);
   return rank == 0 ? merge(options, results, hosts) : mine;
 }

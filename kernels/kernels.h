@@ -114,8 +114,15 @@ struct LinkOptions {
   double connect_seconds = 5;  // the peer's server may still be starting
   std::optional<Flip> flip = {};
 };
-// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms.
-Measurement run_link(const LinkOptions& options);
+// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms. detail.own_port: own_port()
+// of the local address.
+Measurement run_link(const Files& files, const LinkOptions& options);
+
+// --- own_port.cc ----------------------------------------------------------------------------------------------------
+// The port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
+Json own_port(const Files& files, const std::string& address);
+// Rates in Gb/s of the active RDMA ports: what NCCL goes over between nodes.
+Json active_rails(const Files& files);
 
 // --- rdma.cc --------------------------------------------------------------------------------------------------------
 struct RdmaServerOptions {

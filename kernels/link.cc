@@ -186,7 +186,7 @@ void judge_direction(const char* what, const Received& received, const std::stri
 
 }  // namespace
 
-Measurement run_link(const LinkOptions& options) {
+Measurement run_link(const Files& files, const LinkOptions& options) {
   Measurement out;
   out.check = "link";
   const std::string self = options.bind.empty() ? "here" : options.bind;
@@ -194,6 +194,7 @@ Measurement run_link(const LinkOptions& options) {
                 {"port", options.port},
                 {"from", options.bind},
                 {"verified", "every byte at its receiver, against a pattern both ends make"}};
+  if (Json port = own_port(files, options.bind); !port.is_null()) out.detail["own_port"] = std::move(port);
   auto measured = measure(options);
   if (!measured) {
     const Code code = measured.error().code;

@@ -209,7 +209,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "drives") return run_drives(files, a.drives);
   if (kernel == "pcie") return run_pcie(files);
   if (kernel == "counters") return run_counters(files, a.counters);
-  if (kernel == "link") return run_link(a.link);
+  if (kernel == "link") return run_link(files, a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
   if (kernel == "link-serve") return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });

@@ -88,7 +88,7 @@ LinkRun run_pair(LinkOptions client, LinkServerOptions server = {}) {
   client.to = "127.0.0.1";
   client.port = opened->port();
   client.seconds = 0.02;
-  out.client = run_link(client);
+  out.client = run_link(Files("/"), client);
   serving.join();
   return out;
 }
@@ -163,6 +163,31 @@ TEST_CASE("link moves verified data both ways") {
   CHECK(run.server.detail["sessions"].size() == 1);
 }
 
+TEST_CASE("a link says which port it went over: the one with the address it is bound to") {
+  TestRoot root;
+  REQUIRE(root.files().write("/sys/class/net/lo/speed", "25000\n").ok());
+  REQUIRE(root.files().write("/sys/class/net/lo/address", "52:54:00:20:00:01\n").ok());
+  REQUIRE(root.files().write("/sys/class/net/rail0/speed", "400000\n").ok());
+  const Json port = own_port(root.files(), "127.0.0.1");
+  CHECK(port == Json{{"interface", "lo"}, {"mac", "52:54:00:20:00:01"}, {"speed_mbps", 25000}});
+  REQUIRE(root.files().write("/sys/class/net/lo/speed", "-1\n").ok());
+  CHECK_FALSE(own_port(root.files(), "127.0.0.1").contains("speed_mbps"));
+  CHECK(own_port(root.files(), "192.0.2.1").is_null());   // nobody's
+  CHECK(run_pair({.bind = "127.0.0.1"}).client.detail["own_port"]["interface"] == "lo");
+  CHECK_FALSE(run_pair({}).client.detail.contains("own_port"));
+}
+
+TEST_CASE("the rails between nodes are the active RDMA ports") {
+  TestRoot root;
+  CHECK(active_rails(root.files()) == Json::array());
+  for (const auto& [device, state] : {std::pair{"mlx5_0", "4: ACTIVE"}, {"mlx5_1", "1: DOWN"}, {"mlx5_2", "4: ACTIVE"}}) {
+    const std::string folder = std::string("/sys/class/infiniband/") + device + "/ports/1";
+    REQUIRE(root.files().write(folder + "/state", state).ok());
+    REQUIRE(root.files().write(folder + "/rate", "400 Gb/sec (4X NDR)\n").ok());
+  }
+  CHECK(active_rails(root.files()) == Json{400.0, 400.0});
+}
+
 TEST_CASE("link detects a flipped bit in either direction, at its offset") {
   SECTION("sent") {
     const auto run = run_pair({.flip = Flip{0, 70001, 5}});
@@ -188,7 +213,7 @@ TEST_CASE("a link server answers only the declared peer and ends at its deadline
   Measurement served;
   std::thread serving([&] { served = server->run(); });
   const auto m =
-      run_link({.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
+      run_link(Files("/"), {.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
   serving.join();
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.blame == Blame{"link here - 127.0.0.1"});
