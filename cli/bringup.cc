@@ -80,6 +80,8 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
+    if (results["degraded"])   // a floor that all of them miss is asked about there
+      for (const Json& note : run.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
     if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
     else if (!goal.report_dir.empty()) fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
