@@ -17,8 +17,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <random>
 
+#include "base/digest.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
@@ -126,8 +126,7 @@ TestFile test_file(const Files& files, const FioOptions& options) {
   const std::string node = options.node.empty() ? files.read_line("/proc/sys/kernel/hostname", "localhost") : options.node;
   const std::string own = ".muster-fio." + word(node) + "@";
   if (!options.order.empty()) return {options.mount.path, own + word(options.order), own};
-  std::random_device chance;
-  return {options.mount.path, fmt::format("{}{}{:08x}{:08x}", own, kByHand, chance(), chance()), ""};
+  return {options.mount.path, own + kByHand + random_hex(8), ""};
 }
 
 // An agent has one order at a time: what another one of this node left is of an attempt that died.
