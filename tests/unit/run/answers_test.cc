@@ -33,9 +33,10 @@ Json after(const std::vector<JournalRow>& rows) {
 }  // namespace
 
 TEST_CASE("what was told of a step stands until it is told otherwise, and being given up tells nothing", "[answers]") {
-  const auto rows = std::vector<JournalRow>{row("intent", {}), row("step", told("a", "measured", 1)), row("failed", ended({told("a", "measured", 1), told("b", "failed")})),
-                                            row("intent", {}), row("step", told("b", "measured", 2)), row("failed", ended({told("a", "incomplete"), told("b", "measured", 3), told("c", "incomplete")})),
-                                            row("abandoned", {{"message", "given up"}})};
+  const auto first = ended({told("a", "measured", 1), told("b", "failed")});
+  const auto second = ended({told("a", "incomplete"), told("b", "measured", 3), told("c", "incomplete")});
+  const auto rows = std::vector<JournalRow>{row("intent", {}), row("step", told("a", "measured", 1)), row("failed", first), row("intent", {}),
+                                            row("step", told("b", "measured", 2)), row("failed", second), row("abandoned", {{"message", "given up"}})};
   CHECK(after(rows) == Json{told("a", "measured", 1), told("b", "measured", 3), told("c", "incomplete")});
 }
 
