@@ -229,7 +229,10 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   std::vector<MeasuredStep> steps;
   for (const auto& action : s.plan.actions)
     if (action.kind == ActionKind::check)
-      for (auto& step : measured_steps(action, s.answers.of(action.id))) steps.push_back(std::move(step));
+      for (auto& step : measured_steps(action, s.answers.of(action.id))) {
+        step.own_affair = !step.members.empty() && s.log.of(action.id).state != ActionState::succeeded;
+        steps.push_back(std::move(step));
+      }
   if (steps.empty()) return;
   const History history = history_before(store, s.run.id);
   std::map<std::string, HardwareFacts> facts;

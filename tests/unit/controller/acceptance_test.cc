@@ -480,6 +480,7 @@ TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and n
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node01"});
   CHECK(b.in_state("accepted").size() == 3);
   CHECK(pairs == 0);
+  CHECK(check_of(b.report(), "node01", "all-reduce/data").verdict == Verdict::fail);   // it ran, and is shown
 }
 
 TEST_CASE("a leader that missed a floor does not explain why the all-reduce broke off: it is looked for in pairs", "[acceptance]") {
