@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/contain.h"
+
 namespace muster {
 namespace {
 
@@ -74,11 +76,11 @@ void Agent::make_room() {
 
 void Agent::schedule_post(DurationMs delay) {
   if (posting_ || outbox_.empty()) return;
-  const TimeMs due = std::max(reactor_.now() + delay, post_not_before_);
+  const SteadyMs due = std::max(reactor_.steady() + delay, post_not_before_);
   if (post_timer_ && post_due_ <= due) return;
   if (post_timer_) reactor_.cancel(post_timer_);
   post_due_ = due;
-  post_timer_ = reactor_.after(due - reactor_.now(), [this] {
+  post_timer_ = reactor_.after(due - reactor_.steady(), [this] {
     post_timer_ = 0;
     post_now();
   });
@@ -98,13 +100,13 @@ void Agent::post_now() {
 void Agent::on_acked(Result<uint64_t> reply) {
   posting_ = false;
   if (!reply.ok() || outbox_.empty() || *reply < outbox_.front().seq) {
-    post_not_before_ = reactor_.now() + pause(post_backoff_);
+    post_not_before_ = reactor_.steady() + pause(post_backoff_);
     schedule_post(0);
     return;
   }
-  last_contact_ = reactor_.now();
+  last_contact_ = reactor_.steady();
   post_backoff_ = {};
-  post_not_before_ = 0;
+  post_not_before_ = {};
   while (!outbox_.empty() && outbox_.front().seq <= *reply) outbox_.pop_front();
   for (auto it = reported_.begin(); it != reported_.end();) it = it->second <= *reply ? reported_.erase(it) : std::next(it);
   schedule_post(0);
@@ -136,11 +138,14 @@ void Agent::poll_now() {
 
 void Agent::on_orders(Result<wire::PollReply> reply) {
   if (!reply.ok()) return schedule_poll(pause(poll_backoff_));
-  last_contact_ = reactor_.now();
+  last_contact_ = reactor_.steady();
   poll_backoff_ = {};
   bool news = false;
-  for (const auto& id : reply->withdrawn) stop(id);
-  for (const auto& order : reply->orders) news = take(order) || news;
+  // Whatever an order holds: the controller is asked again, or this node would never be heard of again.
+  contain_exceptions("taking an order", [&] {
+    for (const auto& id : reply->withdrawn) stop(id);
+    for (const auto& order : reply->orders) news = take(order) || news;
+  });
   schedule_poll(news ? 0 : options_.idle_poll_pause);
 }
 

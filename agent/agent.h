@@ -78,7 +78,7 @@ class Agent {
   const std::string& running() const { return running_id_; }
   // Facts for people: unacknowledged events, time of the last successful contact.
   size_t backlog() const { return outbox_.size(); }
-  TimeMs last_contact() const { return last_contact_; }
+  SteadyMs last_contact() const { return last_contact_; }
 
  private:
   struct Backoff { DurationMs next = 0; };
@@ -116,7 +116,7 @@ class Agent {
   std::deque<wire::Event> outbox_;              // not acknowledged, in order
   bool posting_ = false;
   Reactor::TimerId post_timer_ = 0, poll_timer_ = 0, deadline_timer_ = 0;
-  TimeMs post_due_ = 0, post_not_before_ = 0;
+  SteadyMs post_due_, post_not_before_;
   Backoff post_backoff_, poll_backoff_;
   bool greeted_ = false;                        // hello was acknowledged
   std::map<std::string, Json> finished_;        // order -> data of its finished event
@@ -127,7 +127,7 @@ class Agent {
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
   bool withdrawn_ = false;                      // the current order
   uint64_t random_;
-  TimeMs last_contact_ = 0;
+  SteadyMs last_contact_;
 };
 
 }  // namespace muster

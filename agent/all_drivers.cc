@@ -53,6 +53,7 @@ const std::vector<StepModule>& step_modules() {
       probe_module(),
       prometheus_targets_module(),
       raid_module(),
+      rdma_ports_module(),
       reboot_module(),
       service_module(),
       shared_read_module(),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/json_dump.h"
+
 namespace muster {
 namespace {
 constexpr size_t kKept = 256;
@@ -37,7 +39,7 @@ Result<std::vector<OrderRecord>> FileJournal::load() {
 void FileJournal::append(const OrderRecord& record, Done done) {
   keep(record);
   std::string text;
-  for (const auto& r : records_) text += to_json(r).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  for (const auto& r : records_) text += dump_ascii(to_json(r)) + "\n";
   Status status = files_.write(path_, text, 0600);
   reactor_.post([status, done] { done(status); });
 }

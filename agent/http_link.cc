@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "base/contain.h"
 #include "base/http.h"
+#include "base/json_dump.h"
 #include "base/pki.h"
 
 namespace muster {
@@ -116,7 +118,7 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
   request.method = "POST";
   request.target = "/agent/v1/" + verb;
   request.headers["Content-Type"] = "application/json";
-  request.body = message.dump();
+  request.body = dump_json(message);
   TRY(const HttpResponse response, client.request(request, kPostDeadline));
   TRY(const Json json, answer_json(response, verb));
   return wire::join_reply_from_json(json);
@@ -136,23 +138,27 @@ Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key
 class HttpLink : public RenewableLink {
  public:
   HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
-           std::string boot_id)
-      : reactor_(reactor), url_(std::move(url)), boot_id_(std::move(boot_id)), polls_(std::move(polls)), posts_(std::move(posts)) {}
+           const AgentIdentity& identity)
+      : reactor_(reactor), url_(std::move(url)),
+        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" + std::string(wire::to_string(identity.mode)) +
+              "&image=" + query_value(identity.image_digest) + "&have="), polls_(std::move(polls)), posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
-    std::string target = "/agent/v1/orders?boot=" + query_value(boot_id_) + "&have=";
+    std::string target = asks_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      auto reply = ask_orders(client, target);
+      Result<wire::PollReply> reply = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      contain_exceptions("an answer with orders", [&] { reply = ask_orders(client, target); });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
   }
 
   void post(const wire::EventBatch& batch, Acked done) override {
     // Output of tools may be anything; what is not UTF-8 is replaced.
-    std::string body = wire::to_json(batch).dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
-      const auto ack = post_events(client, body);
+      Result<uint64_t> ack = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      contain_exceptions("an answer to events", [&] { ack = post_events(client, body); });
       reactor_.post([done, ack] { done(ack); });
     });
   }
@@ -167,7 +173,7 @@ class HttpLink : public RenewableLink {
 
  private:
   Reactor& reactor_;
-  std::string url_, boot_id_;
+  std::string url_, asks_;
   Lane polls_, posts_;
 };
 
@@ -198,6 +204,7 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   HttpClientOptions client_settings;
   client_settings.base = options.url;
   client_settings.pin_sha256 = pin;
+  client_settings.peer_organization = kControllerOrganization;   // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
   TRY(auto client, make_http_client(client_settings));
   TRY(const wire::JoinReply reply, ask_certificate(*client, "join", wire::to_json(message)));
@@ -215,11 +222,11 @@ Result<Credentials> renew(const std::string& url, const std::string& node, const
 
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
-                                                      const std::string& boot_id) {
+                                                      const AgentIdentity& identity) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
   return std::unique_ptr<RenewableLink>(
-      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), boot_id));
+      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), identity));
 }
 
 }  // namespace muster

@@ -38,8 +38,9 @@ class RenewableLink : public ControllerLink {
  public:
   virtual Status use(const Credentials& credentials) = 0;
 };
+// Each request for orders says who asks: a controller that was restarted, or whose database was put back, did not hear the hello.
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
-                                                      const std::string& boot_id);
+                                                      const AgentIdentity& identity);
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 
@@ -29,7 +30,7 @@ Status write_config(const Files& files, const std::string& folder, const AgentCo
                      {"url", config.url},
                      {"ca_pin", config.ca_pin},
                      {"mode", std::string(wire::to_string(config.mode))}};
-  return files.write(folder + "/agent.json", json.dump(2) + "\n", 0600);
+  return files.write(folder + "/agent.json", dump_json(json, 2) + "\n", 0600);
 }
 
 Result<Credentials> read_credentials(const Files& files, const std::string& folder) {
@@ -62,7 +63,7 @@ ImageRecord read_image_record(const Files& files) {
 
 Status write_image_record(const Files& files, const ImageRecord& record) {
   const Json json = {{"name", record.name}, {"digest", record.digest}, {"slot", record.slot}};
-  return files.write(kImageRecord, json.dump() + "\n");
+  return files.write(kImageRecord, dump_json(json) + "\n");
 }
 
 Result<BootParameters> parse_kernel_command_line(const std::string& text) {

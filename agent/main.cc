@@ -39,6 +39,7 @@
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
 
@@ -61,11 +62,23 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-Result<JoinOptions> join_options(const Files& files, const BootParameters& boot, wire::Mode mode) {
+// In the RAM system the key is kept before it is used: an agent that ended before it had the answer asks again with the same one, where
+// another key would be a second machine.
+Result<std::string> join_key(const Files& files, const std::string& folder, wire::Mode mode) {
+  const std::string path = folder + "/join.key";
+  if (mode != wire::Mode::ram) return pki::make_key();
+  if (files.exists(path)) return files.read(path);
+  TRY(const std::string key, pki::make_key());
+  TRY_(files.make_directories(folder, 0700));
+  TRY_(files.write(path, key, 0600));
+  return key;
+}
+
+Result<JoinOptions> join_options(const Files& files, const std::string& folder, const BootParameters& boot, wire::Mode mode) {
   JoinOptions options;
   options.url = boot.url;
   TRY(options.pin, normal_pin(boot.pin));
-  TRY(options.key_pem, pki::make_key());
+  TRY(options.key_pem, join_key(files, folder, mode));
   options.request.node = boot.node;
   options.request.token = boot.token;
   options.request.boot_id = files.read_line(kBootId);
@@ -79,7 +92,7 @@ Result<JoinOptions> join_options(const Files& files, const BootParameters& boot,
 // Joins with a token and keeps what came of it in `folder`.
 Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder, const BootParameters& boot,
                                   wire::Mode mode, DurationMs patience) {
-  TRY(const JoinOptions options, join_options(files, boot, mode));
+  TRY(const JoinOptions options, join_options(files, folder, boot, mode));
   AgentConfig config{boot.node, boot.url, options.pin, mode};
   TRY(const Credentials credentials, join_until(options, &config.node, patience));
   TRY_(write_config(files, folder, config));
@@ -96,12 +109,20 @@ Status leave_ram(int how) {
   return Ok{};
 }
 
-WorkFunctions ram_functions(const Files& files, Process& process) {
+// The next boot's agent must be this one: the join of this boot ended all that were before.
+Status start_disk(const Files& files, const std::string& node, const Json& params) {
+  const Status handed = hand_over_identity(files, kRamIdentity, node, params.is_object() ? params.value("digest", "") : "");
+  if (!handed.ok()) log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
+  return leave_ram(RB_AUTOBOOT);
+}
+
+WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node) {
   WorkFunctions out;
-  out.image = [&files, &process](const Json& params, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
-    return run_image_job(files, process, params, emit, cancelled);
+  out.image = [&files, &process](const wire::WorkOrder& order, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
+    return run_image_job(files, process, order, emit, cancelled);
   };
-  out.boot_disk = out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
+  out.boot_disk = [&files, node](const Json& params) { return start_disk(files, node, params); };
+  out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
   out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };
   return out;
 }
@@ -135,7 +156,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   identity.slot = image.slot;
   identity.version = MUSTER_VERSION;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
-  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity.boot_id));
+  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity));
   FileJournal journal(*reactor, files, folder + "/journal");
   const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
   Agent agent(*reactor, *link, journal, *runner, identity);
@@ -145,7 +166,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   Renewal renewal(*reactor, files, *link, folder, config);
   if (config.mode != wire::Mode::ram) renewal.look();
   // Feeds the RAM system's dead-man timer with real contacts only.
-  std::function<void()> watch = [&, seen = TimeMs{0}]() mutable {
+  std::function<void()> watch = [&, seen = SteadyMs{}]() mutable {
     if (agent.last_contact() != seen) ram_contact();
     seen = agent.last_contact();
     reactor->after(5 * kSecond, watch);
@@ -161,10 +182,10 @@ Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
   // An agent that was started again in the same boot is who it was: its token is spent.
   if (const auto known = read_config(files, kRamIdentity); known.ok() && read_credentials(files, kRamIdentity).ok())
-    return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process));
+    return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process, known->node));
   TRY(const AgentConfig config, join_and_keep(files, kRamIdentity, boot, wire::Mode::ram, 10 * kMinute));
   ram_contact();
-  return serve(files, process, kRamIdentity, config, ram_functions(files, process));
+  return serve(files, process, kRamIdentity, config, ram_functions(files, process, config.node));
 }
 
 // In the child of process 1 (agent/ram_init.h), which starts it again when it ends.
@@ -247,7 +268,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
 Status print_facts() {
   Files files;
   TRY(const HardwareFacts facts, collect_facts(files));
-  fmt::print("{}\n", to_json(facts).dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(to_json(facts), 2));
   return Ok{};
 }
 
@@ -257,7 +278,7 @@ Status run_preview() {
   Files files;
   const auto process = make_process();
   TRY(const Json answer, preview(files, *process, request));
-  fmt::print("{}\n", answer.dump(-1, ' ', true, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_ascii(answer));
   return Ok{};
 }
 
@@ -329,7 +350,7 @@ Status run_steps_here(bool write, const std::string& log_path) {
     if (kind == "step")
       tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", "")));
   });
-  fmt::print("{}\n", Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}.dump());
+  fmt::print("{}\n", dump_json(Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}));
   return outcome.status;
 }
 

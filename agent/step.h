@@ -30,6 +30,7 @@ struct StepContext {
   std::function<bool()> cancelled = {};
   // Another module of the registry, by name; nullptr when there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
+  std::string order = {};                 // id of the order under way; empty: there is none
 };
 
 enum class Holds { yes, no, not_applicable };

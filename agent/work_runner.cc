@@ -10,6 +10,7 @@
 #include "agent/facts.h"
 #include "agent/step.h"
 #include "agent/step_runner.h"
+#include "base/contain.h"
 
 namespace muster {
 namespace {
@@ -70,7 +71,9 @@ class RealWorkRunner : public WorkRunner {
       const Emit emit = [this, out = job->emit](const std::string& kind, Json data) {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
-      WorkOutcome outcome = carry_out(job->order, emit);
+      // The controller is told, whatever happens: it waits for the end of this order.
+      WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"), Json::object()};
+      contain_exceptions("an order", [&] { outcome = carry_out(job->order, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
   }
@@ -79,7 +82,7 @@ class RealWorkRunner : public WorkRunner {
     if (order.kind == "inventory") return inventory();
     if (order.kind == "steps" || order.kind == "check") return steps(order, emit);
     if (order.kind == "image" && functions_.image) {
-      auto result = functions_.image(order.params, emit, [this] { return cancelled_.load(); });
+      auto result = functions_.image(order, emit, [this] { return cancelled_.load(); });
       if (result.ok()) return {Ok{}, std::move(*result)};
       return {result.error(), Json::object()};
     }
@@ -103,6 +106,7 @@ class RealWorkRunner : public WorkRunner {
     context.say = [&emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
     context.cancelled = [this] { return cancelled_.load(); };
     context.module = [](const std::string& name) { return find_step_module(name); };
+    context.order = order.id;
     auto parsed = step_order_from_json(order.params, context);
     if (!parsed.ok()) return {parsed.error(), Json::object()};
     // After a restart that a step of this order asked for, everything before it is proven again.

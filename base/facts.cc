@@ -128,7 +128,8 @@ Json to_json(const DiskFacts& d) {
           {"mounted", d.mounted},
           {"is_os_ancestor", d.is_os_ancestor},
           {"muster_cluster", d.muster_cluster},
-          {"muster_node", d.muster_node}};
+          {"muster_node", d.muster_node},
+          {"muster_authority", d.muster_authority}};
 }
 
 Json to_json(const HardwareFacts& f) {
@@ -187,6 +188,7 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
   r.get_or("is_os_ancestor", out.is_os_ancestor, false);
   r.get_or("muster_cluster", out.muster_cluster, {});
   r.get_or("muster_node", out.muster_node, {});
+  r.get_or("muster_authority", out.muster_authority, {});
   TRY_(read_list(r, "partitions", path, out.partitions, read_partition));
   TRY_(r.finish());
   return out;

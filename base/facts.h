@@ -83,9 +83,9 @@ struct DiskFacts {
   bool mounted =
       false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
-  // Whose system muster wrote here. Both empty: nobody's, or the agent is too old to say. Only the cluster empty: written by a version that
-  // did not note it.
-  std::string muster_cluster = {}, muster_node = {};
+  // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's CA. All empty: nobody's, or the
+  // agent is too old to say. Only cluster or authority empty: written by a version that did not note it.
+  std::string muster_cluster = {}, muster_node = {}, muster_authority = {};
 };
 
 struct HardwareFacts {

@@ -2,8 +2,11 @@
 //
 // Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or
 // later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
-// or a body over the limit are refused before the handler sees them. A client certificate, when one was given
-// and verified, is in HttpRequest::peer.
+// or a body over the limit are refused before the handler sees them: from the header alone, before a byte of the
+// body is read. A client certificate, when one was given and verified, is in HttpRequest::peer.
+// Strangers: a connection is one until it shows a client certificate of our CA, or a request of it is `trusted`.
+// A stranger's bodies, connections per address and connections in all are limited on their own, so that strangers
+// cannot crowd out those we know; all bodies that are being received share one budget.
 // Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
 // Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
 // `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate
@@ -98,6 +101,13 @@ struct HttpServerOptions {
   TlsServerOptions tls_options = {};
   int threads = 2;
   size_t max_body = 8 << 20;
+  size_t max_stranger_body = 64 << 10;
+  size_t max_bodies = 256 << 20;      // being received, of all connections together; over it: 503. Strangers stop at a quarter
+  size_t max_strangers_per_address = 64;
+  size_t max_strangers = 4096;
+  // Whether the sender of this header (no body yet) is known, by what it shows there. On the server's threads. Null: nobody is, but by a
+  // certificate. Whoever comes through a Unix socket is known.
+  std::function<bool(const HttpRequest&)> trusted = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
 
@@ -116,6 +126,8 @@ struct HttpClientOptions {
   // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain and that
   // signed the leaf.
   std::string pin_sha256 = {};
+  // And: the organization in the leaf's subject, "" for any. A CA that signs for others too says nothing about who answers.
+  std::string peer_organization = {};
   bool ignore_certificate_times = false;  // for a machine whose clock is not set yet
   bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls
   std::string certificate_pem = {};
@@ -124,6 +136,7 @@ struct HttpClientOptions {
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
   bool keep_alive = true;           // false: "Connection: close" on every request (BMCs mishandle keep-alive)
+  size_t max_answer = 256 << 20;    // a larger body, also one of an error, is not read to its end: `failed`
 };
 
 class HttpClient {

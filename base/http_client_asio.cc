@@ -41,8 +41,6 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxAnswer = 256 << 20;
-
 // A point in time that every wait of a call respects.
 class Deadline {
  public:
@@ -196,7 +194,7 @@ Result<ContextPtr> make_context(const HttpClientOptions& options) {
   return context;
 }
 
-// Is the pin the leaf's, or that of a CA in the sent chain that did sign the leaf?
+// Is the pin the leaf's, or that of a CA in the sent chain that did sign the leaf, for a server?
 bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
   if (tls::fingerprint(leaf) == options.pin_sha256) return true;
   STACK_OF(X509)* chain = SSL_get_peer_cert_chain(ssl);
@@ -207,6 +205,8 @@ bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
     X509_STORE_add_cert(store.get(), candidate);
     std::unique_ptr<X509_STORE_CTX, tls::Freer<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
     if (X509_STORE_CTX_init(context.get(), store.get(), leaf, chain) != 1) return false;
+    // Whom the CA signed as a client may not pose as a server.
+    if (X509_STORE_CTX_set_default(context.get(), "ssl_server") != 1) return false;
     if (options.ignore_certificate_times) X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
     bool good = X509_verify_cert(context.get()) == 1;
     ERR_clear_error();
@@ -283,6 +283,10 @@ class Line {
     if (!options.pin_sha256.empty() && (!leaf || !pin_holds(ssl_.get(), leaf.get(), options)))
       return hang_up(Code::denied, fmt::format("{} has certificate {}, not the pinned {}", target.host, seen,
                                                options.pin_sha256));
+    if (!options.peer_organization.empty() &&
+        (!leaf || tls::subject_field(leaf.get(), NID_organizationName) != options.peer_organization))
+      return hang_up(Code::denied, fmt::format("{} shows the certificate of somebody who is not \"{}\"", target.host,
+                                               options.peer_organization));
     return Ok{};
   }
 
@@ -426,7 +430,7 @@ class BlockingClient : public HttpClient {
     bool too_large = false;
     auto keep = [&](std::string_view piece) {
       body += piece;
-      too_large = body.size() > kMaxAnswer;
+      too_large = body.size() > options_.max_answer;
       return !too_large;
     };
     auto restart = [&] { body.clear(); };

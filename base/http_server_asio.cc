@@ -26,6 +26,7 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -44,6 +45,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
+#include "base/contain.h"
 #include "base/log.h"
 #include "base/openssl.h"
 
@@ -127,6 +129,28 @@ struct Core {
   std::mutex mutex;
   bool stopping = false;
   std::set<std::shared_ptr<Connection>> connections;
+  std::map<std::string, size_t> strangers_of;  // address -> connections nobody is known behind
+  size_t strangers = 0;                        // all of them
+  size_t bodies = 0;                           // bytes that are being received, as announced
+
+  // All under the mutex. False: no room.
+  bool admit_stranger(const std::string& address) {
+    if (!options.unix_path.empty()) return true;
+    size_t& here = strangers_of[address];
+    if (strangers >= options.max_strangers || here >= options.max_strangers_per_address) {
+      if (here == 0) strangers_of.erase(address);
+      return false;
+    }
+    ++here;
+    ++strangers;
+    return true;
+  }
+  void forget_stranger(const std::string& address) {
+    const auto found = strangers_of.find(address);
+    if (found == strangers_of.end()) return;
+    --strangers;
+    if (--found->second == 0) strangers_of.erase(found);
+  }
 
   // Work from other threads. Dropped once the server stops: nobody would run it, and it would keep the core
   // alive.
@@ -172,7 +196,11 @@ struct OpenFile {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote)
-      : core_(std::move(core)), strand_(std::move(strand)), timer_(strand_), remote_(std::move(remote)) {
+      : core_(std::move(core)),
+        strand_(std::move(strand)),
+        timer_(strand_),
+        remote_(std::move(remote)),
+        known_(!core_->options.unix_path.empty()) {
     if (core_->options.tls)
       stream_ = std::make_unique<TlsStream>(std::move(socket), core_->tls);
     else
@@ -216,6 +244,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class State { header, body, answering, lingering };
 
   void note_peer();
+  void note_known();
+  HttpRequest head_request() const;
+  bool reserve_body(uint64_t length);
+  void release_body();
   void next_request();
   void read_more();
   void on_read(error_code error, size_t size);
@@ -243,6 +275,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string remote_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
+  bool known_ = false;      // not a stranger
+  uint64_t reserved_ = 0;   // of the budget for bodies
 
   State state_ = State::header;
   bool closed_ = false;
@@ -315,8 +349,9 @@ void Connection::close() {
   error_code ignored;
   stream_->socket().close(ignored);
   file_.close();
+  release_body();
   std::lock_guard lock(core_->mutex);
-  core_->connections.erase(shared_from_this());
+  if (core_->connections.erase(shared_from_this()) > 0 && !known_) core_->forget_stranger(remote_);
 }
 
 void Connection::deadline(DurationMs ms) {
@@ -337,6 +372,28 @@ void Connection::note_peer() {
   peer_ = tls::subject_field(certificate.get(), NID_commonName);
   peer_organization_ = tls::subject_field(certificate.get(), NID_organizationName);
   peer_serial_ = tls::serial_hex(certificate.get());
+  note_known();
+}
+
+void Connection::note_known() {
+  if (std::exchange(known_, true)) return;
+  std::lock_guard lock(core_->mutex);
+  core_->forget_stranger(remote_);
+}
+
+bool Connection::reserve_body(uint64_t length) {
+  std::lock_guard lock(core_->mutex);
+  const size_t most = known_ ? core_->options.max_bodies : core_->options.max_bodies / 4;
+  if (core_->bodies + length > most) return false;
+  core_->bodies += length;
+  reserved_ = length;
+  return true;
+}
+
+void Connection::release_body() {
+  if (reserved_ == 0) return;
+  std::lock_guard lock(core_->mutex);
+  core_->bodies -= std::exchange(reserved_, 0);
 }
 
 void Connection::next_request() {
@@ -410,6 +467,10 @@ void Connection::check_header() {
   if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "send a Content-Length");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
     return refuse(400, "Content-Length and Host may be given once");
+  if (!known_ && core_->options.trusted && core_->options.trusted(head_request())) note_known();
+  const uint64_t length = parser_->content_length().value_or(0);
+  if (!known_ && length > core_->options.max_stranger_body) return refuse(413, "the body is too large for somebody unknown here");
+  if (length > 0 && !reserve_body(length)) return refuse(503, "too many bodies are being received, ask again");
   state_ = State::body;
   body_deadline();
   if (message[http::field::expect] == "100-continue" && !parser_->is_done())
@@ -438,8 +499,8 @@ void Connection::on_body() {
   read_more();
 }
 
-void Connection::dispatch() {
-  auto message = parser_->release();
+HttpRequest Connection::head_request() const {
+  const auto& message = parser_->get();
   HttpRequest request;
   request.method = std::string(message.method_string());
   request.target = std::string(message.target());
@@ -447,11 +508,17 @@ void Connection::dispatch() {
     std::string& value = request.headers[std::string(field.name_string())];
     value += (value.empty() ? "" : ", ") + std::string(field.value());
   }
-  request.body = std::move(message.body());
   request.peer = peer_;
   request.peer_serial = peer_serial_;
   request.peer_organization = peer_organization_;
   request.remote = remote_;
+  return request;
+}
+
+void Connection::dispatch() {
+  HttpRequest request = head_request();
+  request.body = std::move(parser_->release().body());
+  release_body();
   request_.method = request.method;
   request_.headers = request.headers;
   if (auto parsed = parse_target(request); !parsed.ok()) return refuse(400, parsed.error().message);
@@ -470,6 +537,7 @@ void Connection::dispatch() {
 }
 
 void Connection::refuse(int status, std::string why) {
+  release_body();
   keep_alive_ = false;
   request_.method = "GET";
   request_.headers.clear();
@@ -818,7 +886,7 @@ class AsioServer : public HttpServer {
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);  // sendfile() has no MSG_NOSIGNAL
     ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    core_->io.run();
+    while (!contain_exceptions("a connection", [this] { core_->io.run(); })) {}   // the others go on
   }
 
   void accept_later() {
@@ -860,6 +928,7 @@ class AsioServer : public HttpServer {
     {
       std::lock_guard lock(core_->mutex);
       if (core_->stopping || core_->connections.size() >= kMaxConnections) return;
+      if (!core_->admit_stranger(remote_of(address))) return;
       core_->connections.insert(connection);
     }
     connection->start();

@@ -1,5 +1,5 @@
 // Strict JSON reading: an unknown key, a missing key and a wrong type are errors that name the path.
-// Writing uses nlohmann::json directly; objects keep keys sorted, so dump() of equal values is equal text.
+// Writing: base/json_dump.h; objects keep keys sorted, so equal values are equal text.
 #pragma once
 
 #include <nlohmann/json.hpp>

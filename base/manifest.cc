@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
@@ -74,12 +75,12 @@ uint64_t ImageManifest::stored_size() const {
   return sum;
 }
 
-std::string manifest_digest(const ImageManifest& manifest) { return sha256(body_json(manifest).dump()); }
+std::string manifest_digest(const ImageManifest& manifest) { return sha256(dump_json(body_json(manifest))); }
 
 std::string to_text(const ImageManifest& manifest) {
   Json j = body_json(manifest);
   j["digest"] = manifest.digest;
-  return j.dump();
+  return dump_json(j);
 }
 
 Result<ImageManifest> manifest_from_text(std::string_view text) {

@@ -1,4 +1,5 @@
 #include "base/os.h"
+#include "base/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -431,7 +432,7 @@ Result<std::string> run_ok(Process& process, const Command& command) {
   // Only the program's name: arguments may be long, and are not ours to print.
   std::string_view tail = output.err.empty() ? output.out : output.err;
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
-  if (tail.size() > 600) tail = tail.substr(tail.size() - 600);
+  tail = last_bytes(tail, 600);
   return fail(Code::failed, fmt::format("{} exited with {}{}{}", command.argv[0], output.exit_code,
                                         tail.empty() ? "" : ": ", tail));
 }

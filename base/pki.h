@@ -15,6 +15,8 @@
 namespace muster {
 
 constexpr DurationMs kDay = 24 * 60 * kMinute;   // what lives of certificates are counted in
+// Subject organizations, by which one kind of certificate of the CA is told from the others.
+inline constexpr char kControllerOrganization[] = "muster-controller";
 
 }  // namespace muster
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/steady.h"
 #include "base/time.h"
 
 namespace muster {
@@ -18,7 +19,8 @@ class Reactor {
   using TimerId = uint64_t;  // 0 is never a timer
 
   virtual ~Reactor() = default;
-  virtual TimeMs now() const = 0;
+  virtual TimeMs now() const = 0;        // wall clock: for what is recorded and shown; may be set forth and back at any time
+  virtual SteadyMs steady() const = 0;   // for what is measured: only goes on, years away from SteadyMs{}
   // Runs `task` on the reactor's thread. The only member that may be called from other threads.
   virtual void post(Task task) = 0;
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
@@ -26,12 +28,12 @@ class Reactor {
   virtual void cancel(TimerId timer) = 0;
 };
 
-// The real one: wall clock, epoll. run() returns after stop().
+// The real one: the clocks of the machine, epoll. run() returns after stop().
 class RealReactor : public Reactor {
  public:
   virtual void run() = 0;
   virtual void stop() = 0;  // from any thread or a signal handler's thread
-  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread.
+  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread, also when `work` threw.
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;

@@ -12,10 +12,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "base/contain.h"
+
 namespace muster {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr int64_t kSteadyBegin = 1'000'000'000'000;
 
 // Lifetime: the pool is joined before the io_context goes, so a worker never posts into a dead one.
 class AsioReactor : public RealReactor {
@@ -29,14 +33,19 @@ class AsioReactor : public RealReactor {
     pool_.join();
   }
 
-  // The wall clock, because times are journaled and shown; delays are measured on the steady clock all the
-  // same.
   TimeMs now() const override {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   }
+  // The clock of the timers below. It may begin at the machine's start: moved away from 0, which means "never".
+  SteadyMs steady() const override {
+    const auto reading = std::chrono::steady_clock::now().time_since_epoch();
+    return {kSteadyBegin + std::chrono::duration_cast<std::chrono::milliseconds>(reading).count()};
+  }
 
-  void post(Task task) override { asio::post(io_, std::move(task)); }
+  void post(Task task) override {
+    asio::post(io_, [task = std::move(task)] { run_task(task); });
+  }
 
   TimerId after(DurationMs delay, Task task) override {
     TimerId id = ++last_timer_;
@@ -44,7 +53,7 @@ class AsioReactor : public RealReactor {
         timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
     timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
       // A timer that had already expired when it was cancelled is called without an error: the table decides.
-      if (timers_.erase(id) == 1) task();
+      if (timers_.erase(id) == 1) run_task(task);
     });
     return id;
   }
@@ -56,8 +65,8 @@ class AsioReactor : public RealReactor {
 
   void offload(Task work, Task done) override {
     asio::post(pool_, [this, work = std::move(work), done = std::move(done)]() mutable {
-      work();
-      asio::post(io_, std::move(done));
+      contain_exceptions("a job of a worker thread", work);
+      post(std::move(done));
     });
   }
 
@@ -68,10 +77,13 @@ class AsioReactor : public RealReactor {
   }
 
  private:
+  // Nothing may come out of run(): that would be the end of the program.
+  static void run_task(const Task& task) { contain_exceptions("a task of the reactor", task); }
+
   void wait_for_signal(Task on_signal) {
     signals_.async_wait([this, on_signal = std::move(on_signal)](boost::system::error_code error, int) {
       if (error) return;
-      on_signal();
+      run_task(on_signal);
       wait_for_signal(on_signal);
     });
   }

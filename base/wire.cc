@@ -166,7 +166,8 @@ Json to_json(const ImageJob& j) {
   return {{"image", j.image}, {"digest", j.digest}, {"manifest_path", j.manifest_path}, {"base_url", j.base_url},
           {"disk_serial", j.disk_serial}, {"disk_wwid", j.disk_wwid}, {"disk_model", j.disk_model},
           {"disk_size_bytes", j.disk_size_bytes}, {"content_hash", j.content_hash}, {"allow_ours", j.allow_ours},
-          {"cluster", j.cluster}, {"hostname", j.hostname}, {"address_cidr", j.address_cidr}, {"mac", j.mac}, {"gateway", j.gateway},
+          {"cluster", j.cluster}, {"authority", j.authority}, {"hostname", j.hostname}, {"address_cidr", j.address_cidr},
+          {"mac", j.mac}, {"gateway", j.gateway},
           {"controller_url", j.controller_url}, {"console", j.console}, {"kernel_options", j.kernel_options},
           {"root_size", j.root_size}};
 }
@@ -185,6 +186,7 @@ Result<ImageJob> image_job_from_json(const Json& j) {
   r.get_or("content_hash", m.content_hash, std::string());
   r.get_or("allow_ours", m.allow_ours, false);
   r.get_or("cluster", m.cluster, std::string());
+  r.get_or("authority", m.authority, std::string());
   r.get("hostname", m.hostname);
   r.get("address_cidr", m.address_cidr);
   r.get("mac", m.mac);

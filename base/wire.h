@@ -117,6 +117,7 @@ struct ImageJob {
   std::string content_hash;     // what the approved plan saw on that disk; empty only when `ours` is expected
   bool allow_ours = false;      // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
   std::string cluster;          // whose node it is: another cluster's may have the same name
+  std::string authority;        // and another controller's cluster too: fingerprint of this one's CA, sha256:<hex>
   std::string hostname;
   std::string address_cidr;     // "10.20.0.11/24"
   std::string mac;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "bench/plot.h"
 #include "tests/fakes/planted.h"
 
@@ -210,6 +211,6 @@ int main(int argc, char** argv) {
              "trials", "faults", "missed", "false", "rounds", "max", "allowed");
   bench.ends();
   bench.fabrics();
-  fmt::print("{}\n", bench.summary().dump());
+  fmt::print("{}\n", muster::dump_json(bench.summary()));
   return bench.good() ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "controller/plan/lint.h"
 #include "controller/plan/planner.h"
@@ -87,7 +88,7 @@ Json measure(int nodes) {
   for (const auto& refusal : made->refusals) fmt::print(stderr, "{} {}: {}\n", refusal.node, refusal.rule, refusal.message), std::exit(1);
   const auto problems = lint_plan(made->plan);
   for (const auto& problem : problems) fmt::print(stderr, "{}\n", problem), std::exit(1);
-  const size_t bytes = to_json(made->plan).dump().size();
+  const size_t bytes = dump_json(to_json(made->plan)).size();
   const auto written = std::chrono::steady_clock::now();
   const auto seconds = [](auto from, auto to) { return std::chrono::duration<double>(to - from).count(); };
   rusage usage = {};
@@ -106,5 +107,5 @@ Json measure(int nodes) {
 int main(int argc, char** argv) {
   muster::Json all = muster::Json::array();
   for (int i = 1; i < argc; ++i) all.push_back(muster::measure(std::atoi(argv[i])));
-  fmt::print("{}\n", muster::Json{{"bench", "plan"}, {"sizes", all}}.dump());
+  fmt::print("{}\n", muster::dump_json(muster::Json{{"bench", "plan"}, {"sizes", all}}));
 }

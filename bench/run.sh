@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs one benchmark: bench/run.sh NAME. Each is bench/NAME.sh and closes with one line of JSON.
+# Runs one benchmark: bench/run.sh NAME [ARGUMENT...]. Each is bench/NAME.sh and closes with one line of JSON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-}
 [[ -n $name && -f bench/$name.sh && $name != run ]] || {
-  echo "usage: bench/run.sh NAME   ($(cd bench && ls ./*.sh | sed 's|./||; s|\.sh$||' | grep -v '^run$' | tr '\n' ' '))" >&2
+  echo "usage: bench/run.sh NAME [ARGUMENT...]   ($(cd bench && ls ./*.sh | sed 's|./||; s|\.sh$||' | grep -v '^run$' | tr '\n' ' '))" >&2
   exit 2
 }
-exec bash "bench/$name.sh"
+shift
+exec bash "bench/$name.sh" "$@"

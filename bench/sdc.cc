@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "kernels/sdc.h"
 
 namespace muster::kernels::sdc {
@@ -77,7 +78,7 @@ int main_with(size_t flips, size_t clean) {
                         {"clean_trials", clean},
                         {"accused", accused},
                         {"rows", table}};
-  fmt::print("{}\n", summary.dump());
+  fmt::print("{}\n", dump_json(summary));
   return all.missed == 0 && accused == 0 ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "cli/render.h"
 #include "controller/ssh/ssh.h"
@@ -90,7 +91,7 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
 Result<Json> look(const SshTarget& target, const std::string& agent, const std::string& node, const std::string& pin, const Json& steps) {
   TRY(const auto session, open_session(target));
   const Json request = {{"node", node}, {"pin", pin}, {"steps", steps}};
-  auto said = run_agent_unseen(*session, agent, "preview --stdin", request.dump(), kLook);
+  auto said = run_agent_unseen(*session, agent, "preview --stdin", dump_json(request), kLook);
   if (!said.ok()) return std::move(said).error().with("looking at " + target.address);
   TRY(Json answer, parse_json(*said));
   if (!answer.is_object() || !answer.contains("facts")) return fail(Code::failed, target.address + ": its answer is not understood");

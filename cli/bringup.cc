@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "base/time.h"
 #include "cli/follow.h"
@@ -80,6 +81,8 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
+    if (results["degraded"])   // a floor that all of them miss is asked about there
+      for (const Json& note : run.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
     if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
     else if (!goal.report_dir.empty()) fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
@@ -122,13 +125,13 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   });
 }
 
-void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", planned.dump(2) + "\n")); }
+void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", dump_json(planned, 2) + "\n")); }
 
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked) {
   std::string last;
   Status shown = Ok{};
   bool finished = false;
-  TRY_(Api(context).lines("POST", "/v1/images/" + verb, body.dump(), [&](const std::string& line) {
+  TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
     shown = show_build_line(context, name, asked, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;
     return shown.ok();
@@ -160,7 +163,8 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 
 void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
-  bool missing = false;
+  bool missing = false, woke = false;
+  Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
@@ -172,6 +176,8 @@ void reach(Context& context, const Goal& goal) {
     }
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
+    const bool wakes = planned->value("kind", "") == "wake";
+    if (wakes && woke) return finish(context, goal, last_run, true);   // they had their time
     if (!context.json) print_plan(*planned);
     if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
       return complain(context, approved.error(), *planned);
@@ -184,9 +190,11 @@ void reach(Context& context, const Goal& goal) {
     if (!started.ok()) return complain(context, started.error(), api.details());
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery there is more to plan, for whoever was found.
-    const bool found_someone = planned->value("kind", "") == "discover" && run->value("state", "") != "failed";
-    if (!found_someone) return finish(context, goal, *run, missing);
+    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all that answer.
+    woke = woke || wakes;
+    last_run = *run;
+    const bool goes_on = wakes || (planned->value("kind", "") == "discover" && run->value("state", "") != "failed");
+    if (!goes_on) return finish(context, goal, *run, missing);
     missing = missing || run->value("state", "") != "done";
   }
   complain(context, std::move(last).with("no plan could be started"));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "cli/render.h"
 #include "controller/spec/spec.h"
@@ -124,14 +125,14 @@ void complain(Context& context, const Error& error, const Json& details) {
     out["code"] = to_string(error.code);
     out["message"] = error.message;
     out["exit"] = context.exit;
-    fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", dump_json(out, 2));
   } else {
     fmt::print(stderr, "muster: {}\n", clean_lines(error.message));
   }
 }
 
 void show(const Context& context, const Json& value, const std::function<void()>& human) {
-  if (context.json) fmt::print("{}\n", value.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (context.json) fmt::print("{}\n", dump_json(value, 2));
   else human();
 }
 

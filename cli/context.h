@@ -11,6 +11,7 @@
 
 #include "base/http.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "base/result.h"
 
 namespace muster::cli {
@@ -38,7 +39,7 @@ class Api {
  public:
   explicit Api(const Context& context) : context_(context) {}
   Result<Json> get(const std::string& path) { return call("GET", path, ""); }
-  Result<Json> post(const std::string& path, const Json& body) { return call("POST", path, body.dump()); }
+  Result<Json> post(const std::string& path, const Json& body) { return call("POST", path, dump_json(body)); }
   Result<Json> put(const std::string& path, std::string body) { return call("PUT", path, std::move(body)); }
   Result<Json> remove(const std::string& path) { return call("DELETE", path, ""); }
   // Any content, as it comes.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/json_dump.h"
 #include "cli/render.h"
 
 namespace muster::cli {
@@ -94,7 +95,7 @@ Result<Json> follow_run(Context& context, int64_t run) {
 Status follow_status(Context& context, bool until_idle) {
   LiveView view(context.json);
   return each_status(context, [&](const Json& status) {
-    if (context.json) fmt::print("{}\n", status.dump());
+    if (context.json) fmt::print("{}\n", dump_json(status));
     std::fflush(stdout);
     view.draw(status);
     return !until_idle || !ended(status.value("run", Json()));

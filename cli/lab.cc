@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/json_dump.h"
 #include "lab/controller.h"
 #include "lab/lab.h"
 #include "lab/rack.h"
@@ -43,14 +44,14 @@ int exit_for(const Error& error) {
 void complain(const LabFlags& flags, const Error& error) {
   *flags.exit = exit_for(error);
   if (flags.wants_json())
-    fmt::print("{}\n", Json{{"error", {{"code", std::string(to_string(error.code))}, {"message", error.message}}}}.dump(1));
+    fmt::print("{}\n", dump_json(Json{{"error", {{"code", std::string(to_string(error.code))}, {"message", error.message}}}}, 1));
   else fmt::print(stderr, "muster lab: {}\n", error.message);
 }
 
 template <typename Human>
 void show(const LabFlags& flags, const Result<Json>& result, Human human) {
   if (!result) return complain(flags, result.error());
-  if (flags.wants_json()) fmt::print("{}\n", result->dump(1));
+  if (flags.wants_json()) fmt::print("{}\n", dump_json(*result, 1));
   else human(*result);
 }
 
@@ -106,7 +107,7 @@ void run_down(const Flags& flags) {
   show(*flags, lab::down(*process, {flags->dir, flags->keep}), [](const Json& j) {
     if (j.contains("note")) return fmt::print("{}\n", text(j, "note"));
     fmt::print("lab in {} is down; ended: {}; files {}\n", text(j, "dir"),
-               j["ended"].empty() ? "nothing was running" : j["ended"].dump(),
+               j["ended"].empty() ? "nothing was running" : dump_json(j["ended"]),
                j.value("removed", false) ? "removed" : "kept");
   });
 }

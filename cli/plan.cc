@@ -27,8 +27,10 @@ void show_plan(Context& context, const Flags& flags) {
     return complain(context, planned.error(), api.details());
   }
   show(context, *planned, [&] {
-    if (planned->value("empty", false)) return fmt::print("nothing to do: every node is as declared\n");
+    const bool all = planned->value("left_out", Json::array()).empty();
+    if (planned->value("empty", false) && all) return fmt::print("nothing to do: every node is as declared\n");
     print_plan(*planned);
+    if (planned->value("empty", false)) return;
     fmt::print("\nto carry it out: muster approve {}\n", planned->value("digest", "").substr(7, 12));
   });
 }

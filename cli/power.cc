@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "cli/verbs.h"
 #include "cli/context.h"
 
@@ -26,7 +27,7 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
     all.push_back({{"node", node}, {"code", to_string(result.error().code)}, {"message", result.error().message}});
     if (!context.json) fmt::print(stderr, "muster: {}: {}\n", node, result.error().message);
   }
-  if (context.json) fmt::print("{}\n", all.dump(2));
+  if (context.json) fmt::print("{}\n", dump_json(all, 2));
 }
 
 }  // namespace

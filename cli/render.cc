@@ -55,7 +55,13 @@ const char* colour_of(const std::string& state) {
 
 struct Row { std::string node, state, phase, progress, rate, eta, words; };
 
-Row row_of(const Json& node, const Look& look) {
+// The day only when it was another one.
+std::string clock_time(TimeMs at, TimeMs now) {
+  const std::string text = to_iso8601(at);
+  return now - at < 24 * 60 * kMinute ? text.substr(11) : text;
+}
+
+Row row_of(const Json& node, const Look& look, TimeMs now) {
   Row row{text_at(node, "name"), text_at(node, "state"), text_at(node, "phase"), "", "", "", text_at(node, "text")};
   const double fraction = number_at(node, "fraction", -1);
   if (fraction >= 0)
@@ -64,6 +70,8 @@ Row row_of(const Json& node, const Look& look) {
   if (const double eta = number_at(node, "eta_ms", -1); eta >= 0) row.eta = to_human(static_cast<DurationMs>(eta));
   if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
   if (row.words.empty()) row.words = text_at(node, "waiting");
+  if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
+    row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) + (row.words.empty() ? "" : "; " + row.words);
   return row;
 }
 
@@ -124,7 +132,8 @@ std::string human_rate(double per_second, const std::string& unit) {
 
 std::string render_status(const Json& status, const Look& look) {
   std::vector<Row> rows = {{"NODE", "STATE", "PHASE", "PROGRESS", "RATE", "ETA", ""}};
-  for (const Json& node : list_at(status, "nodes")) rows.push_back(row_of(node, look));
+  const TimeMs now = static_cast<TimeMs>(number_at(status, "time", 0));
+  for (const Json& node : list_at(status, "nodes")) rows.push_back(row_of(node, look, now));
   size_t w[6] = {};
   for (const Row& r : rows) {
     const std::string* columns[] = {&r.node, &r.state, &r.phase, &r.progress, &r.rate, &r.eta};

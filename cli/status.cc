@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
 #include "cli/render.h"
@@ -19,7 +20,7 @@ void show_status(Context& context) {
 void show_why(Context& context, const std::string& node) {
   const auto why = Api(context).get("/v1/nodes/" + url_encode(node) + "/why");
   if (!why.ok()) return complain(context, why.error());
-  show(context, *why, [&] { fmt::print("{}", clean_lines(why->value("text", why->dump(2) + "\n"))); });
+  show(context, *why, [&] { fmt::print("{}", clean_lines(why->value("text", dump_json(*why, 2) + "\n"))); });
 }
 
 struct LogFlags {
@@ -29,7 +30,7 @@ struct LogFlags {
 };
 
 void print_event(const Context& context, const Json& event) {
-  if (context.json) return fmt::print("{}\n", event.dump());
+  if (context.json) return fmt::print("{}\n", dump_json(event));
   const Json data = event.value("data", Json::object());
   std::string words;
   if (data.is_object())

@@ -11,8 +11,10 @@
 #include "controller/plan/disks.h"
 #include "controller/report/blame.h"
 #include "controller/report/collective.h"
+#include "controller/report/floors.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
+#include "controller/run/answers.h"
 #include "controller/run/executor.h"
 #include "controller/run/step_log.h"
 #include "controller/run_view.h"
@@ -65,10 +67,10 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
   return out;
 }
 
-// The steps of one check action, with what its result says about each; a step without an answer was not run.
-std::vector<MeasuredStep> measured_steps(const Action& action, const Json& result) {
+// The steps of one check action, with what was told of each; a step without an answer was not run.
+std::vector<MeasuredStep> measured_steps(const Action& action, const Json& told) {
   std::map<std::string, const Json*> answers;
-  for (const Json& step : list_of(result, "steps")) answers[text_of(step, "step")] = &step;
+  for (const Json& step : told) answers[text_of(step, "step")] = &step;
   std::vector<MeasuredStep> steps;
   for (const Json& json : list_of(action.params, "steps")) {
     const auto step = wire::step_from_json(json);
@@ -111,6 +113,7 @@ struct Sources {
   Plan plan;
   std::vector<JournalRow> journal;
   StepLog log;
+  StepAnswers answers;
   Spec spec;
   std::string spec_digest;
 };
@@ -120,7 +123,10 @@ Result<Sources> gather(Store& store, const RunRow& run) {
   s.run = run;
   TRY(s.plan, plan_of_run(store, s.run));
   TRY(s.journal, store.journal(s.run.id));
-  for (const auto& row : s.journal) TRY_(s.log.apply(row));
+  for (const auto& row : s.journal) {
+    TRY_(s.log.apply(row));
+    s.answers.apply(row);
+  }
   TRY(const auto text, store.spec(s.plan.spec_revision));
   s.spec = parse_spec(text.text).spec;
   s.spec_digest = text.digest;
@@ -154,15 +160,8 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.facts = to_json(*facts);
 }
 
-const Json& result_of(const Sources& s, const Action& action) {
-  static const Json kNone;
-  const Json& data = s.log.of(action.id).result;
-  const auto it = data.is_object() ? data.find("result") : data.end();
-  return it != data.end() ? *it : kNone;
-}
-
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
-  for (const Json& step : list_of(result_of(s, action), "steps"))
+  for (const Json& step : s.answers.of(action.id))
     node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"), text_of(step, "message"),
                           whole_number_of(step, "ms")});
 }
@@ -230,7 +229,10 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   std::vector<MeasuredStep> steps;
   for (const auto& action : s.plan.actions)
     if (action.kind == ActionKind::check)
-      for (auto& step : measured_steps(action, result_of(s, action))) steps.push_back(std::move(step));
+      for (auto& step : measured_steps(action, s.answers.of(action.id))) {
+        step.own_affair = !step.members.empty() && s.log.of(action.id).state != ActionState::succeeded;
+        steps.push_back(std::move(step));
+      }
   if (steps.empty()) return;
   const History history = history_before(store, s.run.id);
   std::map<std::string, HardwareFacts> facts;
@@ -240,6 +242,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   with.history = &history;
   for (const auto& [name, found] : facts) with.facts[name] = &found;
   auto judged = judge_measurements(steps, with);
+  for (auto& question : question_floors(judged, s.plan.profile)) report.notes.push_back(std::move(question));
   std::map<std::string, std::string> by_address;
   for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
   report.links = link_matrix(steps, s.plan.nodes, by_address);
@@ -270,7 +273,8 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
-  for (const auto& name : s.plan.nodes) report.nodes.push_back(node_report(s, executor, name));
+  for (const auto& name : s.plan.nodes)
+    if (!s.plan.only_serves(name) || !quarantine_reason(s.journal, name).empty()) report.nodes.push_back(node_report(s, executor, name));
   add_measurements(report, store, executor, s);
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
@@ -279,26 +283,33 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   return report;
 }
 
-// What the action's node alone is held to: everything but tests of several nodes, which only have to have been started.
-Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+std::vector<Check> own_checks(const Executor& executor, const Action& action, const Json& result) {
   Comparison own;
   own.own_only = true;
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
-  const auto steps = measured_steps(action, result);
-  for (const auto& step : steps)
+  return std::move(judge_measurements(measured_steps(action, list_of(result, "steps")), own)[action.node]);
+}
+
+std::string reason_of(const Check& check) {
+  const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
+  return fmt::format("{}{}: {}", check.name, subject, check.reason);
+}
+
+// What the action's node alone is held to: everything but tests of several nodes, which only have to have been started, and floors,
+// which are asked about when all nodes miss them.
+Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
+  for (const auto& step : measured_steps(action, list_of(result, "steps")))
     if (step.mandatory && !step.members.empty() && step.result.is_null())
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
-  auto judged = judge_measurements(steps, own);
-  std::vector<Check> checks = std::move(judged[action.node]);
+  const auto facts = facts_of(executor.node_row(action.node));
+  std::vector<Check> checks = own_checks(executor, action, result);
   if (const auto current = spec.get(); current.ok())
     if (const NodeSpec* node = (*current)->spec.node(action.node))
       for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
   for (const auto& check : checks) {
     const bool blocks = check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
-    if (!blocks) continue;
-    const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
-    return fail(Code::failed, fmt::format("{}{}: {}", check.name, subject, check.reason));
+    if (blocks && !check.missed_floor) return fail(Code::failed, reason_of(check));
   }
   return Ok{};
 }
@@ -334,18 +345,24 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   return result;
 }
 
-bool accepts(const std::string& kind) { return kind != "discover" && kind != "none"; }
+bool accepts(const std::string& kind) { return kind != "discover" && kind != "wake" && kind != "none"; }
 
 }  // namespace
 
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
   TRY_(judge_own(spec, executor, action, result));
-  for (const auto& step : measured_steps(action, result)) {
+  for (const auto& step : measured_steps(action, list_of(result, "steps"))) {
     const std::string outcome = text_of(step.result, "outcome");
     if (step.mandatory && !step.members.empty() && outcome != "measured")
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
   }
   return Ok{};
+}
+
+std::string reservation(const Executor& executor, const Action& action, const Json& result) {
+  for (const auto& check : own_checks(executor, action, result))
+    if (check.missed_floor) return reason_of(check);
+  return "";
 }
 
 std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, const Action& action,
@@ -358,7 +375,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   FactsByNode facts;
   if (found) facts[action.node] = &*found;
   Json settled = results.front();
-  for (auto& step : measured_steps(action, results.front())) {
+  for (auto& step : measured_steps(action, list_of(results.front(), "steps"))) {
     if (step.members.empty() || step.result.is_null() || could_not_run(step) || collective_passed(step, facts)) continue;
     step.rounds = Json::array();
     for (auto pairs = next_pairs(step, facts); !pairs.empty(); pairs = next_pairs(step, facts)) {

@@ -16,9 +16,12 @@
 namespace muster {
 
 // Code::failed with the first reason when what was found or measured on the action's node alone is not what is declared, or when a
-// test of several nodes gave no right result. What needs the other nodes (fleet, links, how fast collectives are) is left to
-// conclude().
+// test of several nodes gave no right result. What needs the other nodes (fleet, links, how fast collectives are, and whether all of
+// them miss the same floor) is left to conclude().
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result);
+
+// The first floor that the action's node missed in this result; "": none.
+std::string reservation(const Executor& executor, const Action& action, const Json& result);
 
 // A test of several nodes that did not pass (the last of `results.front()`'s tries) is followed by rounds of the same test in pairs,
 // until the guilty node is known or nothing more can be told. nullopt: there is none, or the node failed by itself.

@@ -66,7 +66,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
     TRY_(files.write("/pki/server.names", joined(addresses), 0644));
   }
   TRY(a.server_, keep_pair(files, "server", [&] {
-        return pki::issue(a.ca_, {"musterd", "muster-controller", addresses, true, kServerDays});
+        return pki::issue(a.ca_, {"musterd", kControllerOrganization, addresses, true, kServerDays});
       }));
   a.server_.certificate_pem += a.ca_.certificate_pem;
   TRY(a.operator_token_, keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));

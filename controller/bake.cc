@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "base/wire.h"
 
 namespace muster {
@@ -31,7 +32,7 @@ std::vector<std::vector<std::string>> unit_commands(const Json& params) {
 // The step with the spec's variables put in.
 Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   const auto put_in = [&](Json& value) -> Status {
-    if (value.dump().find("{{") == std::string::npos) return Ok{};
+    if (dump_json(value).find("{{") == std::string::npos) return Ok{};
     TRY(value, render_params(value, context));
     return Ok{};
   };

@@ -1,5 +1,7 @@
 #include "controller/boot_port.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -19,6 +21,15 @@ bool is_mac(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i)
     if (i % 3 == 2 ? text[i] != ':' : !std::isxdigit(static_cast<unsigned char>(text[i]))) return false;
   return true;
+}
+
+// A stranger's word in our own text: short, and nothing but what names are made of.
+std::string plain_word(const std::string& text) {
+  constexpr size_t kLongest = 64;
+  std::string out = text.substr(0, kLongest);
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' && c != ':') c = '?';
+  return out;
 }
 
 }  // namespace
@@ -41,11 +52,30 @@ BootService::BootService(Reactor& reactor, Store& store, const Authority& author
 
 // Nothing to write: after a crash no node is armed, and the executor arms again what its journal says.
 void BootService::arm(const std::string& node, std::function<void(Status)> done) {
-  armed_[node] = "";
+  PowerOn next;
+  next.id = ++power_on_ids_;
+  next.armed = true;
+  next.inherits = power_ons_.count(node) == 0;
+  PowerOn& place = power_ons_[node];
+  const auto waiting = std::exchange(place, std::move(next)).waiting;
+  for (const auto& answer : waiting) answer(fail(Code::cancelled, "another power-on began"));
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
 
-void BootService::disarm(const std::string& node) { armed_.erase(node); }
+// The first time because its RAM system runs, again because it leaves it.
+void BootService::disarm(const std::string& node) {
+  const auto found = power_ons_.find(node);
+  if (found == power_ons_.end()) return;
+  if (!std::exchange(found->second.armed, false)) found->second.left = true;
+}
+
+bool BootService::armed(const std::string& node) const {
+  const auto found = power_ons_.find(node);
+  return found != power_ons_.end() && found->second.armed;
+}
+
+// A machine that got its token at once must be able to use it at the end of the longest netboot.
+DurationMs BootService::join_token_life() const { return std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare); }
 
 void BootService::mint(const std::string& node, const std::string& purpose,
                        std::function<void(Result<std::string>)> answer) {
@@ -54,12 +84,33 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   row.digest = sha256(token);
   row.node = node;
   row.purpose = purpose;
-  row.expires = reactor_.now() + kTokenLife;
+  const DurationMs life = purpose == "join" ? join_token_life() : kTokenLife;
+  row.expires = reactor_.now() + life;
+  const SteadyMs now = reactor_.steady();
+  std::erase_if(fresh_, [now](const auto& old) { return old.second + kDay <= now; });
+  fresh_[row.digest] = now + life;
   if (purpose == "adopt") adopting_[node] = row.digest;
-  store_.write({row}, [answer = std::move(answer), token](Status written) {
+  if (const auto armed = power_ons_.find(node); purpose == "join" && armed != power_ons_.end()) armed->second.digests.insert(row.digest);
+  store_.write({PurgeTokens{reactor_.now()}, row}, [answer = std::move(answer), token](Status written) {
     if (!written.ok()) return answer(std::move(written).error());
     answer(token);
   });
+}
+
+void BootService::tell(const std::string& node, const std::string& kind, const Json& data) const {
+  if (hooks_.event) hooks_.event(node, kind, data);
+}
+
+// The only events that strangers cause as often as they like: so many a minute, then one that says so.
+void BootService::tell_refused(const std::string& text, const std::string& remote) {
+  const SteadyMs now = reactor_.steady();
+  if (now - refused_since_ >= kMinute) {
+    refused_since_ = now;
+    refused_ = 0;
+  }
+  if (++refused_ <= kRefusedPerMinute) return tell("", "join", {{"action", "refused"}, {"text", text}, {"remote", remote}});
+  if (refused_ == kRefusedPerMinute + 1)
+    tell("", "join", {{"action", "flood"}, {"text", "more joins are refused than is kept: the rest of this minute is in no event"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -86,38 +137,87 @@ bool BootService::may_discover(const std::string& mac) {
   return false;
 }
 
-void BootService::script_for(const std::string& any_mac, std::function<void(Result<std::string>)> answer) {
+void BootService::script_for(const std::string& any_mac, Script answer, const std::string& remote) {
   const std::string mac = normal_mac(any_mac);
   const std::string node = hooks_.node_of_mac(mac);
-  if (node.empty()) note_unknown(mac);
-  const bool discover = node.empty() && may_discover(mac);
-  if (!discover && !armed(node)) return answer(std::string(kBootFromDisk));
-  const std::string name = discover ? unknown_name(mac) : node;
-  mint(name, discover ? "discover" : "join", [this, name, mac, discover, answer](Result<std::string> token) {
+  if (!node.empty()) return node_script(node, mac, answer, remote);
+  note_unknown(mac);
+  discovery_script(mac, answer);
+}
+
+// Each one has a token of its own: there is no attempt that a second machine could spoil.
+void BootService::discovery_script(const std::string& mac, const Script& answer) {
+  if (!may_discover(mac)) return answer(std::string(kBootFromDisk));
+  const std::string name = unknown_name(mac);
+  mint(name, "discover", [this, name, mac, answer](Result<std::string> token) {
     if (!token.ok()) return answer(std::move(token).error());
-    script_of(name, mac, discover, *token, answer);
+    auto script = hooks_.script(name, mac, *token);
+    if (!script.ok()) return answer(std::move(script).error());
+    // Its right to boot may have ended while the token was written.
+    if (!discover_unknown_) return answer(std::string(kBootFromDisk));
+    unknown_tokens_[name] = sha256(*token);
+    log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
+    answer(std::move(script));
   });
 }
 
-void BootService::script_of(const std::string& name, const std::string& mac, bool discover, const std::string& token,
-                            const std::function<void(Result<std::string>)>& answer) {
-  auto script = hooks_.script(name, mac, token);
-  if (!script.ok()) return answer(std::move(script).error());
-  // Its right to boot may have ended while the token was written.
-  if (discover ? !discover_unknown_ : !armed(name)) return answer(std::string(kBootFromDisk));
-  (discover ? unknown_tokens_ : armed_)[name] = sha256(token);
-  log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
-  answer(std::move(script));
+// Also after a machine joined with it the token is handed out, worthless as it is: a machine that comes second gets as far as being
+// refused, which is how its coming is noticed.
+void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer, const std::string& remote) {
+  const auto found = power_ons_.find(node);
+  if (found == power_ons_.end()) return answer(std::string(kBootFromDisk));
+  PowerOn& power_on = found->second;
+  note_script(node, power_on, mac, remote);
+  if (!power_on.armed) return answer(std::string(kBootFromDisk));
+  const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
+  const bool enough = static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
+  if (fresh || enough || !power_on.joined.empty()) return answer(hooks_.script(node, mac, power_on.token));
+  renew_token(node, mac, power_on, answer);
+}
+
+void BootService::note_script(const std::string& node, PowerOn& power_on, const std::string& mac, const std::string& remote) {
+  constexpr int kOften = 16;
+  const auto say = [&](const char* action, const std::string& text) {
+    log::info(text, {{"node", node}, {"mac", mac}, {"remote", remote}});
+    tell(node, "boot", {{"action", action}, {"text", text}, {"mac", mac}, {"remote", remote}});
+  };
+  if (power_on.armed && ++power_on.scripts == 1) return say("script", "RAM system handed out");
+  if (power_on.armed && power_on.scripts == kOften) return say("often", "the boot script is asked for again and again");
+  const bool recent = reactor_.steady() < power_on.expires;
+  if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent && !std::exchange(power_on.asked_again, true))
+    say("again", "asked for the boot script while its RAM system is running: it was reset, or another machine joined in its place");
+}
+
+void BootService::renew_token(const std::string& node, const std::string& mac, PowerOn& power_on, const Script& answer) {
+  power_on.waiting.push_back([this, node, mac, answer](Result<std::string> token) {
+    if (token.ok()) return answer(hooks_.script(node, mac, *token));
+    if (token.error().code == Code::cancelled) return answer(std::string(kBootFromDisk));
+    answer(std::move(token).error());
+  });
+  if (power_on.waiting.size() > 1) return;
+  mint(node, "join", [this, node, id = power_on.id](Result<std::string> token) {
+    PowerOn& now = power_ons_[node];
+    if (now.id != id) return;   // another power-on began, which answered them
+    const auto waiting = std::exchange(now.waiting, {});
+    if (token.ok() && now.joined.empty()) {
+      now.token = *token;
+      now.expires = reactor_.steady() + join_token_life();
+    }
+    for (const auto& one : waiting) one(token);
+  });
 }
 
 Status BootService::check(const wire::JoinRequest& request, const TokenRow& token) const {
   if (token.node != request.node) return fail(Code::denied, "this token is for another node");
-  if (token.expires <= reactor_.now()) return fail(Code::denied, "this token has expired");
+  // One of an earlier process has no other clock than the one on the wall.
+  const auto fresh = fresh_.find(token.digest);
+  const bool expired = fresh == fresh_.end() ? token.expires <= reactor_.now() : fresh->second <= reactor_.steady();
+  if (expired) return fail(Code::denied, "this token has expired");
   if (token.purpose == "join" && token.public_key.empty()) {
-    const auto armed = armed_.find(token.node);
-    if (armed == armed_.end()) return fail(Code::denied, "no power-on of this node is pending");
-    if (!armed->second.empty() && armed->second != token.digest)
-      return fail(Code::denied, "a newer token was handed out for this node");
+    const auto found = power_ons_.find(token.node);
+    if (found == power_ons_.end() || !found->second.armed) return fail(Code::denied, "no power-on of this node is pending");
+    if (!found->second.inherits && !found->second.digests.count(token.digest))
+      return fail(Code::denied, "this token was handed out for an earlier power-on");
   }
   if (token.purpose == "adopt") {
     if (request.mode != wire::Mode::adopted) return fail(Code::denied, "this token is for a running host that is adopted");
@@ -132,15 +232,26 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
     if (newest == unknown_tokens_.end() || newest->second != token.digest)
       return fail(Code::denied, "a newer token was handed out for this machine");
   }
-  const auto row = store_.node(token.node);
-  const bool bound = row.ok() && !row->product_uuid.empty() && !request.product_uuid.empty();
-  if (bound && row->product_uuid != request.product_uuid)
-    return fail(Code::denied, "another machine (" + request.product_uuid + ") answers as " + token.node +
-                                  ", which is bound to " + row->product_uuid);
-  return Ok{};
+  return check_machine(request);
 }
 
-void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer) {
+Status BootService::check_machine(const wire::JoinRequest& request) const {
+  const auto row = store_.node(request.node);
+  if (!row.ok() && row.error().code != Code::not_found) return row.error();
+  if (!row.ok() || row->product_uuid.empty() || row->product_uuid == request.product_uuid) return Ok{};
+  const std::string shows = request.product_uuid.empty() ? "that shows no product UUID" : "(" + plain_word(request.product_uuid) + ")";
+  return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows, request.node, row->product_uuid));
+}
+
+void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
+  consider(request, [this, node = plain_word(request.node), remote, answer = std::move(answer)](Result<wire::JoinReply> reply) {
+    if (!reply.ok() && reply.error().code == Code::denied)
+      tell_refused("join as " + node + " refused: " + reply.error().message, remote);
+    answer(std::move(reply));
+  }, remote);
+}
+
+void BootService::consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const std::string digest = sha256(request.token);
   auto token = store_.token(digest);
   if (!token.ok()) {
@@ -151,14 +262,45 @@ void BootService::join(const wire::JoinRequest& request, std::function<void(Resu
   const auto public_key = pki::public_key_fingerprint(request.csr_pem);
   if (!public_key.ok()) return answer(fail(Code::invalid, "the request for a certificate cannot be read"));
   if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is being used, ask again"));
-  if (!token->public_key.empty()) return answer(answer_known(request, *token, *public_key));
-  first_use(request, std::move(token).value(), *public_key, std::move(answer));
+  if (token->public_key == *public_key) return answer(answer_known(request, *token));
+  if (!token->public_key.empty() && token->purpose == "discover") return answer(fail(Code::denied, "this token was used with another key"));
+  if (!token->public_key.empty()) {
+    const auto first = pki::read_certificate(token->certificate);
+    return second_join(token->node, first.ok() ? first->serial : "", remote, answer);
+  }
+  const auto power_on = power_ons_.find(token->node);
+  if (token->purpose == "join" && power_on != power_ons_.end() && !power_on->second.joined.empty())
+    return second_join(token->node, power_on->second.serial, remote, answer);
+  first_use(request, std::move(token).value(), *public_key, std::move(answer), remote);
 }
 
-Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& request, const TokenRow& token,
-                                                  const std::string& public_key) const {
-  if (token.public_key != public_key) return fail(Code::denied, "this token was used with another key");
+Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& request, const TokenRow& token) const {
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
+}
+
+// `serial`: what the first machine has. One that was revoked since, by a later power-on, is nobody's trouble any more.
+void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
+                              const std::function<void(Result<wire::JoinReply>)>& answer) {
+  const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
+  auto row = store_.certificate(serial);
+  if (!row.ok() || row->revoked || row->contested) return answer(refused);
+  row->contested = true;
+  store_.write({*row}, [node, refused, answer](Status written) {
+    if (!written.ok()) log::error("certificate not marked as contested", {{"node", node}, {"error", written.error().message}});
+    answer(refused);
+  });
+  const std::string text = fmt::format("a second machine tried to join as {}, from {}: which of the two is the node is not known, neither gets any more "
+                                       "orders; look for a stranger on the provisioning network before it is powered on again",
+                                       node, remote.empty() ? "an unknown address" : remote);
+  log::error(text, {{"node", node}, {"serial", serial}});
+  tell(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
+  if (hooks_.contested) hooks_.contested(node, text);
+}
+
+void BootService::saw_revoked(const std::string& node, const std::string& serial, const std::string& remote) {
+  constexpr size_t kSerialsKept = 4096;
+  if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
+  tell(node, "join", {{"action", "revoked"}, {"text", "somebody calls as " + node + " with a certificate that was revoked"}, {"serial", serial}, {"remote", remote}});
 }
 
 CertificateRow BootService::row_of(const std::string& node, const Authority::AgentCertificate& made) const {
@@ -184,20 +326,37 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
+// Every older certificate of the node ends with this one's beginning. Of undeclared machines none does: they are told nothing by it.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
-                            std::function<void(Result<wire::JoinReply>)> answer) {
+                            std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);
   if (!made.ok()) return answer(made.error());
   token.public_key = public_key;
   token.certificate = made->pem;
   const CertificateRow certificate = row_of(request.node, *made);
   const std::string digest = token.digest;
+  const bool supersedes = token.purpose != "discover";
+  uint64_t power_on = 0;
+  if (const auto found = power_ons_.find(token.node); token.purpose == "join" && found != power_ons_.end()) {
+    power_on = found->second.id;
+    found->second.joined = digest;
+    found->second.serial = certificate.serial;
+  }
   in_flight_.insert(digest);
+  std::vector<Write> rows;
+  if (supersedes) rows.push_back(RevokeCertificates{request.node});
+  rows.insert(rows.end(), {token, certificate});
   const wire::JoinReply reply{request.node, made->pem, authority_.ca_pem()};
-  store_.write({token, certificate}, [this, digest, reply, answer = std::move(answer)](Status written) {
+  store_.write(rows, [this, digest, reply, supersedes, power_on, serial = certificate.serial, remote, answer = std::move(answer)](Status written) {
     in_flight_.erase(digest);
-    if (!written.ok()) return answer(std::move(written).error());
-    log::info("agent joined", {{"node", reply.node}});
+    PowerOn* const found = power_on ? &power_ons_[reply.node] : nullptr;
+    if (!written.ok()) {
+      if (found && found->id == power_on) found->joined.clear();
+      return answer(std::move(written).error());
+    }
+    log::info("agent joined", {{"node", reply.node}, {"remote", remote}});
+    if (supersedes && hooks_.joined) hooks_.joined(reply.node);
+    tell(reply.node, "join", {{"action", "joined"}, {"text", "joined"}, {"serial", serial}, {"remote", remote}});
     answer(reply);
   });
 }

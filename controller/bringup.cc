@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "controller/image_service.h"
@@ -79,8 +80,10 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
   seen.image_digest = row.image_digest;
   seen.config_digest = row.config_digest;
   seen.product_uuid = row.product_uuid;
-  seen.online = row.last_seen > 0 && parts_.reactor.now() - row.last_seen < kOnline;
-  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
+  seen.mode = parts_.executor.mode_of(name);
+  const auto silent = parts_.executor.silent_for(name);
+  seen.online = silent && *silent < kOnline && seen.mode;   // what asks for orders and does not say what it is may be anything
+  seen.doubtful = parts_.executor.outdated(name);
   if (row.facts.empty()) return seen;
   const auto json = parse_json(row.facts);
   if (!json.ok()) return seen;
@@ -103,6 +106,8 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.images = parts_.images.built(in.spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
+  in.kernel_options = parts_.options.kernel_options;
+  in.authority = parts_.authority;
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
   return in;
 }
@@ -113,8 +118,13 @@ Result<PlannerInput> Bringup::input(const Request& request) {
 }
 
 Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, int64_t revision) {
+  // Rows made up from nothing would say that no node was ever installed.
+  if (!parts_.executor.machines()) return fail(Code::unavailable, "what is known of the nodes cannot be read from the store: nothing is planned");
   TRY(PlannerInput in, surroundings(spec));
   in.revision = revision;
+  const auto newest = parts_.store.run(0);
+  if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
+  in.follows = fmt::format("{}/{}", parts_.store.history(), newest.ok() ? newest->id : 0);
   TimeMs oldest = parts_.reactor.now();
   for (const auto& node : in.spec.nodes) {
     const NodeRow row = parts_.executor.node_row(node.name);
@@ -177,16 +187,26 @@ void Bringup::plan_and_store(const Request& request, std::function<void(Result<M
   row.kind = made->plan.kind;
   row.spec_revision = made->plan.spec_revision;
   row.time = parts_.reactor.now();
-  row.json = to_json(made->plan).dump();
+  row.json = dump_json(to_json(made->plan));
   parts_.store.write({row}, [done = std::move(done), made = std::move(made).value()](Status written) {
     if (!written.ok()) return done(std::move(written).error());
     done(made);
   });
 }
 
+// An approval is for one run. A request that comes again, and a plan that would be the same once more, is not approved by it.
+Status Bringup::carried_out(const std::string& digest) const {
+  TRY(const auto runs, parts_.store.runs());
+  for (const auto& run : runs)
+    if (run.plan_digest == digest)
+      return fail(Code::conflict, fmt::format("this plan was carried out already, as run {}: an approval counts once, plan again", run.id));
+  return Ok{};
+}
+
 void Bringup::approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done) {
   const auto row = parts_.store.plan(digest);
   if (!row.ok()) return done(row.error());
+  if (const auto used = carried_out(row->digest); !used.ok()) return done(used.error());
   const auto request = requests_.find(row->digest);
   if (request == requests_.end())
     return done(fail(Code::conflict, "this plan was made before the controller was started: plan again"));

@@ -1,7 +1,8 @@
 // Bringup: from what is known to a plan, from an approved plan to a run.
 //
 // Collects the planner's input (spec, playbooks, images, nodes as last seen), stores plans, and starts the executor on
-// an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing starts (conflict).
+// an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing starts (conflict). An approval is used
+// once: every plan says which run it follows, so that behind the next run it is another one.
 // It also answers what operators ask about nodes and runs, by merging spec, node rows and the executor's view.
 // Thread: the reactor's.
 #pragma once
@@ -33,6 +34,7 @@ class Bringup {
     Executor& executor;
     ImageService& images;
     Vault& vault;
+    std::string authority = {};   // fingerprint of the CA
   };
   struct Request {
     std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit | adopt
@@ -79,7 +81,7 @@ class Bringup {
   static Result<Made> made_of(const PlannerInput& in);
   NodeObservation observe(const std::string& node, const std::map<std::string, TimeMs>& written);
   std::map<std::string, TimeMs> disks_written(TimeMs since);
-  void start(const Plan& plan, const std::string& by, std::function<void(Result<int64_t>)> done);
+  Status carried_out(const std::string& digest) const;
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/http.h"
+#include "base/kernel_line.h"
 #include "base/lock_file.h"
 #include "base/log.h"
 #include "base/os.h"
@@ -52,7 +53,13 @@ struct Core {
                    {[this](const std::string& mac) { return node_of_mac(mac); },
                     [this](const std::string& node, const std::string& mac, const std::string& token) {
                       return boot_script(node, mac, token);
-                    }}};
+                    },
+                    [this] { return netboot_limit(); },
+                    [this](const std::string& node, const std::string& kind, const Json& data) {
+                      events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
+                    },
+                    [this](const std::string& node) { link.hang_up(node); },
+                    [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   Discovery discovery{reactor, boot, link,
@@ -69,6 +76,7 @@ struct Core {
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
   std::string node_of_mac(const std::string& mac);
+  DurationMs netboot_limit();
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
   std::string address();
   void connect_agents();
@@ -77,7 +85,7 @@ struct Core {
 
 Status Core::finish() {
   TRY(vault, Vault::open(options.state, reactor, *store));
-  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault});
+  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
                                                  *vault, images, *bringup, discovery, problems});
   connect_agents();
@@ -100,9 +108,9 @@ void Core::connect_agents() {
                   if (undeclared(node)) discovery.on_event(node, event);
                   else executor.on_event(node, event);
                 },
-                [this, undeclared](const std::string& node) {
+                [this, undeclared](const std::string& node, const Presence& present) {
                   if (undeclared(node)) discovery.on_contact(node);
-                  else executor.on_contact(node);
+                  else executor.on_contact(node, present);
                 },
                 [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }
@@ -123,6 +131,7 @@ void Core::forget_declared() {
 ExecutorHooks Core::hooks() {
   ExecutorHooks made;
   made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
+  made.reservation = [this](const Action& action, const Json& result) { return reservation(executor, action, result); };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);
   };
@@ -179,6 +188,21 @@ std::string Core::node_of_mac(const std::string& mac) {
   return "";
 }
 
+DurationMs Core::netboot_limit() {
+  const auto current = spec.get();
+  return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
+}
+
+// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic: the others are for the
+// installed system, and may need memory or devices as only that one has them.
+std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
+  std::string declared;
+  if (const auto of_all = cluster.vars.find("kernel_options"); of_all != cluster.vars.end()) declared = of_all->second;
+  if (node)
+    if (const auto of_node = node->vars.find("kernel_options"); of_node != node->vars.end()) declared = of_node->second;
+  return (own.empty() ? "" : own + " ") + panic_argument(own + " " + declared);   // of two the kernel takes the last
+}
+
 Result<std::string> Core::boot_script(const std::string& name, const std::string& mac, const std::string& token) {
   TRY(const auto current, spec.get());
   const Spec& cluster = current->spec;
@@ -196,6 +220,7 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   decision.token = token;
   decision.node = name;
   decision.mac = mac;
+  decision.extra = ram_kernel_options(options.kernel_options, cluster, node);
   const int prefix = prefix_length(cluster.network.provisioning.cidr);
   if (node) decision.ip = fmt::format("{}/{}", node->address, prefix);
   else decision.dhcp_prefix = prefix;
@@ -257,6 +282,9 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
     options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
     options.tls_options.key_pem = core_->authority.server().key_pem;
     options.tls_options.client_ca_pem = core_->authority.ca_pem();
+    options.trusted = [token = core_->authority.operator_token()](const HttpRequest& request) { return api::shows_token(request, token); };
+  } else {
+    options.max_stranger_body = 0;   // machines that boot only fetch
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};
@@ -286,6 +314,10 @@ void RealDaemon::open_network() {
 }
 
 void RealDaemon::resume() {
+  if (const std::string why = core_->store->restored_why(); !why.empty()) {
+    core_->problems["database"] = why;
+    log::warning("the database is an older copy", {{"why", why}});
+  }
   const auto runs = core_->store->runs();
   if (!runs.ok()) return;
   for (const auto& run : *runs) {

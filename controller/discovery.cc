@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 
 namespace muster {
@@ -92,18 +93,18 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   const Json result = data.is_object() && data.contains("result") ? data["result"] : Json();
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   const auto read = hardware_facts_from_json(facts);
-  const std::string text = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = dump_ascii(facts);
   if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
     return log::warning("an undeclared machine's inventory is not taken",
                         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
-  hooks_.set_row(name, [&](NodeRow& row) {
+  hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
     row.state = "unadmitted";
     row.mode = std::string(wire::to_string(wire::Mode::ram));
-    row.last_seen = row.facts_time = reactor_.now();
+    row.last_seen = row.facts_time = now;
     row.facts = text;
     // Who shows up under this MAC later must be the same machine: the operator admits what he saw.
-    if (row.product_uuid.empty()) row.product_uuid = read->system.uuid;
-    row.system_serial = read->system.serial;
+    if (row.product_uuid.empty()) row.product_uuid = system.uuid;
+    row.system_serial = system.serial;
   });
   log::info("an undeclared machine showed its inventory", {{"node", name}, {"serial", read->system.serial}});
   if (hooks_.seen) hooks_.seen(name, *read);

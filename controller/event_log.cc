@@ -1,5 +1,6 @@
 #include "controller/event_log.h"
 
+#include "base/json_dump.h"
 #include "base/log.h"
 
 namespace muster {
@@ -14,7 +15,7 @@ void EventLog::add(int64_t run, const std::string& node, const std::string& kind
   row.run = run;
   row.node = node;
   row.kind = kind;
-  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  row.json = dump_json(data);
   store_.write({row}, [this](Status done) {
     if (!done.ok()) log::error("event not stored", {{"error", done.error().message}});
     poke();
@@ -23,7 +24,7 @@ void EventLog::add(int64_t run, const std::string& node, const std::string& kind
 
 void EventLog::subscribe(int64_t after_seq, const std::string& node, Listener listener) {
   if (after_seq < 0) after_seq = newest_event(store_);
-  subscribers_.emplace(next_id_++, Subscriber{after_seq, node, std::move(listener), reactor_.now()});
+  subscribers_.emplace(next_id_++, Subscriber{after_seq, node, std::move(listener), reactor_.steady()});
   poke();
   keep_looking();
 }
@@ -55,10 +56,10 @@ bool EventLog::deliver_to(Subscriber& subscriber) {
   for (;;) {
     const auto rows = store_.events(subscriber.after, kBatch, subscriber.node);
     if (!rows.ok()) return true;  // the store reports its own trouble; the next look tries again
-    const bool quiet = reactor_.now() - subscriber.last_sent >= kSignOfLife;
+    const bool quiet = reactor_.steady() - subscriber.last_sent >= kSignOfLife;
     if (rows->empty() && !quiet) return true;
     if (!subscriber.listener(*rows)) return false;
-    subscriber.last_sent = reactor_.now();
+    subscriber.last_sent = reactor_.steady();
     if (rows->empty()) return true;
     subscriber.after = rows->back().seq;
     if (rows->size() < kBatch) return true;

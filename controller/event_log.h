@@ -35,7 +35,7 @@ class EventLog {
   static constexpr DurationMs kSignOfLife = 10 * kSecond;
   static constexpr size_t kBatch = 200;
 
-  struct Subscriber { int64_t after; std::string node; Listener listener; TimeMs last_sent; };
+  struct Subscriber { int64_t after; std::string node; Listener listener; SteadyMs last_sent; };
   void deliver();
   bool deliver_to(Subscriber& subscriber);
   void keep_looking();

@@ -5,7 +5,10 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/manifest.h"
+#include "base/os.h"
 #include "controller/bake.h"
+#include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
@@ -61,6 +64,21 @@ std::set<std::string> needed_by(const Spec& spec) {
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
+}
+
+bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
+  if (!valid_image_name(image) || digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+  const std::string key = image + "/" + digest;
+  auto found = published_.find(key);
+  if (found == published_.end()) {
+    const auto text = Files(options_.state).read("/images/" + key + "/manifest.json");
+    const auto manifest = text.ok() ? manifest_from_text(*text) : Result<ImageManifest>(text.error());
+    if (!manifest.ok() || manifest->digest != "sha256:" + digest) return false;
+    std::set<std::string> files = {"manifest.json", "frames.zst"};
+    for (const auto& one : manifest->files) files.insert(one.name);
+    found = published_.emplace(key, std::move(files)).first;
+  }
+  return found->second.count(file) > 0;
 }
 
 Json ImageService::list(const Spec* spec) const {
@@ -148,7 +166,7 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
 }
 
 void ImageService::in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress&)> work) {
-  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it did not run"));
+  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it was not carried out: see the controller's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -175,16 +193,18 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 }
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
-  auto result = std::make_shared<Status>(Ok{});
+  auto result = std::make_shared<Status>(fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
   std::vector<RamRequest> requests;
   for (const auto& name : images)
     requests.push_back(ram_request(options_, std::filesystem::path(folder(name)).string()));
   reactor_.offload(
       [requests, result] {
+        Status all = Ok{};
         for (const auto& request : requests) {
           const auto ram = build_ram_system(request);
-          if (!ram.ok()) *result = ram.error();
+          if (!ram.ok()) all = ram.error();
         }
+        *result = std::move(all);
       },
       [result, done] { done(std::move(*result)); });
 }

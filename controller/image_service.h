@@ -52,6 +52,9 @@ class ImageService {
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
   // Makes sure that the RAM systems of these images carry the present agent.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
+  // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest names. What else is in there, and
+  // beside it, is nobody's business: records of the build, trees with files of every mode, logs.
+  bool publishes(const std::string& image, const std::string& digest, const std::string& file);
   // Folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
@@ -64,6 +67,7 @@ class ImageService {
   RealReactor& reactor_;
   const DaemonOptions& options_;
 
+  std::map<std::string, std::set<std::string>> published_;   // "NAME/DIGEST" -> files; what a digest stands for never changes
   std::map<std::string, std::vector<std::function<void()>>> building_;  // name -> who waits for the end of that build
 };
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/boot_port.h"
 
@@ -26,7 +27,7 @@ EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
   row.kind = event.kind;
   Json data = event.data;
   if (data.is_object() && !event.order.empty()) data["order"] = event.order;
-  row.json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  row.json = dump_json(data);
   return row;
 }
 
@@ -63,8 +64,9 @@ void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
     release(node, {{}, {order_id}});
 }
 
-void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer) {
-  if (sink_.contact) sink_.contact(node);
+void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
+                  const Presence& present) {
+  if (sink_.contact) sink_.contact(node, present);
   release(node, {});
   wire::PollReply reply = news(node, have);
   if (!reply.orders.empty() || !reply.withdrawn.empty()) return answer(std::move(reply));
@@ -125,7 +127,7 @@ LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& 
 }
 
 void LinkHub::take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer) {
-  if (sink_.contact) sink_.contact(node);
+  if (sink_.contact) sink_.contact(node, {});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
   // What failed to be written is written with what comes next: the agent sends it again until then, and it is not forwarded twice.

@@ -27,7 +27,7 @@ class LinkHub : public LinkPort {
   struct Sink {
     std::function<void(const Hello&)> hello;
     std::function<void(const std::string& node, const wire::Event&)> event;
-    std::function<void(const std::string& node)> contact;
+    std::function<void(const std::string& node, const Presence& present)> contact;
     // Whether this order is that node's business now. What an agent has that is neither this nor on offer was withdrawn, by whichever
     // life of the controller.
     std::function<bool(const std::string& node, const std::string& order)> expected = {};
@@ -43,10 +43,12 @@ class LinkHub : public LinkPort {
 
   // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when there are any, else when one
   // comes or after the long poll's time (empty). One waiting call per node: a newer one ends the older.
-  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer);
+  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer, const Presence& present = {});
   // Answers with the highest event number taken, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
+  // Whoever waits for an order of this node gets an empty answer: who may ask was decided anew.
+  void hang_up(const std::string& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/kernel_line.h"
 #include "base/log.h"
 #include "base/reactor.h"
 #include "controller/daemon.h"
@@ -53,6 +54,10 @@ int main(int argc, char** argv) {
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
   app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
   app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
+  app.add_option("--kernel-options", options.kernel_options,
+                 "kernel arguments of the RAM system and of every system installed from now on, before those of the spec")
+      ->envname("MUSTER_KERNEL_OPTIONS")
+      ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
   app.set_version_flag("--version", "musterd " MUSTER_VERSION);
   CLI11_PARSE(app, argc, argv);

@@ -20,6 +20,7 @@ struct DaemonOptions {
   std::string accept_binary = {};    // muster-accept, for images
   uint16_t tls_port = kTlsPort;
   uint16_t boot_port = kBootPort;
+  std::string kernel_options = {};   // kernel arguments of every system that is booted or installed from here, before the spec's own
   bool dhcp = true;              // false: never start dnsmasq (tests, external DHCP)
 };
 

@@ -3,7 +3,9 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "base/log.h"
+#include "controller/power/waiter.h"
 
 namespace muster {
 namespace {
@@ -17,17 +19,13 @@ const PowerDriver* find_driver(const std::string& name) {
   return nullptr;
 }
 
-Result<Ok> netboot_with(Power& power) {
-  TRY_(power.boot_once_network(kCall));
-  TRY(const PowerState before, power.state(kCall));
-  if (before != PowerState::off) TRY_(power.off(kCall, false));
-  return power.on(kCall);
-}
+Result<Ok> netboot_with(Power& power) { return boot_from_network(power, kCall); }
 
 }  // namespace
 
 PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience)
-    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)), patience_(patience) {
+    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)), patience_(patience),
+      refusals_(real_waiter().now) {
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
   if (!known.ok() || !known->is_object()) return;
   for (const auto& [node, pin] : known->items())
@@ -73,7 +71,7 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
-  job.asked = reactor_.now();
+  job.asked = reactor_.steady();
   const auto wanted = job.wanted;
   const std::string address = where->target.address;
   queues_[address].push_back(std::move(job));
@@ -98,17 +96,15 @@ void PowerService::start(const std::string& address, Job job) {
   auto where = lookup_(job.node);
   const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
   if (!driver) {
-    const Error error = where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error();
-    reactor_.post([this, address, job, error] {
-      job.failed(error);
-      next(address);
-    });
-    return;
+    return give_up(address, job, where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error());
   }
   PowerTarget target = std::move(where->target);
+  if (auto refused = refusals_.find(target)) return give_up(address, job, std::move(*refused));
   if (target.pin_sha256.empty() && pins_.count(job.node)) target.pin_sha256 = pins_[job.node];
   auto learned = std::make_shared<std::string>();
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
+  auto refused = std::make_shared<bool>(false);
+  target.on_refused = [refused] { *refused = true; };
   auto failure = std::make_shared<std::optional<Error>>();
   reactor_.offload(
       [this, driver, target, job, failure] {
@@ -117,7 +113,7 @@ void PowerService::start(const std::string& address, Job job) {
           *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
           return;
         }
-        if (reactor_.now() - job.asked > patience_) {
+        if (reactor_.steady() - job.asked > patience_) {
           *failure = fail(Code::unavailable, "the controller was at work with other BMCs for too long; this one was not asked");
           return;
         }
@@ -125,25 +121,34 @@ void PowerService::start(const std::string& address, Job job) {
         if (power.ok()) job.work(**power);
         else *failure = power.error();
       },
-      [this, address, job, failure, learned] {
+      [this, address, job, target, failure, learned, refused] {
+        reactor_.post([this, address] { next(address); });   // first: the BMC is free, whatever becomes of the answer
         if (!learned->empty()) learn_pin(job.node, *learned);
+        if (*refused) refusals_.add(target);
         if (*failure) job.failed(**failure);
         else job.done();
-        next(address);
       });
+}
+
+// Without having asked the BMC.
+void PowerService::give_up(const std::string& address, const Job& job, Error error) {
+  reactor_.post([this, address, job, error = std::move(error)] {
+    reactor_.post([this, address] { next(address); });
+    job.failed(error);
+  });
 }
 
 void PowerService::learn_pin(const std::string& node, const std::string& fingerprint) {
   if (pins_[node] == fingerprint) return;
   pins_[node] = fingerprint;
   log::info("BMC certificate pinned on first use", {{"node", node}, {"fingerprint", fingerprint}});
-  const auto written = files_.write(kPins, Json(pins_).dump(2) + "\n", 0600);
+  const auto written = files_.write(kPins, dump_json(Json(pins_), 2) + "\n", 0600);
   if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
 }
 
 void PowerService::forget_pin(const std::string& node) {
   if (!pins_.erase(node)) return;
-  const auto written = files_.write(kPins, Json(pins_).dump(2) + "\n", 0600);
+  const auto written = files_.write(kPins, dump_json(Json(pins_), 2) + "\n", 0600);
   if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
 }
 

@@ -3,6 +3,7 @@
 // Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for. Where a BMC
 // is, and with what password, is looked up when a call starts, so a corrected spec or secret counts at once.
 // A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and enforced ever after.
+// A BMC that refused a node's secret is not asked with it again for a while (controller/power/refusals.h).
 // A call that did not reach its BMC within its time, because others were before it, is not made at all: `unavailable`. Nobody waits for it
 // any more, and a machine must not be switched off an hour after somebody asked.
 // Thread: the reactor's.
@@ -18,6 +19,7 @@
 #include "base/os.h"
 #include "base/reactor.h"
 #include "controller/power/power.h"
+#include "controller/power/refusals.h"
 #include "controller/run/ports.h"
 
 namespace muster {
@@ -37,11 +39,13 @@ class PowerService : public PowerPort {
   void power_off(const std::string& node, Done done) override;
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
-  // Operators' own verbs.
-  void power_on(const std::string& node, Done done);
+  void power_on(const std::string& node, Done done) override;
+  // Operators' own verb.
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
+  // Secrets were set: every BMC may be asked again.
+  void forget_refusals() { refusals_.clear(); }
 
  private:
   using Work = std::function<void(Power&)>;            // worker thread
@@ -51,7 +55,7 @@ class PowerService : public PowerPort {
     Work work;
     Reactor::Task done;   // reactor's thread, after `work`
     Failed failed;        // instead of `done` when the driver could not be made
-    TimeMs asked = 0;
+    SteadyMs asked = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>
@@ -59,6 +63,7 @@ class PowerService : public PowerPort {
                                             std::function<void(Result<T>)> done);
   void next(const std::string& address);
   void start(const std::string& address, Job job);
+  void give_up(const std::string& address, const Job& job, Error error);
   void learn_pin(const std::string& node, const std::string& fingerprint);
 
   RealReactor& reactor_;
@@ -67,6 +72,7 @@ class PowerService : public PowerPort {
   const DurationMs patience_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;   // by node: the newest
   std::map<std::string, std::string> pins_;
+  RefusedSecrets refusals_;
   std::map<std::string, std::deque<Job>> queues_;   // by BMC address; the job at work is not in it
   std::map<std::string, bool> busy_;
 };

@@ -33,7 +33,7 @@ std::string result_of(const Plan& plan, const StepLog& log, const std::string& n
   }
   if (failed) return "failed";
   if (!all) return "unfinished";
-  return plan.kind == "discover" ? "discovered" : plan.kind == "drain" ? "drained" : "accepted";
+  return plan.kind == "discover" ? "discovered" : plan.kind == "wake" ? "awake" : plan.kind == "drain" ? "drained" : "accepted";
 }
 
 Json action_json(const Action& action, const ActionRecord& record) {

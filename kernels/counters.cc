@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "kernels/gpu_counters.h"
 #include "kernels/kernels.h"
 #include "kernels/rdma.h"
@@ -214,7 +215,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
     save_gpus(options, now);
     now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
     now[kSavedAt][boot_of(files)] = uptime(files);
-    if (const auto saved = files.write(options.save, Json(now).dump()); !saved.ok()) {
+    if (const auto saved = files.write(options.save, dump_json(Json(now))); !saved.ok()) {
       out.outcome = Outcome::unavailable;
       out.error = saved.error().message;
     }

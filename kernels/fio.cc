@@ -13,15 +13,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
-#include <chrono>
+#include <cstring>
 #include <fmt/format.h>
-#include <thread>
 
+#include "base/digest.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
 namespace {
+
+constexpr const char* kByHand = "by-hand-";
 
 Command fio_command(const FioOptions& options, const std::string& file, bool direct) {
   Command command;
@@ -36,6 +39,7 @@ Command fio_command(const FioOptions& options, const std::string& file, bool dir
                   fmt::format("--direct={}", direct ? 1 : 0),
                   "--end_fsync=1",
                   "--fallocate=none",
+                  "--allow_file_create=0",
                   "--invalidate=1",
                   "--verify=xxhash",
                   "--do_verify=1",
@@ -45,7 +49,7 @@ Command fio_command(const FioOptions& options, const std::string& file, bool dir
     for (const auto& argument :
          {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
           std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
-          std::string("--ioengine=psync"), fmt::format("--direct={}", direct ? 1 : 0),
+          std::string("--ioengine=psync"), std::string("--allow_file_create=0"), fmt::format("--direct={}", direct ? 1 : 0),
           fmt::format("--runtime={}", options.random_seconds), std::string("--time_based")})
       command.argv.push_back(argument);
   command.deadline = static_cast<DurationMs>(options.timeout * 1000);
@@ -104,75 +108,56 @@ Status check_room(const Files& files, const FioOptions& options) {
   return Ok{};
 }
 
-// The error of the first job; 0: it had none, or there is no report.
-int first_error(const Result<Json>& report) {
-  const auto pointer = Json::json_pointer("/jobs/0/error");
-  return report && report->contains(pointer) && (*report)[pointer].is_number() ? (*report)[pointer].get<int>() : 0;
+// What a name may hold: the rest becomes '-'.
+std::string word(const std::string& text) {
+  std::string out = text;
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
+  return out;
 }
 
-// The only file systems that get a second chance: what is written there crosses a network. Local drives do not.
-bool may_lose_writes(const FioOptions& options, const Result<Json>& report) {
-  return options.mount.fstype.rfind("fuse", 0) == 0 && first_error(report) == EIO;
+// On storage that several nodes share a process id names nothing: two nodes had the same, and removed each other's file in the middle of
+// the test. Node and order do; by hand, chance does. '@' is in no name of a node.
+struct TestFile {
+  std::string folder, name, own;   // own: what all files of this node begin with; empty: it was called by hand
+  std::string path() const { return folder + "/" + name; }
+};
+TestFile test_file(const Files& files, const FioOptions& options) {
+  const std::string node = options.node.empty() ? files.read_line("/proc/sys/kernel/hostname", "localhost") : options.node;
+  const std::string own = ".muster-fio." + word(node) + "@";
+  if (!options.order.empty()) return {options.mount.path, own + word(options.order), own};
+  return {options.mount.path, own + kByHand + random_hex(8), ""};
 }
 
-// The file's size as the file system says it now, not as the kernel remembers it; -1 when it does not say.
-int64_t size_now(const std::string& path) {
-  struct statx about = {};
-  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_FORCE_SYNC, STATX_SIZE, &about) != 0) return -1;
-  return static_cast<int64_t>(about.stx_size);
+// An agent has one order at a time: what another one of this node left is of an attempt that died.
+void remove_leftovers(const Files& files, const TestFile& file) {
+  if (file.own.empty()) return;
+  for (const auto& name : files.list(file.folder))
+    if (name.rfind(file.own, 0) == 0 && name.rfind(file.own + kByHand, 0) != 0) (void)files.remove(file.folder + "/" + name);
 }
 
-// A network file system's client may hold attributes that are older than the last write: a read then ends at once, which fio calls an
-// input/output error. Seen on MooseFS under emulation. The bytes are read once more, by a fio of its own; only when every block
-// verifies then does the measurement stand, and it says so. Local drives get no second chance.
-//
-// Not before the file has its whole size: fio unlinks a file that looks shorter than --size and makes an empty one.
-void read_again(const Files& files, Process& process, const FioOptions& options, const std::string& name, Measurement& out,
-                Result<Output>& ran, Result<Json>& report) {
-  if (!may_lose_writes(options, report)) return;
-  Json& jobs = (*report)["jobs"];
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.settle_seconds);
-  int64_t size = size_now(files.real(name));
-  out.detail["size_after_error"] = size;
-  while (size < static_cast<int64_t>(options.size_bytes)) {
-    if (std::chrono::steady_clock::now() >= until) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    size = size_now(files.real(name));
-  }
-  Command command = fio_command(options, files.real(name), out.detail.value("direct", false));
-  command.argv.push_back("--verify_only");
-  auto again = process.run(command);
-  auto second = again ? parse_output(again->out) : Result<Json>(again.error());
-  if (!second || !second->contains("jobs") || (*second)["jobs"].empty()) return;
-  const Json& reread = (*second)["jobs"][0];
-  out.detail["read_again"] = "the first read after writing ended with an input/output error";
-  jobs[0]["read"] = reread.value("read", Json::object());
-  jobs[0]["error"] = reread.value("error", EIO);
-  ran = std::move(again);
-}
-
-// A network file system that loses a write says so with an input/output error: to whom that happens once on a busy cluster, the second
-// attempt works. It is made, and counted: a profile decides what one is worth. What fio and the file system's client said about the
-// first one is kept either way. A local drive gets no second chance.
-void try_again(const Files& files, Process& process, const FioOptions& options, const std::string& name, Measurement& out,
-               Result<Output>& ran, Result<Json>& report) {
-  if (!may_lose_writes(options, report)) return;
-  constexpr size_t kMost = 2000;
-  const auto client = process.run(
-      {.argv = {"journalctl", "-q", "--no-pager", "-o", "cat", "-n", "20", "--since=-5min", "-t", "mfsmount"}, .deadline = 20 * kSecond});
-  out.detail["first_attempt"] = {{"written_bytes", number((*report)["jobs"][0], "write", "io_bytes")},
-                                 {"read_bytes", number((*report)["jobs"][0], "read", "io_bytes")},
-                                 {"fio", ran ? ran->err.substr(0, kMost) : ""},
-                                 {"client_log", client ? client->out.substr(0, kMost) : client.error().message}};
-  if (!files.remove(name).ok()) return;
-  out.metrics["attempts"] = {2, ""};
-  ran = process.run(fio_command(options, files.real(name), out.detail.value("direct", false)));
-  report = ran ? parse_output(ran->out) : Result<Json>(ran.error());
+// It must be new, and has its whole size before fio sees it: fio neither creates it, unlinks it, nor lays it out. To open an existing file
+// for creation is refused by the kernel where root is nobody and the folder everybody's (fs.protected_regular), as on shared storage.
+Status create(const Files& files, const TestFile& file, uint64_t size) {
+  const std::string where = files.real(file.path());
+  const auto error = [&](const char* what) { return fail(Code::failed, fmt::format("{} {}: {}", what, file.path(), std::strerror(errno))); };
+  const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return error("creating");
+  const bool sized = ::ftruncate(fd, static_cast<off_t>(size)) == 0;
+  const Status status = sized ? Status(Ok{}) : Status(error("sizing"));
+  ::close(fd);
+  if (!sized) ::unlink(where.c_str());
+  return status;
 }
 
 Measurement& give_up(Measurement& out, Outcome outcome, std::string why) {
   out.outcome = outcome;
   out.error = std::move(why);
+  return out;
+}
+
+Measurement& blamed(Measurement& out, const FioOptions& options) {
+  out.blame.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
   return out;
 }
 
@@ -188,10 +173,12 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
                 {"verified", "xxhash of every 1 MiB block, read back by fio"}};
   if (auto mount = check_mount(files, options.mount); !mount)
     return give_up(out, Outcome::refused, mount.error().message);
+  const TestFile file = test_file(files, options);
+  const std::string name = file.path();
+  remove_leftovers(files, file);
   if (auto room = check_room(files, options); !room)
     return give_up(out, Outcome::refused, room.error().message);
-
-  const std::string name = fmt::format("{}/.muster-fio.{}", options.mount.path, ::getpid());
+  if (auto made = create(files, file, options.size_bytes); !made) return blamed(give_up(out, Outcome::failed, made.error().message), options);
   Result<Output> ran = fail(Code::failed, "not run");
   Result<Json> report = fail(Code::failed, "not run");
   // FUSE file systems may refuse O_DIRECT: then buffered, and it is said.
@@ -205,9 +192,6 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
         ran && !ran->ok() && (ran->out + ran->err).find("Invalid argument") != std::string::npos;
     if (!refused_direct && !invalid_argument) break;
   }
-  out.metrics["attempts"] = {1, ""};
-  read_again(files, process, options, name, out, ran, report);
-  try_again(files, process, options, name, out, ran, report);
   const Status removed = files.remove(name);
   const Status still = check_mount(files, options.mount);
 
@@ -224,9 +208,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
   if (out.outcome == Outcome::measured && !removed)
     give_up(out, Outcome::failed, "the test file stays: " + removed.error().message);
-  if (out.outcome != Outcome::measured)
-    out.blame.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
-  return out;
+  return out.outcome == Outcome::measured ? out : blamed(out, options);
 }
 
 }  // namespace muster::kernels

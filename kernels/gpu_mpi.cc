@@ -24,6 +24,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/json_dump.h"
+#include "kernels/kernels.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
@@ -133,8 +135,8 @@ Json finish(Child& child, const std::string& program) {
   ::waitpid(child.pid, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (code == 127 && child.text.empty()) return missing("unavailable", program + " is not on this node: the controller was built without CUDA");
-  Json json = Json::parse(child.text, nullptr, false);
-  if (json.is_object() && json.contains("outcome") && json["outcome"].is_string()) return json;
+  const auto json = parse_json(child.text);
+  if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string()) return *json;
   return missing("failed", WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status)) : "no measurement, exit " + std::to_string(code));
 }
 
@@ -178,7 +180,7 @@ Json run_here(const std::vector<std::string>& words, MPI_Comm comm) {
 
 // --- together ---------------------------------------------------------------------------------------------------------
 std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
-  const std::string text = mine.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump_json(mine);
   int length = static_cast<int>(text.size());
   std::vector<int> lengths(static_cast<size_t>(ranks)), starts(static_cast<size_t>(ranks));
   MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -188,7 +190,7 @@ std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
   MPI_Gatherv(text.data(), length, MPI_CHAR, texts.data(), lengths.data(), starts.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
   std::vector<Json> out;
   for (size_t r = 0; rank == 0 && r < lengths.size(); ++r)
-    out.push_back(Json::parse(texts.substr(static_cast<size_t>(starts[r]), static_cast<size_t>(lengths[r])), nullptr, false));
+    out.push_back(parse_json(std::string_view(texts).substr(static_cast<size_t>(starts[r]), static_cast<size_t>(lengths[r]))).value_or(nullptr));
   return out;
 }
 
@@ -227,11 +229,26 @@ void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector
   }
 }
 
+// What NCCL goes over between the nodes, of the node that has least of it.
+Json least_rails(const std::vector<Json>& results) {
+  Json least = nullptr;
+  double least_sum = 0;
+  for (const Json& one : results) {
+    const auto detail = one.find("detail");
+    if (detail == one.end() || !detail->is_object() || !detail->contains("rails") || !(*detail)["rails"].is_array()) continue;
+    double sum = 0;
+    for (const Json& rate : (*detail)["rails"]) sum += rate.is_number() ? rate.get<double>() : 0;
+    if (least.is_null() || sum < least_sum) least = (*detail)["rails"], least_sum = sum;
+  }
+  return least;
+}
+
 Json merge(const Options& options, const std::vector<Json>& results, const std::vector<std::string>& hosts) {
   Json out = missing("measured", "");
   out["check"] = options.load;
   out["metrics"]["ranks"] = {{"value", hosts.size()}, {"unit", "ranks"}};
   out["detail"] = {{"hosts", hosts}, {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm}, {"nodes", Json::array()}};
+  if (Json rails = least_rails(results); !rails.is_null()) out["detail"]["rails"] = std::move(rails);
   add_verdicts(out, results, hosts);
   for (size_t r = 0; r < results.size(); ++r) {
     const Json& one = results[r];
@@ -293,7 +310,11 @@ Json run_nccl(const Options& options, int rank, int ranks) {
   std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1)), "--seconds",
                                    std::to_string(options.seconds)};
   if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
-  const Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
+  Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
+  if (mine.is_object()) {
+    if (!mine.contains("detail") || !mine["detail"].is_object()) mine["detail"] = Json::object();
+    mine["detail"]["rails"] = kernels::active_rails(Files("/"));
+  }
   const auto results = gather_results(mine, rank, ranks);
   return rank == 0 ? merge(options, results, hosts) : mine;
 }

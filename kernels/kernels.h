@@ -114,8 +114,15 @@ struct LinkOptions {
   double connect_seconds = 5;  // the peer's server may still be starting
   std::optional<Flip> flip = {};
 };
-// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms.
-Measurement run_link(const LinkOptions& options);
+// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms. detail.own_port: own_port()
+// of the local address.
+Measurement run_link(const Files& files, const LinkOptions& options);
+
+// --- own_port.cc ----------------------------------------------------------------------------------------------------
+// The port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
+Json own_port(const Files& files, const std::string& address);
+// Rates in Gb/s of the active RDMA ports: what NCCL goes over between nodes.
+Json active_rails(const Files& files);
 
 // --- rdma.cc --------------------------------------------------------------------------------------------------------
 struct RdmaServerOptions {
@@ -171,11 +178,12 @@ struct FioOptions {
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
   double timeout = 60;
-  double settle_seconds = 10;  // FUSE only: a file that looks too short gets so long before its error stands
+  // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead ones of this node left is
+  // removed first. Empty: this host's name; by hand, a name by chance.
+  std::string node = {}, order = {};
 };
-// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms; attempts: 2 when
-// a FUSE file system gave an input/output error and the same again went well.
-// Removes its file in every case.
+// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
+// Removes its file in every case. An error is an error: nothing is read or written a second time.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- checksum.cc ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <mutex>
 
+#include "base/json_dump.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
 
@@ -136,7 +137,7 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
       case end: {
         TRY(const Received received, receive_stream(link, header, nullptr));
         wrong += received.wrong_chunks;
-        const std::string text = to_json(received).dump();
+        const std::string text = dump_json(to_json(received));
         TRY_(link.send(result, 0, text.data(), text.size()));
         break;
       }
@@ -186,7 +187,7 @@ void judge_direction(const char* what, const Received& received, const std::stri
 
 }  // namespace
 
-Measurement run_link(const LinkOptions& options) {
+Measurement run_link(const Files& files, const LinkOptions& options) {
   Measurement out;
   out.check = "link";
   const std::string self = options.bind.empty() ? "here" : options.bind;
@@ -194,6 +195,7 @@ Measurement run_link(const LinkOptions& options) {
                 {"port", options.port},
                 {"from", options.bind},
                 {"verified", "every byte at its receiver, against a pattern both ends make"}};
+  if (Json port = own_port(files, options.bind); !port.is_null()) out.detail["own_port"] = std::move(port);
   auto measured = measure(options);
   if (!measured) {
     const Code code = measured.error().code;

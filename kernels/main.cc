@@ -135,6 +135,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
+  fio->add_option("--node", a.fio.node, "whose test it is: its file is named by node and order; empty: this host's name");
+  fio->add_option("--order", a.fio.order, "files that other orders of the node left are removed; empty: called by hand");
   auto* write = app.add_subcommand("checksum-write", "writes a seeded file to storage and prints its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
@@ -207,7 +209,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "drives") return run_drives(files, a.drives);
   if (kernel == "pcie") return run_pcie(files);
   if (kernel == "counters") return run_counters(files, a.counters);
-  if (kernel == "link") return run_link(a.link);
+  if (kernel == "link") return run_link(files, a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
   if (kernel == "link-serve") return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <mutex>
 
+#include "base/json_dump.h"
+
 namespace muster::kernels {
 
 void add_flip(CLI::App& kernel, std::string& flip) {
@@ -29,14 +31,14 @@ int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, c
   Measurement measurement = run(app.get_subcommands().front()->get_name(), flip.empty() ? std::nullopt : std::optional(at));
   measurement.detail["wall_seconds"] = seconds_now() - start;
   if (!flip.empty()) measurement.detail["injected_flip"] = flip;
-  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(to_json(measurement)));
   return exit_status(measurement.outcome);
 }
 
 void end_program(const Measurement& measurement) {
   static std::mutex first;
   first.lock();  // never unlocked
-  fmt::print("{}\n", to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(to_json(measurement)));
   std::fflush(stdout);
   ::_exit(exit_status(measurement.outcome));
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/json_dump.h"
 #include "kernels/mpi_check.h"
 
 namespace muster::mpi {
@@ -131,7 +132,7 @@ int main(int argc, char** argv) {
   }
   const Json json = load_of(options.load)(options, rank, ranks);
   int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
-  if (rank == 0) std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  if (rank == 0) std::printf("%s\n", muster::dump_json(json).c_str());
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
   MPI_Finalize();
   return status;

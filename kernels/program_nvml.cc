@@ -5,6 +5,7 @@
 // Exit status: 0, or 3 with the reason on standard error: no driver here.
 #include <cstdio>
 
+#include "base/json_dump.h"
 #include "kernels/nvml.h"
 
 int main() {
@@ -15,6 +16,6 @@ int main() {
     std::fprintf(stderr, "%s\n", reading.error().message.c_str());
     return 3;
   }
-  std::printf("%s\n", kernels::to_json(*reading).dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", dump_json(kernels::to_json(*reading)).c_str());
   return 0;
 }

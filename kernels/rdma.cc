@@ -21,6 +21,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/json_dump.h"
+#include "base/utf8.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
 #include "kernels/rdma.h"
@@ -152,7 +154,7 @@ Result<Job> job_from_json(const Json& json) {
   return job;
 }
 
-std::string tail_of(const std::string& text) { return text.substr(text.size() - std::min<size_t>(text.size(), 600)); }
+std::string tail_of(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
 // perftest on all rails of a job at once, one thread each.
 class Runs {
@@ -266,7 +268,7 @@ class Runs {
 };
 
 Status say(Connection& link, uint32_t type, const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump_json(json);
   return link.send(type, 0, text.data(), std::min(text.size(), kLargestFrame));
 }
 Result<Json> hear(Connection& link, uint32_t type) {
@@ -583,7 +585,7 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   // What only concerns this node is no matter of a link.
   out.outcome = Outcome::unavailable;
   if (own.rails.empty())
-    out.error = own.inactive.empty() ? std::string(kNoDevice) : fmt::format("no RDMA port is active here: {}", own.inactive.dump());
+    out.error = own.inactive.empty() ? std::string(kNoDevice) : fmt::format("no RDMA port is active here: {}", dump_json(own.inactive));
   else if (!own.perftest_problem.empty()) out.error = own.perftest_problem;
   else if (options.gpu_memory) out.error = own.gpu.problem;
   if (!out.error.empty()) return out;

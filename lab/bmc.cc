@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster::lab {
 namespace {
@@ -16,7 +17,7 @@ std::string without_slash(std::string path) {
 }
 
 HttpResponse json_response(const Json& body, bool with_etag) {
-  auto response = HttpResponse::json(200, body.dump());
+  auto response = HttpResponse::json(200, dump_json(body));
   if (with_etag) response.headers["ETag"] = etag_of(body);
   return response;
 }
@@ -41,10 +42,10 @@ HttpResponse redfish_error(int status, const std::string& message_id, const std:
                      {"Message", text},                           {"MessageArgs", args},
                      {"Severity", "Critical"},                    {"Resolution", "None"}};
   const Json body = {{"error", {{"code", id}, {"message", text}, {"@Message.ExtendedInfo", Json::array({info})}}}};
-  return HttpResponse::json(status, body.dump());
+  return HttpResponse::json(status, dump_json(body));
 }
 
-std::string etag_of(const Json& resource) { return "\"" + sha256(resource.dump()).substr(7, 12) + "\""; }
+std::string etag_of(const Json& resource) { return "\"" + sha256(dump_json(resource)).substr(7, 12) + "\""; }
 
 Bmc::Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine, Clock now)
     : profile_(std::move(profile)), identity_(std::move(identity)), user_(std::move(user)),
@@ -75,11 +76,13 @@ HttpResponse Bmc::dispatch(const HttpRequest& request, const std::string& path) 
   if (request.method == "POST" && path == kSessions) return create_session(request);
   if (!authorised(request)) {
     auto response = redfish_error(401, "NoValidSession", "There is no valid session established.");
-    response.headers["WWW-Authenticate"] = "Basic realm=\"" + profile_.product + "\"";
+    if (profile_.basic) response.headers["WWW-Authenticate"] = "Basic realm=\"" + profile_.product + "\"";
     return response;
   }
   if (request.method == "POST" && path == system_path() + "/Actions/ComputerSystem.Reset")
     return reset_action(request);
+  if (!profile_.second_away_while_off.empty() && path == "/redfish/v1/Systems/" + profile_.second_system && !machine_.running())
+    return redfish_error(503, profile_.second_away_while_off, "The communication with the HMC failed. Retry in 60 seconds.", {"60"});
   if (path.rfind("/redfish/v1/TaskService/", 0) == 0)
     if (auto answer = task(path)) return *answer;
   auto found = resource(path);
@@ -105,15 +108,32 @@ bool Bmc::authorised(const HttpRequest& request) {
     return false;
   }
   const auto basic = header(request, "Authorization");
-  if (basic.rfind("Basic ", 0) != 0) return false;
-  auto plain = from_base64(basic.substr(6));
-  return plain.ok() && constant_time_equal(*plain, user_ + ":" + password_);
+  if (!profile_.basic || basic.rfind("Basic ", 0) != 0) return false;
+  const auto plain = from_base64(basic.substr(6)).value_or("");
+  const auto colon = std::min(plain.find(':'), plain.size());
+  return right(plain.substr(0, colon), plain.substr(std::min(colon + 1, plain.size())));
+}
+
+// Counts what was wrong. A locked account refuses the right password as well.
+bool Bmc::right(const std::string& user, const std::string& password) {
+  if (now_() < locked_until_) return false;
+  if (constant_time_equal(user + ":" + password, user_ + ":" + password_)) {
+    failed_in_a_row_ = 0;
+    return true;
+  }
+  ++failed_logins_;
+  if (++failed_in_a_row_ == profile_.lock_after) {
+    failed_in_a_row_ = 0;
+    locked_until_ = now_() + profile_.lock_time;
+  }
+  return false;
 }
 
 HttpResponse Bmc::create_session(const HttpRequest& request) {
   auto body = parse_json(request.body);
   if (!body || !body->is_object()) return redfish_error(400, "MalformedJSON", "The request body was malformed JSON.");
-  if (body->value("UserName", Json()) != user_ || body->value("Password", Json()) != password_)
+  const auto text = [&](const char* key) { return body->contains(key) && (*body)[key].is_string() ? (*body)[key].get<std::string>() : ""; };
+  if (!right(text("UserName"), text("Password")))
     return redfish_error(401, "ResourceAtUriUnauthorized", "The user name or password is wrong.");
   drop_idle_sessions();
   if (static_cast<int>(sessions_.size()) >= profile_.session_limit)
@@ -122,9 +142,9 @@ HttpResponse Bmc::create_session(const HttpRequest& request) {
   const auto id = std::to_string(++last_session_);
   const Session session{random_hex(16), now_()};
   sessions_[id] = session;
-  auto response = HttpResponse::json(201, resource(std::string(kSessions) + "/" + id)->dump());
+  auto response = HttpResponse::json(201, dump_json(*resource(std::string(kSessions) + "/" + id)));
   response.headers["X-Auth-Token"] = session.token;
-  response.headers["Location"] = std::string(kSessions) + "/" + id;
+  if (profile_.session_location) response.headers["Location"] = std::string(kSessions) + "/" + id;
   return response;
 }
 
@@ -142,6 +162,7 @@ void Bmc::drop_idle_sessions() {
 
 void Bmc::booted() {
   std::lock_guard lock(mutex_);
+  post_until_ = now_() + profile_.post_time;
   if (next_.enabled == "Once") {
     const auto mode = next_.mode;
     next_ = Override{};
@@ -159,6 +180,16 @@ void Bmc::fail_until(TimeMs until) {
 std::string Bmc::override_text() {
   std::lock_guard lock(mutex_);
   return next_.enabled == "Disabled" ? next_.enabled : next_.enabled + " " + next_.target;
+}
+
+int Bmc::failed_logins() {
+  std::lock_guard lock(mutex_);
+  return failed_logins_;
+}
+
+void Bmc::forget_sessions() {
+  std::lock_guard lock(mutex_);
+  sessions_.clear();
 }
 
 int Bmc::requests_served() {

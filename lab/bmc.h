@@ -2,7 +2,7 @@
 //
 // handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on its own thread). It
 // refuses what real BMCs refuse: unknown properties and values, wrong or missing ETags (412, 428), power-on too soon after
-// power-off (409), more sessions than it has, idle tokens. "Once" is spent by the next boot, whoever caused it.
+// power-off (409), the boot override in its self test, more sessions than it has, idle tokens, an account after too many failed logins. "Once" is spent by the next boot, whoever caused it.
 // What is not there: virtual media, BIOS settings, events, accounts.
 // Thread: any; one mutex inside.
 #pragma once
@@ -39,6 +39,9 @@ class Bmc {
   // "Once Pxe", "Disabled": for `lab status`.
   std::string override_text();
   int requests_served();
+  int failed_logins();   // since it started
+  // Fault: it forgets all sessions, as after a restart of its own.
+  void forget_sessions();
 
  private:
   struct Override {
@@ -53,6 +56,7 @@ class Bmc {
   // bmc.cc: who may, and where to.
   HttpResponse dispatch(const HttpRequest& request, const std::string& path);
   bool authorised(const HttpRequest& request);
+  bool right(const std::string& user, const std::string& password);
   HttpResponse create_session(const HttpRequest& request);
   HttpResponse delete_session(const std::string& id);
   void drop_idle_sessions();
@@ -97,8 +101,8 @@ class Bmc {
   Override current_;   // what the system resource shows where a settings object exists
   std::map<std::string, Session> sessions_;
   std::map<int, TimeMs> tasks_;
-  int last_session_ = 0, last_task_ = 0, served_ = 0;
-  TimeMs fail_until_ = 0, refuse_on_until_ = 0, shown_until_ = 0;
+  int last_session_ = 0, last_task_ = 0, served_ = 0, failed_logins_ = 0, failed_in_a_row_ = 0;
+  TimeMs fail_until_ = 0, refuse_on_until_ = 0, shown_until_ = 0, post_until_ = 0, locked_until_ = 0;
   std::string shown_power_;
 };
 

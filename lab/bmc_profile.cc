@@ -28,6 +28,7 @@ BmcProfile dgx_h100() {
   p.manager_id = "BMC";
   p.chassis_id = "DGX";
   p.second_system = "HGX_Baseboard_0";
+  p.second_away_while_off = "Ami.1.0.HMCCommuicationFailed";   // spelt so
   p.reset_types = {"ForceOff", "ForceRestart", "GracefulShutdown", "On"};
   p.action_info_only = true;
   p.boot_targets = {"None",  "Pxe",       "Floppy",     "Cd",     "Usb",      "Hdd",         "BiosSetup",   "Utilities",
@@ -38,6 +39,48 @@ BmcProfile dgx_h100() {
   p.transitional_states = true;
   p.power_lag = 3 * kSecond;
   p.session_idle = 30 * kSecond;
+  p.lock_after = 5;
+  return p;
+}
+
+// One tray of a GB200 NVL72. That its baseboard is away while the host is off is taken from the DGX H100, whose HMC it shares.
+BmcProfile gb200() {
+  BmcProfile p;
+  p.name = "gb200";
+  p.vendor = "NVIDIA";
+  p.manufacturer = "NVIDIA";
+  p.product = "GB200 NVL";
+  p.system_id = "System_0";
+  p.manager_id = "BMC_0";
+  p.chassis_id = "Chassis_0";
+  p.second_system = "HGX_Baseboard_0";
+  p.second_away_while_off = "ServiceTemporarilyUnavailable";
+  p.reset_types = {"On", "ForceOff", "ForceOn", "ForceRestart", "GracefulRestart", "GracefulShutdown", "Nmi", "PowerCycle"};
+  p.action_info_only = true;
+  p.boot_targets = {"None", "Pxe", "Hdd", "Cd", "Diags", "BiosSetup", "Usb"};
+  p.boot_modes = {};
+  p.settings_id = "Settings";
+  p.etag = EtagRule::optional;
+  p.power_lag = 3 * kSecond;
+  return p;
+}
+
+BmcProfile hpe() {
+  BmcProfile p;
+  p.name = "hpe";
+  p.vendor = "HPE";
+  p.manufacturer = "HPE";
+  p.product = "ProLiant DL385 Gen10 Plus v2";
+  p.system_id = "1";
+  p.manager_id = "1";
+  p.chassis_id = "1";
+  p.reset_types = {"On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "PushPowerButton", "GracefulRestart"};
+  p.boot_targets = {"None",      "Cd",       "Hdd", "Usb",       "SDCard",   "Utilities",
+                    "Diags",     "BiosSetup", "Pxe", "UefiShell", "UefiHttp", "UefiTarget"};
+  p.mode_writable = false;
+  p.etag = EtagRule::optional;
+  p.power_lag = 2 * kSecond;
+  p.post_time = 20 * kSecond;
   return p;
 }
 
@@ -61,6 +104,7 @@ BmcProfile supermicro() {
   p.task_lifetime = 4 * kSecond;
   p.power_lag = 2 * kSecond;
   p.session_limit = 4;
+  p.lock_after = 3;
   return p;
 }
 
@@ -89,7 +133,7 @@ BmcProfile dell() {
 }  // namespace
 
 const std::vector<BmcProfile>& bmc_profiles() {
-  static const std::vector<BmcProfile> profiles = {generic(), dgx_h100(), supermicro(), dell()};
+  static const std::vector<BmcProfile> profiles = {generic(), dgx_h100(), supermicro(), dell(), hpe(), gb200()};
   return profiles;
 }
 

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/json_dump.h"
 #include "lab/bmc.h"
 
 namespace muster::lab {
@@ -125,10 +126,11 @@ Json Bmc::boot_object(const Override& shown, bool with_lists) const {
                {"BootSourceOverrideEnabled", shown.enabled},
                {"BootSourceOverrideMode", shown.mode},
                {"HttpBootUri", shown.http_uri.empty() ? Json() : Json(shown.http_uri)}};
+  if (profile_.boot_modes.empty()) boot.erase("BootSourceOverrideMode");
   if (!with_lists) return boot;
   boot["BootSourceOverrideTarget@Redfish.AllowableValues"] = profile_.boot_targets;
   boot["BootSourceOverrideEnabled@Redfish.AllowableValues"] = profile_.boot_enabled;
-  boot["BootSourceOverrideMode@Redfish.AllowableValues"] = profile_.boot_modes;
+  if (!profile_.boot_modes.empty()) boot["BootSourceOverrideMode@Redfish.AllowableValues"] = profile_.boot_modes;
   return boot;
 }
 
@@ -212,7 +214,7 @@ std::optional<HttpResponse> Bmc::task(const std::string& path) {
   auto body = head("/redfish/v1/TaskService/Tasks/" + std::to_string(id), "#Task.v1_4_3.Task", std::to_string(id),
                    "Reset");
   body["TaskState"] = running ? "Running" : "Completed";
-  auto response = HttpResponse::json(running && path.find("/TaskMonitors/") != std::string::npos ? 202 : 200, body.dump());
+  auto response = HttpResponse::json(running && path.find("/TaskMonitors/") != std::string::npos ? 202 : 200, dump_json(body));
   if (running) response.headers["Retry-After"] = "1";
   return response;
 }

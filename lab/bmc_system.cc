@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_dump.h"
 #include "lab/bmc.h"
 
 namespace muster::lab {
@@ -55,6 +56,9 @@ HttpResponse Bmc::patch_system(const HttpRequest& request, const std::string& pa
   if (!profile_.settings_id.empty() && path == system_path())
     return redfish_error(400, "PropertyNotWritable",
                          "The property Boot is read only here and must be written to the settings object.", {"Boot"});
+  if (machine_.running() && now_() < post_until_)
+    return redfish_error(400, "iLO.2.15.UnableToModifyDuringSystemPOST",
+                         "This property cannot be modified while the system is in POST. Retry after POST.");
   Override next = next_;
   if (auto refused = change_override(boot, next)) return *refused;
   next_ = next;
@@ -72,12 +76,15 @@ std::optional<HttpResponse> Bmc::change_override(const Json& boot, Override& nex
   };
   for (const auto& [key, value] : boot.items()) {
     const auto field = fields.find(key);
-    if (field == fields.end())
+    const bool mode = key == "BootSourceOverrideMode";
+    if (mode && !profile_.mode_writable)
+      return redfish_error(400, "PropertyNotWritable", "The property " + key + " is read only.", {key});
+    if (field == fields.end() || (mode && profile_.boot_modes.empty()))
       return redfish_error(400, "PropertyUnknown", "The property " + key + " is not in the list of valid properties.",
                            {key});
     if (!value.is_string())
       return redfish_error(400, "PropertyValueTypeError", "The value of " + key + " is of another type than accepted.",
-                           {value.dump(), key});
+                           {dump_json(value), key});
     const auto text = value.get<std::string>();
     if (field->second.second && !contains(*field->second.second, text)) return not_in_list(key, text);
     *field->second.first = text;
@@ -146,6 +153,7 @@ HttpResponse Bmc::perform(const std::string& type) {
 }
 
 void Bmc::change_power(bool to_on) {
+  if (to_on) post_until_ = now_() + profile_.post_time;
   shown_power_ = profile_.transitional_states ? (to_on ? "PoweringOn" : "PoweringOff") : (to_on ? "Off" : "On");
   shown_until_ = now_() + profile_.power_lag;
 }
@@ -161,7 +169,7 @@ HttpResponse Bmc::accepted_action() {
                      {"Name", "Reset"},
                      {"TaskState", "Running"},
                      {"TaskMonitor", "/redfish/v1/TaskService/TaskMonitors/" + name}};
-  auto response = HttpResponse::json(202, body.dump());
+  auto response = HttpResponse::json(202, dump_json(body));
   response.headers["Location"] = "/redfish/v1/TaskService/TaskMonitors/" + name;
   response.headers["Retry-After"] = "1";
   return response;

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "base/os.h"
 
 extern char** environ;
@@ -119,7 +120,7 @@ Result<ChildId> spawn(const Spawn& what) {
 }
 
 Status write_pid_file(const std::string& path, const ChildId& id) {
-  return Files("/").write(path, Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}.dump() + "\n");
+  return Files("/").write(path, dump_json(Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}) + "\n");
 }
 
 Result<ChildId> read_pid_file(const std::string& path) {

@@ -10,6 +10,7 @@
 
 #include "base/http.h"
 #include "base/os.h"
+#include "base/utf8.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/lab.h"
@@ -32,7 +33,7 @@ std::string find_musterd() {
 
 std::string log_tail(const LabDir& dir) {
   const auto log = Files("/").read(dir.path("musterd.log")).value_or("(no log)");
-  return log.substr(log.size() - std::min<size_t>(log.size(), 2000));
+  return std::string(last_bytes(log, 2000));
 }
 
 // Ok once any answer comes; what it says does not matter here.
@@ -65,6 +66,12 @@ Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
 
 }  // namespace
 
+std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy) {
+  std::map<std::string, std::string> out = {{"MUSTER_LAB", "1"}, {"MUSTER_KERNEL_OPTIONS", kKernelOptions}};
+  if (has_proxy) out["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
+  return out;
+}
+
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space) {
   const auto musterd = find_musterd();
   if (musterd.empty()) return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
@@ -73,9 +80,8 @@ Status start_controller(const LabDir& dir, const LabSpec& spec, const std::strin
                  "--state",   dir.path("state"), "--socket", dir.path("musterd.sock"), "--listen", spec.controller};
   daemon.log = dir.path("musterd.log");
   daemon.mark = dir.root();
-  daemon.env["MUSTER_LAB"] = "1";
   auto proxy = read_pid_file(dir.path("apt/lab.pid"));
-  if (proxy && alive(*proxy)) daemon.env["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
+  daemon.env = controller_environment(spec, proxy && alive(*proxy));
   TRY_(Files("/").make_directories(dir.path("state"), 0750));
   TRY(auto child, spawn(daemon));
   TRY_(write_pid_file(dir.path("musterd.pid"), child));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "lab/child.h"
 #include "lab/qemu_args.h"
 
@@ -98,7 +99,7 @@ Result<Namespace> create_namespace(Process& process, const LabDir& dir, const st
                                     "(`muster lab down` there, or `ip netns del " + name + "`)");
   TRY_(run_all(process, {{"ip", "netns", "add", name}}));
   const Namespace space{name, inode_of(name)};
-  TRY_(Files("/").write(dir.space(), Json{{"name", space.name}, {"inode", space.inode}}.dump() + "\n"));
+  TRY_(Files("/").write(dir.space(), dump_json(Json{{"name", space.name}, {"inode", space.inode}}) + "\n"));
   return space;
 }
 

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/json_dump.h"
+
 namespace muster::lab {
 namespace {
 
@@ -32,7 +34,7 @@ class QmpSocket : public Qmp {
     std::unique_lock lock(mutex_);
     const auto id = ++last_id_;
     const Json message = {{"execute", command}, {"arguments", arguments}, {"id", id}};
-    const auto line = message.dump() + "\n";
+    const auto line = dump_json(message) + "\n";
     if (!connected_ || send(fd_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
       return fail(Code::unavailable, "QEMU is gone");
     const bool answered = changed_.wait_for(lock, std::chrono::milliseconds(deadline),
@@ -60,7 +62,7 @@ class QmpSocket : public Qmp {
       if (got <= 0) break;
       buffer.append(chunk, static_cast<size_t>(got));
       for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1))
-        take(Json::parse(buffer.substr(0, end), nullptr, false));
+        take(parse_json(std::string_view(buffer).substr(0, end)).value_or(nullptr));
     }
     std::lock_guard lock(mutex_);
     connected_ = false;

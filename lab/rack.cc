@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
 #include "lab/network.h"
@@ -115,7 +116,7 @@ Rack::Slot* Rack::find(const std::string& name) {
   return found == slots_.end() ? nullptr : found->second.get();
 }
 
-Status Rack::save() { return Files("/").write(options_.dir.spec(), to_json(spec_).dump(1) + "\n"); }
+Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_json(spec_), 1) + "\n"); }
 
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/http.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
 #include "lab/fake_machine.h"
@@ -17,11 +18,11 @@ namespace muster::lab {
 namespace {
 
 HttpResponse answer(Result<Json> result) {
-  if (result) return HttpResponse::json(200, result->dump());
+  if (result) return HttpResponse::json(200, dump_json(*result));
   const auto& error = result.error();
   const int status = error.code == Code::not_found ? 404 : error.code == Code::conflict ? 409
                      : error.code == Code::failed ? 500 : 400;
-  return HttpResponse::json(status, Json{{"code", std::string(to_string(error.code))}, {"message", error.message}}.dump());
+  return HttpResponse::json(status, dump_json(Json{{"code", std::string(to_string(error.code))}, {"message", error.message}}));
 }
 
 Result<Json> control_request(Rack& rack, const HttpRequest& request) {
@@ -76,7 +77,7 @@ Result<Json> control(const LabDir& dir, const std::string& method, const std::st
   request.method = method;
   request.target = path;
   if (method != "GET") {
-    request.body = body.dump();
+    request.body = dump_json(body);
     request.headers["Content-Type"] = "application/json";
   }
   auto response = client->request(request, deadline);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/controller.h"
@@ -91,7 +92,7 @@ class Builder {
       TRY(auto node, make_extra_node(spec_, name));
       spec_.nodes.push_back(node);
     }
-    TRY_(files.write(dir_.spec(), to_json(spec_).dump(1) + "\n"));
+    TRY_(files.write(dir_.spec(), dump_json(to_json(spec_), 1) + "\n"));
     return write_credentials(process_, dir_, text_);
   }
 

@@ -5,7 +5,7 @@ CREATE TABLE certificate (
   fingerprint TEXT NOT NULL,
   issued      INTEGER NOT NULL,
   revoked     INTEGER NOT NULL
-) STRICT;
+, contested INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE event (
   seq  INTEGER PRIMARY KEY AUTOINCREMENT,
   time INTEGER NOT NULL,
@@ -13,6 +13,13 @@ CREATE TABLE event (
   node TEXT NOT NULL,
   kind TEXT NOT NULL,
   json TEXT NOT NULL
+) STRICT;
+CREATE TABLE history (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  name     TEXT NOT NULL,     -- of this line of events: another one whenever an older copy was put in its place
+  start    TEXT NOT NULL,     -- of the controller's last start: another one each time; '' before the first
+  commits  INTEGER NOT NULL,  -- transactions since the beginning
+  restored INTEGER NOT NULL   -- when an older copy was found in its place, last; 0: never
 ) STRICT;
 CREATE TABLE journal (
   seq     INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -214,6 +214,23 @@ Complaints forbidden_code(const Source& source) {
   return bad;
 }
 
+// Json::dump() throws on text that is no UTF-8, and Json::parse() takes any depth: on what others say, either ends the program.
+Complaints strict_json(const Source& source) {
+  static const std::set<std::string> kProduct = {"agent", "base", "bench", "cli", "controller", "kernels", "lab"};
+  static const std::set<std::string> kHere = {"base/json.cc", "base/json_dump.cc"};
+  Complaints bad;
+  if (!kProduct.count(source.path.substr(0, source.path.find('/'))) || kHere.count(source.path)) return bad;
+  static const std::regex dump(R"((\.|->)dump\()"), parse(R"(\b[Jj]son::parse\((?!embedded::))");
+  size_t number = 0;
+  for (const auto& line : lines_of(code_of(source.text))) {
+    ++number;
+    const std::string where = source.path + ":" + std::to_string(number);
+    if (std::regex_search(line, dump)) bad.push_back(where + ": use dump_json() of base/json_dump.h");
+    if (std::regex_search(line, parse)) bad.push_back(where + ": use parse_json() of base/json.h");
+  }
+  return bad;
+}
+
 // Paths of the machine it was written on.
 Complaints forbidden_text(const Source& source) {
   static const std::string text =
@@ -423,6 +440,8 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
   CHECK(forbidden_code({"a.cc", "  co_await x;\n"}).size() == 1);
   CHECK(forbidden_code({"a.cc", "  system(\"ls\");\n"}).size() == 1);
   CHECK(forbidden_code({"a.cc", "  // system(\"ls\") is never called\n  write_system(x);\n"}).empty());
+  CHECK(strict_json({"lab/a.cc", "x.dump(2);\nx->dump();\nJson::parse(x);\nnlohmann::json::parse(x);\n"}).size() == 4);
+  CHECK(strict_json({"lab/a.cc", "dump_json(x);\nJson::parse(embedded::schema);\n// x.dump()\n"}).empty());
   CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
 
   CHECK(include_rule({"controller/plan/plan.cc", "#include \"controller/power/power.h\"\n"}).size() == 1);
@@ -455,6 +474,7 @@ TEST_CASE("tidy: the include rule holds, and the logic is deterministic", "[tidy
 
 TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
   CHECK(over_tree(forbidden_code, is_cpp) == "");
+  CHECK(over_tree(strict_json, is_cpp) == "");
   CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
 }
 

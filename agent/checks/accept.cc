@@ -5,6 +5,8 @@
 
 #include "agent/checks/checks.h"
 #include "agent/steps/modules.h"
+#include "base/json_dump.h"
+#include "base/utf8.h"
 
 namespace muster::checks {
 namespace {
@@ -33,9 +35,8 @@ Result<Json> measurement(const Output& output, const std::string& what) {
                   ? Result<Json>(fail(Code::failed, "no output"))
                   : parse_json(std::string_view(output.out).substr(brace, end - brace));
   if (json.ok() && json->is_object() && json->contains("outcome")) return json;
-  const std::string tail = output.err.substr(output.err.size() - std::min<size_t>(output.err.size(), 900));
   return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
-              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code, tail));
+              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code, last_bytes(output.err, 900)));
 }
 
 Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
@@ -94,7 +95,7 @@ std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
 }
 
 std::string argument_text(const Json& value, const std::string& peer) {
-  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
   if (const size_t at = text.find("{peer}"); at != std::string::npos) text.replace(at, 6, peer);
   return text;
 }
@@ -116,6 +117,8 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(value, peer));
   }
+  // Its file may lie on storage that other nodes use at this moment.
+  if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
   const DurationMs deadline = int_of(params, "deadline_seconds", 120) * kSecond;
   return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
 }
@@ -259,7 +262,7 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   // Fewer ranks than hosts would be a good result of another cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
-    return failed(fmt::format("{} of {} ranks took part", ranks.dump(), hosts.size()));
+    return failed(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
   return result;
 }
 

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "agent/disk/block.h"
-#include "agent/disk/marker.h"
 #include "agent/disk/probe.h"
 
 namespace muster {
@@ -37,21 +36,65 @@ std::string clean(const std::string& text) {
 
 bool starts(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
 
-// What is in use, as kernel names, with the mount point ("swap" for swap).
-std::multimap<std::string, std::string> uses(const Files& files) {
-  std::multimap<std::string, std::string> out;
+bool is_system_mount(const std::string& at) {
+  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" || at == "/state";
+}
+
+// What is in use on this machine.
+struct Uses {
+  std::multimap<std::string, std::string> at;  // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
+  bool zfs = false, zfs_system = false;        // some pool may be in use; one of them has the running system
+};
+
+// "/dev/nvme0n1p2", or a link to it such as /dev/mapper/root -> ../dm-0; "" for what is no device.
+std::string device_name(const Files& files, const std::string& source) {
+  if (!starts(source, "/dev/")) return "";
+  const std::string path = files.read_link(source).value_or(source);
+  return path.substr(path.rfind('/') + 1);
+}
+
+// btrfs and ZFS show no device number of a disk in mountinfo: the one the source (of several devices, one of them), the other its pool.
+void add_mounts(const Files& files, Uses& out) {
   std::map<std::string, std::string> name_of;  // "259:1" -> nvme0n1p1
   for (const auto& name : files.list("/sys/class/block")) name_of[files.read_line("/sys/class/block/" + name + "/dev")] = name;
   std::istringstream mounts(files.read("/proc/self/mountinfo").value_or(""));
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream words(line);
-    std::string id, parent, device, root, at;
+    std::string id, parent, device, root, at, type, sources;
     words >> id >> parent >> device >> root >> at;
-    if (const auto it = name_of.find(device); it != name_of.end()) out.emplace(it->second, at);
+    if (const auto it = name_of.find(device); it != name_of.end()) out.at.emplace(it->second, at);
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::istringstream rest(line.substr(dash + 3));
+    rest >> type >> sources;
+    if (type == "zfs") out.zfs = true, out.zfs_system = out.zfs_system || is_system_mount(at);
+    std::istringstream each(sources);
+    for (std::string source; std::getline(each, source, ':');)   // bcachefs names all its devices
+      if (const std::string name = device_name(files, source); !name.empty()) out.at.emplace(name, at);
   }
+}
+
+// A mounted btrfs has all its devices here, of which mountinfo names one.
+void add_btrfs(const Files& files, Uses& out) {
+  for (const auto& uuid : files.list("/sys/fs/btrfs")) {
+    const auto members = files.list("/sys/fs/btrfs/" + uuid + "/devices");
+    Names places;
+    for (const auto& name : members)
+      for (auto [it, end] = out.at.equal_range(name); it != end; ++it) places.insert(it->second);
+    if (places.empty()) places.insert("btrfs");
+    for (const auto& name : members)
+      for (const auto& at : places) out.at.emplace(name, at);
+  }
+}
+
+Uses uses(const Files& files) {
+  Uses out;
+  add_mounts(files, out);
   std::istringstream swaps(files.read("/proc/swaps").value_or(""));
   for (std::string line; std::getline(swaps, line);)
-    if (starts(line, "/dev/")) out.emplace(line.substr(5, line.find_first_of(" \t") - 5), "swap");
+    if (starts(line, "/dev/")) out.at.emplace(device_name(files, line.substr(0, line.find_first_of(" \t"))), "swap");
+  add_btrfs(files, out);
+  out.zfs = out.zfs || files.exists("/proc/spl");
   return out;
 }
 
@@ -64,22 +107,26 @@ void add_family(const Files& files, const std::string& name, Names& out) {
   for (const auto& holder : files.list(folder + "/holders")) add_family(files, holder, out);
 }
 
-bool is_system_mount(const std::string& at) {
-  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" || at == "/state";
-}
-
-void read_use(const Files& files, DiskFacts& disk) {
+void read_use(const Files& files, const Uses& used, DiskFacts& disk) {
   Names family;
   add_family(files, disk.name, family);
-  const auto used = uses(files);
   for (const auto& name : family) {
-    for (auto [it, end] = used.equal_range(name); it != end; ++it) {
+    for (auto [it, end] = used.at.equal_range(name); it != end; ++it) {
       disk.mounted = true;
       disk.is_os_ancestor = disk.is_os_ancestor || is_system_mount(it->second);
     }
     // An assembled RAID or volume counts as use even when nothing is mounted from it.
     if (!files.list("/sys/class/block/" + name + "/holders").empty()) disk.mounted = true;
   }
+}
+
+// The kernel tells nobody which disks a pool has: while ZFS is loaded, each that carries one counts as in use.
+void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk) {
+  const bool member = std::any_of(content.signatures.begin(), content.signatures.end(),
+                                  [](const Signature& s) { return s.type.find("zfs_member") != std::string::npos; });
+  if (!used.zfs || !member) return;
+  disk.mounted = true;
+  disk.is_os_ancestor = disk.is_os_ancestor || used.zfs_system;
 }
 
 std::string nvme_transport(const Files& files, const std::string& folder, const std::string& name) {
@@ -167,9 +214,13 @@ void add_partitions(const Files& files, const DiskContent& content, DiskFacts& d
     for (const auto& p : content.mbr->partitions) add("", p.start, p.size);
 }
 
-void read_content(const Files& files, DiskFacts& disk) {
-  auto device = BlockDevice::open(files.real("/dev/" + disk.name), BlockDevice::Access::read);
-  auto content = device ? probe_disk(*device) : Result<DiskContent>(std::move(device).error());
+Result<DiskContent> content_of(const Files& files, const DiskFacts& disk) {
+  TRY(const auto device, BlockDevice::open(files.real("/dev/" + disk.name), BlockDevice::Access::read));
+  return probe_disk(device);
+}
+
+void read_content(const Files& files, const Uses& used, DiskFacts& disk) {
+  const auto content = content_of(files, disk);
   if (!content) {
     disk.content = "unreadable: " + content.error().message;
     return;
@@ -180,14 +231,16 @@ void read_content(const Files& files, DiskFacts& disk) {
   for (const auto& s : content->signatures)
     disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) + (s.uuid.empty() ? "" : " uuid=" + s.uuid));
   add_partitions(files, *content, disk);
-  const auto marker = read_marker(*device);
-  if (!marker.ok()) return;
-  disk.muster_cluster = clean(marker->cluster);
-  disk.muster_node = clean(marker->node);
+  read_pool_use(used, *content, disk);
+  if (!content->marker) return;
+  disk.muster_authority = clean(content->marker->authority);
+  disk.muster_cluster = clean(content->marker->cluster);
+  disk.muster_node = clean(content->marker->node);
 }
 
 std::vector<DiskFacts> scan(const Files& files, bool content) {
   std::vector<DiskFacts> out;
+  const Uses used = uses(files);
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
@@ -195,8 +248,10 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
     if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card
-    read_use(files, disk);
-    if (content) read_content(files, disk);
+    read_use(files, used, disk);
+    if (content) read_content(files, used, disk);
+    else if (used.zfs)
+      if (const auto found = content_of(files, disk)) read_pool_use(used, *found, disk);
     out.push_back(std::move(disk));
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return std::tie(a.serial, a.name) < std::tie(b.serial, b.name); });

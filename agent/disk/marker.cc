@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 
@@ -25,13 +26,16 @@ Result<ImageMarker> read_marker(const BlockDevice& disk) {
   r.get("approved", m.approved);
   r.get("fresh", m.fresh);
   r.get_or("cluster", m.cluster, std::string());
+  r.get_or("authority", m.authority, std::string());
+  r.get_or("order", m.order, std::string());
   TRY_(r.finish());
   return m;
 }
 
 Status write_marker(const BlockDevice& disk, const ImageMarker& m) {
-  const std::string body = Json{{"node", m.node}, {"stage", m.stage}, {"digest", m.digest}, {"slot", m.slot},
-                                {"current", m.current}, {"approved", m.approved}, {"fresh", m.fresh}, {"cluster", m.cluster}}.dump();
+  const std::string body = dump_json(Json{{"node", m.node}, {"stage", m.stage}, {"digest", m.digest}, {"slot", m.slot},
+                                          {"current", m.current}, {"approved", m.approved}, {"fresh", m.fresh},
+                                          {"cluster", m.cluster}, {"authority", m.authority}, {"order", m.order}});
   std::string block = "muster-image " + sha256(body) + "\n" + body;
   if (block.size() >= kMarkerSize) return fail(Code::invalid, "marker too long");
   block.resize(kMarkerSize, '\0');

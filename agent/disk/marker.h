@@ -24,6 +24,8 @@ struct ImageMarker {
   std::string approved;  // content hash the work was approved for: what was on the disk before it began
   bool fresh = false;    // layout made by this work: ESP and state have no file systems yet
   std::string cluster = {};  // of that node; empty: written by a version that did not note it
+  std::string authority = {};  // fingerprint of the CA of the controller that had it written; empty as above. Names can be equal
+  std::string order = {};      // whose work it is: the order's id without the attempt; empty as above
 };
 
 // not_found: none, or not intact.

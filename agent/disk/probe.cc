@@ -6,7 +6,8 @@
 #include <cstring>
 #include <set>
 
-#include "agent/disk/marker.h"
+#include "agent/disk/look.h"
+#include "agent/disk/text.h"
 #include "base/digest.h"
 
 namespace muster {
@@ -26,20 +27,8 @@ struct Region {
     return {};
   }
   bool is(uint64_t offset, std::string_view magic) const { return at(offset, magic.size()) == magic; }
-  // Text field of a hostile superblock.
-  std::string text(uint64_t offset, size_t n) const {
-    std::string out;
-    for (const char c : at(offset, n)) {
-      if (c == 0) break;
-      out += c >= 32 && c < 127 ? c : '?';
-    }
-    while (!out.empty() && out.back() == ' ') out.pop_back();
-    return out;
-  }
-  std::string uuid(uint64_t offset) const {
-    const std::string h = to_hex(at(offset, 16));
-    return h.size() < 32 ? h : fmt::format("{}-{}-{}-{}-{}", h.substr(0, 8), h.substr(8, 4), h.substr(12, 4), h.substr(16, 4), h.substr(20));
-  }
+  std::string text(uint64_t offset, size_t n) const { return text_at(at(offset, n), 0, n); }
+  std::string uuid(uint64_t offset) const { return uuid_at(at(offset, 16), 0); }
   void add(std::vector<Signature>& out, const char* type, std::string label = "", std::string id = "") const {
     out.push_back({type, std::move(label), std::move(id), start});
   }
@@ -49,11 +38,7 @@ using Found = std::vector<Signature>;
 using namespace std::string_view_literals;
 
 void find_file_systems(const Region& r, Found& out) {
-  if (r.is(0x438, "\x53\xef"sv)) {
-    const std::string features = r.at(0x45c, 12);  // compatible, incompatible, read-only compatible
-    const bool journal = features.size() == 12 && (features[0] & 4), extents = features.size() == 12 && (features[4] & 0x40);
-    r.add(out, extents ? "ext4" : journal ? "ext3" : "ext2", r.text(0x478, 16), r.uuid(0x468));
-  }
+  if (r.is(0x438, "\x53\xef"sv)) r.add(out, ext_type(r.at(0x45c, 12)), r.text(0x478, 16), r.uuid(0x468));
   if (r.is(0, "XFSB")) r.add(out, "xfs", r.text(0x6c, 12), r.uuid(0x20));
   if (r.is(0x10040, "_BHRfS_M")) r.add(out, "btrfs", r.text(0x1012b, 64), r.uuid(0x10020));
   if (r.is(510, "\x55\xaa"sv) && r.is(82, "FAT32")) r.add(out, "vfat", r.text(71, 11), to_hex(r.at(67, 4)));
@@ -129,6 +114,14 @@ Found find_all(const Region& r) {
 bool is_quiet(const Region& r) { return same_bytes(r.head, 0, r.head.size()) && same_bytes(r.tail, 0, r.tail.size()); }
 std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
+// "128 MiB", where it is a whole number of them.
+std::string place(uint64_t at) {
+  return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20) : at % 1024 == 0 ? fmt::format("{} KiB", at >> 10) : fmt::format("{} bytes", at);
+}
+Signature remains(const std::string& type, const std::string& label, const std::string& uuid, uint64_t at) {
+  return {fmt::format("{}{} at {}", kRemains, type, place(at)), label, uuid, at};
+}
+
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
 
 // The partition's name and what lies in it: "data ext4 "scratch"", "#5 LVM2_member".
@@ -151,7 +144,7 @@ std::string summarize(const DiskContent& c) {
     for (const auto& p : c.mbr->partitions) add(describe(c, p.start, fmt::format("#{}", p.number)));
   }
   for (const auto& s : c.signatures)
-    if (s.start == 0) add(label_of(s));
+    if ((s.start == 0 || is_remains(s.type)) && s.type != kUnknownData) add(label_of(s));
   return out.empty() ? kUnknownData : out;
 }
 
@@ -174,7 +167,37 @@ std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
   return out;
 }
 
+// Where a table has usually been put since 2010: a first partition begins here.
+constexpr uint64_t kFirstPartition = 1 << 20;
+
+// A disk without a table, on which nothing is known at the places where it would be. What is found by looking closer is named, and bound
+// with all that was read.
+Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
+  TRY(Look look, look_closely(disk, 0, disk.size()));
+  c.blank = look.quiet;
+  if (look.quiet) return Ok{};
+  std::set<std::string> types;
+  if (disk.size() > 2 * kFirstPartition) {
+    TRY(const Region first, read_region(disk, kFirstPartition, disk.size() - kFirstPartition));
+    for (const auto& s : find_all(first))
+      if (types.insert(s.type).second) c.signatures.push_back(remains(s.type, s.label, s.uuid, s.start));
+  }
+  for (const auto& r : look.remains)
+    if (types.insert(r.type).second) c.signatures.push_back(remains(r.type, r.label, r.uuid, r.at));
+  c.signatures.push_back({kUnknownData, "", look.digest});
+  return Ok{};
+}
+
 }  // namespace
+
+bool is_remains(const std::string& type) { return type.rfind(kRemains, 0) == 0; }
+
+Result<bool> is_blank(const BlockDevice& disk, uint64_t start, uint64_t size) {
+  TRY(const auto found, probe_region(disk, start, size));
+  if (!found.empty()) return false;
+  TRY(const Look look, look_closely(disk, start, size));
+  return look.quiet;
+}
 
 Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size) {
   TRY(const Region r, read_region(disk, start, size));
@@ -198,10 +221,12 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
     c.signatures.insert(c.signatures.end(), found.begin(), found.end());
   }
   // What muster itself noted counts: a disk that was re-imaged since the plan was made is another content.
-  if (auto marker = read_marker(disk)) c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage});
+  if (auto marker = read_marker(disk)) {
+    c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage});
+    c.marker = std::move(marker).value();
+  }
   const bool known = !c.signatures.empty() || c.mbr || !c.gpt.disk_guid.empty();
-  if (!known && !is_quiet(whole)) whole.add(c.signatures, kUnknownData, "", digest_of(whole));
-  c.blank = !known && is_quiet(whole);
+  if (!known) TRY_(add_closer_look(disk, c));
   c.summary = summarize(c);
   c.hash = hash_of(disk, c);
   return c;

@@ -51,12 +51,15 @@ class TimedSeeder : public Seeder {
 
 }  // namespace
 
-Result<Json> run_image_job(const Files& files, Process& process, const Json& params, const WorkRunner::Emit& emit,
+std::string work_of(const std::string& order) { return order.substr(0, order.rfind('#')); }
+
+Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                            const std::function<bool()>& cancelled) {
-  TRY(const wire::ImageJob job, wire::image_job_from_json(params));
+  TRY(const wire::ImageJob job, wire::image_job_from_json(order.params));
   Progress progress(emit);
   TimedSeeder seeder(make_linux_seeder(files, process, kRamIdentity), emit);
   WriteDeps deps;
+  deps.order = work_of(order.id);
   deps.disks = [&files] { return scan_identities(files); };
   deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
   deps.source = [&job] { return http_source(job.base_url); };
@@ -65,10 +68,10 @@ Result<Json> run_image_job(const Files& files, Process& process, const Json& par
   deps.cancelled = cancelled;
   const int64_t start = now_ms();
   TRY(const WriteResult r, write_image(job, deps));
-  const int64_t end = now_ms();
+  const int64_t end = now_ms(), seeded = seeder.started ? seeder.started : end;
   return Json{{"slot", r.slot}, {"digest", job.digest}, {"disk", job.disk_serial}, {"frames", r.frames}, {"fetched", r.fetched},
               {"kept", r.kept}, {"zero", r.zero}, {"fetched_bytes", r.fetched_bytes}, {"resumed", r.resumed},
-              {"fresh_layout", r.fresh_layout}, {"write_ms", seeder.started - start}, {"seed_ms", end - seeder.started}};
+              {"fresh_layout", r.fresh_layout}, {"finished_before", r.finished_before}, {"write_ms", seeded - start}, {"seed_ms", end - seeded}};
 }
 
 }  // namespace muster

@@ -10,10 +10,13 @@
 #include <cstring>
 
 #include "agent/disk/block.h"
+#include "agent/disk/disk.h"
+#include "agent/disk/marker.h"
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "base/digest.h"
+#include "base/kernel_line.h"
 
 namespace muster {
 namespace {
@@ -149,6 +152,39 @@ std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, 
   return std::make_unique<LinuxSeeder>(files, process, std::move(identity));
 }
 
+Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest) {
+  OwnDisk found;
+  for (const auto& disk : deps.disks()) {
+    const std::string path = deps.device(disk.name);
+    const auto device = BlockDevice::open(path, BlockDevice::Access::read);
+    const auto marker = device.ok() ? read_marker(*device) : Result<ImageMarker>(device.error());
+    if (!marker.ok() || marker->node != node || marker->stage != "done" || marker->digest != digest) continue;
+    const auto layout = read_gpt(*device);
+    if (!layout.ok() || !is_layout(*layout)) continue;
+    if (!found.device.empty()) return fail(Code::conflict, found.device + " and " + path + " both carry this image of " + node);
+    found = {path, static_cast<uint32_t>(layout->named("muster-state")->number)};
+  }
+  if (found.device.empty()) return fail(Code::not_found, "no disk carries this image of " + node);
+  return found;
+}
+
+Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node, const std::string& digest) {
+  WriteDeps deps;
+  deps.disks = [&files] { return scan_identities(files); };
+  deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
+  TRY(const OwnDisk disk, find_own_disk(deps, node, digest));
+  TRY(AgentConfig config, read_config(files, identity));
+  TRY(const Credentials credentials, read_credentials(files, identity));
+  config.mode = wire::Mode::installed;
+  TRY(Mounted state, Mounted::mount(partition_path(disk.device, static_cast<int>(disk.state)), "ext4", "/run/muster-image/state", ""));
+  const auto there = read_credentials(state.files(), "/muster");
+  if (!there.ok() || there->certificate_pem != credentials.certificate_pem) {
+    TRY_(write_credentials(state.files(), "/muster", credentials));
+    TRY_(write_config(state.files(), "/muster", config));
+  }
+  return state.close();
+}
+
 Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id) {
   const wire::ImageJob& job = r.job;
   TRY_(root.write("/etc/hostname", job.hostname + "\n"));
@@ -170,6 +206,7 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
   std::string options = fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
   if (!r.job.console.empty()) options += " console=" + r.job.console;
+  if (kernel_argument(r.job.kernel_options, "panic").empty()) options += std::string(" ") + kRestartAfterPanic;
   if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;
   std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot, r.manifest.kernel, folder);
   if (const auto initrd = r.files.find("initrd"); initrd != r.files.end()) {

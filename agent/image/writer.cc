@@ -235,18 +235,22 @@ struct Work {
   WriteResult result = {};
 };
 
-// Of this node of this cluster. A marker that names no cluster counts where the controller's own record says that it imaged this node.
+// Of this node of this cluster of this controller. A marker that names no cluster or no CA counts where the controller's own record says
+// that it imaged this node.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker) {
-  return marker.node == job.hostname && (marker.cluster == job.cluster || (marker.cluster.empty() && job.allow_ours));
+  const auto is_mine = [&job](const std::string& noted, const std::string& mine) { return noted == mine || (noted.empty() && job.allow_ours); };
+  return marker.node == job.hostname && is_mine(marker.cluster, job.cluster) && is_mine(marker.authority, job.authority);
 }
+
+const ImageMarker* marker_of(const DiskContent& content) { return content.marker ? &*content.marker : nullptr; }
 
 Status plan_work(Work& w, const BlockDevice& disk) {
   TRY(const DiskContent content, probe_disk(disk));
-  const auto found = read_marker(disk);
-  TRY_(may_write(w.job, content, found ? &*found : nullptr));
+  const ImageMarker* found = marker_of(content);
+  TRY_(may_write(w.job, content, found));
   const bool ours = found && is_layout(content.gpt) && is_ours(w.job, *found);
   const bool unfinished = found && found->stage == "writing" && found->digest == w.job.digest && is_ours(w.job, *found);
-  w.marker = {w.job.hostname, "writing", w.job.digest, "a", "", w.job.content_hash, false, w.job.cluster};
+  w.marker = {w.job.hostname, "writing", w.job.digest, "a", "", w.job.content_hash, false, w.job.cluster, w.job.authority, w.deps.order};
   if (ours) {
     w.layout = content.gpt;
     w.marker.current = found->current;
@@ -300,16 +304,26 @@ Result<DiskFacts> find_os_disk(const wire::ImageJob& job, const WriteDeps& deps)
 
 }  // namespace
 
+bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content, const ImageMarker* marker) {
+  if (!marker || marker->stage != "done" || marker->digest != job.digest || !is_ours(job, *marker) || !is_layout(content.gpt)) return false;
+  const bool same_order = !order.empty() && marker->order == order;
+  return same_order || (!job.content_hash.empty() && marker->approved == job.content_hash && content.hash != job.content_hash);
+}
+
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker) {
   if (!job.content_hash.empty()) {
     if (content.hash == job.content_hash) return Ok{};
     // Our own half-done work on what was approved.
-    if (marker && marker->approved == job.content_hash && is_ours(job, *marker) && marker->digest == job.digest) return Ok{};
+    if (marker && marker->stage == "writing" && marker->approved == job.content_hash && is_ours(job, *marker) &&
+        marker->digest == job.digest)
+      return Ok{};
   }
   if (job.allow_ours && marker && is_ours(job, *marker) && is_layout(content.gpt)) return Ok{};
   std::string whose;
   if (marker && !is_ours(job, *marker))
-    whose = fmt::format(" (the system of node {} of {})", marker->node, marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster);
+    whose = fmt::format(" (the system of node {} of {}{})", marker->node,
+                        marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster,
+                        marker->authority == job.authority ? "" : marker->authority.empty() ? ", of a controller that it does not name" : ", of another controller");
   return fail(Code::denied, fmt::format("disk {}: its content changed since the plan was approved; now there is: {}{}", job.disk_serial,
                                         content.summary, whose));
 }
@@ -323,8 +337,12 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
     if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes)) return fail(Code::conflict, w.path + " has another size than its description");
     TRY(const DiskContent content, probe_disk(disk));
-    const auto marker = read_marker(disk);
-    TRY_(may_write(job, content, marker ? &*marker : nullptr));
+    if (is_finished(job, deps.order, content, marker_of(content))) {
+      w.result.slot = content.marker->current;
+      w.result.finished_before = true;
+      return w.result;
+    }
+    TRY_(may_write(job, content, marker_of(content)));
     TRY(const auto source, deps.source());
     TRY(w.manifest, retry(deps, options, [&] { return fetch_manifest(job, *source); }));
     TRY(w.files, retry(deps, options, [&] { return fetch_files(job, w.manifest, *source); }));

@@ -5,7 +5,8 @@
 // partitions if they are not muster's yet, write frames into the slot that is not started by default, then file systems and
 // identity, and the loader entry last. The other slot and the state partition are never written.
 // Every frame is checked against the manifest before it is decompressed; a bad one is fetched again and never written.
-// A transfer that was broken off goes on from what is on the disk, by hashing it.
+// A transfer that was broken off goes on from what is on the disk, by hashing it. An order that had come to its end, and is offered once
+// more because its end was not heard or was forgotten with a database, succeeds without a write.
 // Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel name, trusts the network.
 #pragma once
 
@@ -61,6 +62,7 @@ struct WriteDeps {
   std::function<std::string(const std::string& name)> device;        // kernel name -> path to open
   std::function<Result<std::unique_ptr<BlobSource>>()> source;
   Seeder* seeder = nullptr;
+  std::string order = {};                                            // the order's id without the attempt: what is done is not done again
   std::function<void(uint64_t done, uint64_t total)> progress = {};  // stored bytes; from any worker, one at a time
   std::function<bool()> cancelled = {};
 };
@@ -75,6 +77,7 @@ struct WriteOptions {
 struct WriteResult {
   std::string slot;
   bool fresh_layout = false, resumed = false;
+  bool finished_before = false;  // the same order had come to its end on this disk: nothing was written
   uint32_t frames = 0, fetched = 0, kept = 0, zero = 0;  // kept: found right on the disk
   uint64_t fetched_bytes = 0;
 };
@@ -82,6 +85,10 @@ struct WriteResult {
 // denied: identity is right, but the content is not what was approved, or the disk is not local. conflict: another disk
 // than described, or in use. corrupt: the controller serves bytes that do not match the manifest.
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps, const WriteOptions& options = {});
+
+// Is what this order would do on this disk done? By the order that the marker names; or the marker is of a finished work of this image
+// over the very content that this job was approved for, which is no more. Pure.
+bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content, const ImageMarker* marker);
 
 // May this disk be overwritten for this job? Pure. `marker` may be null.
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/own_file.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -192,7 +193,7 @@ Result<bool> write_acs(const Files& files, const AcsSetting& setting) {
 std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
   Json out = Json::array();
   for (const auto& s : settings) out.push_back({{"bridge", s.bridge}, {"clear", s.clear}, {"set", s.set}, {"why", s.why}});
-  return out.dump(1) + "\n";
+  return dump_json(out, 1) + "\n";
 }
 
 Result<std::vector<AcsSetting>> parse_acs_settings(const std::string& text) {

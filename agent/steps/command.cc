@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/modules.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -28,7 +29,7 @@ Status apply(StepContext& context, const Json& params) {
   command.cwd = text_of(params, "cwd");
   command.deadline = int_of(params, "deadline_seconds", 60) * kSecond;
   for (const auto& [name, value] : object_of(params, "env").items())
-    command.env[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    command.env[name] = value.is_string() ? value.get<std::string>() : dump_json(value);
   TRY(auto out, run_ok(context.process, command));
   (void)out;
   return Ok{};

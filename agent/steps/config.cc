@@ -6,6 +6,7 @@
 
 #include "agent/steps/accounts.h"
 #include "agent/steps/own_file.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -15,7 +16,7 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_json(value); }
 
 struct Wanted {
   std::string path, format, section, separator;
@@ -94,7 +95,7 @@ Result<std::string> edited_json(const Wanted& want, const std::string& text) {
   if (!have.is_object()) return fail(Code::conflict, want.path + " holds no JSON object");
   Json merged = have;
   merged.merge_patch(*want.values);
-  return merged == have && !trimmed(text).empty() ? text : merged.dump(2) + "\n";
+  return merged == have && !trimmed(text).empty() ? text : dump_json(merged, 2) + "\n";
 }
 
 // {now, wanted}

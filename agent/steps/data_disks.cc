@@ -6,12 +6,11 @@
 #include <fmt/format.h>
 
 #include "agent/disk/disk.h"
+#include "agent/disk/look.h"
 #include "agent/steps/modules.h"
 
 namespace muster::steps {
 namespace {
-
-constexpr uint64_t kEnds = 16 << 20;
 
 // Kernel names below /sys/block/NAME/slaves (of an array) or holders (of a disk and its partitions).
 std::set<std::string> holders_of(const Files& files, const std::string& disk) {
@@ -106,7 +105,7 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   // An approval without a hash approves nothing.
   if (wanted.content_hash.empty())
     return fail(Code::denied, who + ": the plan does not say what was on it, so that nobody approved to write to it; to free the "
-                                    "disk wipe it by hand (wipefs -a, zeros at both ends) and plan again");
+                                    "disk wipe all of it by hand (blkdiscard -z) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
   // The name was looked up a moment ago; a device of another size is another disk.
@@ -137,17 +136,7 @@ Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk
   return open_for_format(files, now, disk);
 }
 
-Status wipe_ends(const BlockDevice& device) {
-  const uint64_t head = std::min(device.size(), kEnds);
-  // The end first: as long as the beginning is there, an interrupted wipe still shows what was approved.
-  if (device.size() > head) {
-    const uint64_t tail = std::min(device.size() - head, kEnds);
-    TRY_(device.zero(device.size() - tail, tail));
-    TRY_(device.sync());
-  }
-  TRY_(device.zero(0, head));
-  return device.sync();
-}
+Status wipe(const BlockDevice& device) { return wipe_looked_at(device, 0, device.size()); }
 
 std::string intent_path(const Files& files, const std::string& name) {
   return std::string(files.is_directory("/state/muster") ? "/state/muster" : "/var/lib/muster") + "/intent-" +

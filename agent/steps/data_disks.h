@@ -50,8 +50,8 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
 // the plan of this run.
 Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours);
-// Zeroes the first and last 16 MiB, which hold every signature there is.
-Status wipe_ends(const BlockDevice& device);
+// Zeroes every place that is looked at before a disk counts as blank (agent/disk/look.h).
+Status wipe(const BlockDevice& device);
 
 // Where a step notes that it is in the middle of something destructive; survives re-images where /state is
 // there.

@@ -120,8 +120,8 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const Content content, look_at(context.files, want, on));
   if (content.found == Found::ours) return Ok{};
   if (want.on_array || !want.partition.empty()) {
-    if (!want.on_array && want.disks[0].policy == "keep")
-      return fail(Code::denied, "disk " + want.disks[0].serial + ": its policy is keep");
+    for (const auto& disk : want.disks)
+      if (disk.policy == "keep") return fail(Code::denied, "disk " + disk.serial + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
     // Held for a moment: nobody else uses it.
@@ -129,7 +129,7 @@ Status apply(StepContext& context, const Json& params) {
         BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {
     TRY(const auto device, open_for_format(context.files, want.disks[0], on.disks[0]));
-    TRY_(wipe_ends(device));
+    TRY_(wipe(device));
     TRY_(device.reread_partitions());
   }
   say(context, "making " + want.fs + " '" + want.label + "' on " + on.device);

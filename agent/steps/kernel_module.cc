@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/own_file.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -42,7 +43,7 @@ Result<Wanted> wanted(const Json& params) {
   }
   for (const auto& [module, value] : object_of(params, "options").items()) {
     TRY_(check_name(module, "kernel_module"));
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
     if (text.find('\n') != std::string::npos) return fail(Code::invalid, "kernel_module: a line break in 'options'");
     settings += "options " + module + " " + text + "\n";
   }

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include "agent/steps/own_file.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
 
-std::string word(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string word(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_json(value); }
 
 bool one_word(const std::string& text) {
   return !text.empty() && text.find_first_of(" \t\n#") == std::string::npos;

@@ -40,6 +40,7 @@ StepModule mount_module();
 // agent/steps: pure tests
 StepModule not_applicable_module();
 StepModule probe_module();
+StepModule rdma_ports_module();
 StepModule wait_for_module();
 StepModule ssh_probe_module();
 // agent/storage

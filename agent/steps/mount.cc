@@ -72,6 +72,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!mounted.ok()) return mounted.error();
   if (!mounted->empty()) diff.add(*mounted);
   if (want.fstab && !fstab_names(context.files, want)) diff.add("/etc/fstab does not name " + want.target);
+  if (mounted->empty())
+    if (const auto flags = lacking_flags(context.files, want.target, want.options); !flags.empty()) diff.add(flags);
   if (mounted->empty() && !want.mode.empty()) {
     TRY(const unsigned mode, parse_mode(want.mode));
     if (look(context.files, want.target).mode != mode) diff.add(want.target + ": mode");
@@ -102,6 +104,7 @@ Status apply(StepContext& context, const Json& params) {
     TRY(const std::string wrong, mounted_diff(context.files, params, want));
     // Something else lies there: taking it away could take it from a running job.
     if (!wrong.empty()) return fail(Code::conflict, wrong);
+    TRY_(set_flags(context, want.target, want.options));
   } else {
     if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
     TRY(auto out,

@@ -1,5 +1,7 @@
 #include "agent/steps/mounts.h"
 
+#include <algorithm>
+
 #include "agent/steps/modules.h"
 
 namespace muster::steps {
@@ -35,6 +37,17 @@ std::optional<MountEntry> find_mount(const Files& files, const std::string& targ
   return found;
 }
 
+std::string lacking_flags(const Files& files, const std::string& target, const std::string& options) {
+  const auto entry = find_mount(files, target);
+  if (!entry) return target + " is not mounted";
+  const auto have = split(entry->options, ',');
+  std::string lacking;
+  for (const auto& option : split(options, ','))
+    if ((option == "nosuid" || option == "nodev" || option == "noexec") && std::find(have.begin(), have.end(), option) == have.end())
+      lacking += (lacking.empty() ? "" : ",") + option;
+  return lacking.empty() ? "" : target + " is mounted without " + lacking;
+}
+
 std::string kernel_name(const Files& files, const std::string& source) {
   std::string path = source;
   if (source.rfind("LABEL=", 0) == 0) path = "/dev/disk/by-label/" + source.substr(6);
@@ -43,6 +56,17 @@ std::string kernel_name(const Files& files, const std::string& source) {
   const auto target = files.read_link(path);
   const std::string last = target.ok() ? *target : path;
   return last.substr(last.rfind('/') + 1);
+}
+
+Status set_flags(StepContext& context, const std::string& target, const std::string& options) {
+  if (lacking_flags(context.files, target, options).empty()) return Ok{};
+  std::string flags = "remount,bind";   // of this mount, not of the file system: every type knows that
+  for (const auto& option : split(options, ','))
+    if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
+  TRY(auto out, run_tool(context, {"mount", "-o", flags, target}, kMinute));
+  (void)out;
+  const std::string still = lacking_flags(context.files, target, options);
+  return still.empty() ? Status(Ok{}) : Status(fail(Code::failed, still));
 }
 
 }  // namespace muster::steps

@@ -3,9 +3,9 @@
 // where the approved plan says so (data_disks.h). Partitions are never added to, grown in or taken out of a table.
 //
 // Where each partition lies follows from the parameters and the disk's size alone, so "is so already" is exact.
-// The order of writing: every disk allowed and held -> intent noted -> ends of the disk and of every partition to be
-// zeroed (a file system of the disk's former life would otherwise show up in a new partition) -> sfdisk -> intent
-// removed. A crash anywhere in between finds the intent and starts over, for that disk only.
+// The order of writing: every disk allowed and held -> intent noted -> the disk and every partition to be wiped
+// (agent/disk/look.h: a file system of the disk's former life would otherwise show up in a new partition) -> sfdisk ->
+// intent removed. A crash anywhere in between finds the intent and starts over, for that disk only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,17 +13,18 @@
 #include <set>
 #include <thread>
 
+#include "agent/disk/look.h"
 #include "agent/disk/probe.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kMargin = kMiB;  // before the first partition, and at least so much behind the last
-constexpr uint64_t kEnds = 16 * kMiB;
 
 // Words for type GUIDs. Swap and boot partitions are none of them: a disk that carries one in use is the system's, not a data disk.
 const std::map<std::string, std::string>& types() {
@@ -185,19 +186,15 @@ std::string script(const Target& t, uint32_t logical_block) {
 }
 
 Status empty(const BlockDevice& device, const Target& t) {
-  for (const auto& p : t.layout) {
-    const uint64_t part = std::min(p.size, kEnds);
-    TRY_(device.zero(p.start, part));
-    TRY_(device.zero(p.start + p.size - part, part));
-  }
-  TRY_(wipe_ends(device));
+  for (const auto& p : t.layout) TRY_(wipe_looked_at(device, p.start, p.size));
+  TRY_(wipe(device));
   return device.reread_partitions();
 }
 
 Status make_table(StepContext& context, const Target& t, BlockDevice device) {
   const std::string input = script(t, device.logical_block());
   if (!t.interrupted)
-    TRY_(context.files.write(intent_of(context.files, *t.wanted), Json{{"disk", t.wanted->serial}}.dump(), 0600));
+    TRY_(context.files.write(intent_of(context.files, *t.wanted), dump_json(Json{{"disk", t.wanted->serial}}), 0600));
   TRY_(empty(device, t));
   { const BlockDevice closed = std::move(device); }  // sfdisk wants it for itself
   say(context, fmt::format("partitioning disk {} ({}): {}", t.wanted->serial, t.disk.name, words_of(t)));

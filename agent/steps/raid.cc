@@ -1,10 +1,10 @@
 // raid: one md array over exactly these disks. An array of that name that the disks already carry is
 // assembled and kept.
 //
-// The order of writing: intent noted -> every disk allowed and held -> ends of all disks zeroed -> mdadm
-// --create -> ends of the array zeroed (a re-created RAID0 brings a file system of its former life back) ->
+// The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) -> mdadm
+// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) ->
 // intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that is
-// whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before its ends were zeroed.
+// whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it was wiped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "agent/disk/probe.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -146,8 +147,8 @@ bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& di
   };
   const uint64_t start = bytes_at(128), size = bytes_at(136);
   if (start < 8192 || start >= device->size() || size == 0 || size > device->size() - start) return false;
-  const auto found = probe_region(*device, start, size);
-  return found.ok() && found->empty();
+  const auto blank = is_blank(*device, start, size);
+  return blank.ok() && *blank;
 }
 
 // Allowed disks, all of them, before the first byte is written to any.
@@ -163,11 +164,11 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   if (!resumed) {
     Json serials = Json::array();
     for (const auto& disk : want.disks) serials.push_back(disk.serial);
-    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), Json{{"disks", serials}}.dump(),
+    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), dump_json(Json{{"disks", serials}}),
                              0600));
   }
   for (const auto& device : held) {
-    TRY_(wipe_ends(device));
+    TRY_(wipe(device));
     TRY_(device.reread_partitions());
   }
   return Ok{};
@@ -194,7 +195,7 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
   {
     auto array = BlockDevice::open(context.files.real(device_path(md)), BlockDevice::Access::exclusive_write);
     if (!array.ok()) return std::move(array).error().with("the new array");
-    TRY_(wipe_ends(*array));
+    TRY_(wipe(*array));
   }
   return context.files.remove(intent_path(context.files, "raid-" + want.name));
 }
@@ -211,7 +212,7 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   return true;
 }
 
-// All members are there, so that nothing was to come but zeros at the array's ends: it has those already, or it was used.
+// All members are there, so that nothing was to come but the wiping of the array: it has those already, or it was used.
 Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {
@@ -224,8 +225,8 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   if (!content.blank)
     return fail(Code::denied,
                 fmt::format("array {} ({}): an earlier creation was interrupted, and now the array holds: {}; nothing is written. To "
-                            "keep it as it is, remove {} on the node. To give it up, `mdadm --stop {}`, wipe its disks (wipefs "
-                            "-a, zeros at both ends) and plan again",
+                            "keep it as it is, remove {} on the node. To give it up, `mdadm --stop {}`, wipe its disks "
+                            "(blkdiscard -z) and plan again",
                             want.name, md, content.summary, intent, device_path(md)));
   say(context, "array " + want.name + " is whole and empty: its interrupted creation is finished");
   return context.files.remove(intent);
@@ -242,8 +243,8 @@ Status apply(StepContext& context, const Json& params) {
   } else if (resumed) {
     if (!md.empty())
       return fail(Code::denied, fmt::format("array {}: an earlier creation was interrupted, and now another array, {}, is over its "
-                                            "disks; nothing is written. If nobody needs it, `mdadm --stop {}`, wipe its disks (wipefs -a, "
-                                            "zeros at both ends) and plan again",
+                                            "disks; nothing is written. If nobody needs it, `mdadm --stop {}`, wipe its disks "
+                                            "(blkdiscard -z) and plan again",
                                             want.name, md, device_path(md)));
     TRY_(create(context, want, disks, true));
   } else if (md.empty()) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/own_file.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -49,7 +50,7 @@ Status apply(StepContext& context, const Json& params) {
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why && record->value("boot_id", "") != now)
     return fail(Code::failed, "was restarted for the same, which did not help: " + text(why));
-  TRY_(context.files.write(kRecord, Json{{"boot_id", now}, {"reasons", why}}.dump() + "\n"));
+  TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   say(context, "restarting for " + text(why));
   TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
   (void)out;

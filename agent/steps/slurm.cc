@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "agent/steps/stack_modules.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -128,7 +129,7 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   if (json->value("outcome", "") != "measured") return differs("the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
-    return differs(fmt::format("{} of {} ranks took part", ranks.dump(), hosts.size()));
+    return differs(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
   return holds();
 }
 

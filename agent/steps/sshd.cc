@@ -10,6 +10,7 @@
 #include "agent/steps/modules.h"
 #include "agent/steps/tcp.h"
 #include "agent/steps/two_phase.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -26,7 +27,7 @@ std::string lower(std::string text) {
 
 std::string value_text(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
 std::string drop_in(const Json& params) {

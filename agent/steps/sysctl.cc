@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/steps/modules.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -13,7 +14,7 @@ std::string proc_path(std::string key) {
 }
 
 std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
 // "10240\t87380" and "10240 87380" are the same.

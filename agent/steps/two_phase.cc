@@ -7,6 +7,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/tcp.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -45,7 +46,7 @@ Status arm(StepContext& context, const TwoPhase& change) {
       saved[path] = {{"content", content}, {"mode", state.mode}};
     }
     const Json record = {{"files", saved}, {"after", change.after}};
-    TRY_(context.files.write(record_path(change.name), record.dump(), 0600));
+    TRY_(context.files.write(record_path(change.name), dump_json(record), 0600));
   }
   // A timer of an earlier attempt would fire too early.
   Command stop;

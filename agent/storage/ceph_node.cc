@@ -18,6 +18,7 @@
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/parts.h"
+#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
@@ -315,7 +316,7 @@ Result<int64_t> enrol(StepContext& context, const Store& store, const std::strin
   std::vector<std::string> args = {"osd", "new", store.uuid};
   if (!number.empty()) args.push_back(number);
   args.insert(args.end(), {"-i", "-"});
-  TRY(auto made, ceph_text(context, args, Json{{"cephx_secret", key.substr(0, key.find('\n'))}}.dump()));
+  TRY(auto made, ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
   (void)made;
   TRY(const CephOsd osd, registered(context, store));
   return osd.id;
@@ -341,7 +342,7 @@ Status apply_store(StepContext& context, const Store& store, int64_t seconds) {
   TRY(const std::string key, key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
     TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));
-    TRY_(wipe_ends(device));
+    TRY_(wipe(device));
     TRY_(device.reread_partitions());
   }
   const std::string folder = store_folder(id), block = folder + "/block";
@@ -396,7 +397,7 @@ std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target ceph.target\n"
       "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-      "ExecStart=/usr/bin/mount -t ceph {} {} -o secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime\n"
+      "ExecStart=/usr/bin/mount -t ceph {} {} -o secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime,nosuid,nodev\n"
       "ExecStop=/usr/bin/umount {}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kHead, want.target, want.source, want.target, want.target);
   return {file_part("/etc/systemd/system/" + want.unit + ".service", unit), service_part(want.unit, {})};
@@ -407,6 +408,7 @@ Result<CheckResult> check_mount(StepContext& context, const Json& params) {
   TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
   if (parts.holds == Holds::no) return parts;
   if (const std::string problem = mount_problem(context.files, want); !problem.empty()) return differs(problem);
+  if (const std::string flags = lacking_flags(context.files, want.target, kSafeFlags); !flags.empty()) return differs(flags);
   return look(context.files, want.target).mode == kOpen ? holds() : differs(want.target + ": mode");
 }
 
@@ -418,6 +420,7 @@ Status apply_mount(StepContext& context, const Json& params) {
   TRY_(apply_parts(context, mount_parts(want)));
   TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 120),
                      [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
+  TRY_(set_flags(context, want.target, kSafeFlags));
   return set_permissions(context.files, want.target, kOpen, -1, -1);
 }
 

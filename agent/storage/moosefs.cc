@@ -75,11 +75,20 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
 
 // ---- daemons ----
 
+// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the master's own node only, which has
+// to set modes and copies, and nobody on all others.
+Result<std::string> export_lines(const Json& params) {
+  TRY(const auto self, client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
+  TRY(const auto clients, client_addresses(params.value("clients", Json()), "moosefs_master"));
+  std::string out = fmt::format("{} / rw,alldirs,admin,maproot=0:0\n", self[0]);
+  for (const auto& client : clients)
+    if (client != self[0]) out += fmt::format("{} / rw,alldirs,maproot={}:{}\n", client, kNobody, kNoGroup);
+  return out;
+}
+
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
-  const std::string folder = moosefs_folder(context.files) + "/master", network = text_of(params, "network");
-  // Debian's example lets everybody in; the network of the cluster is what is meant.
-  if (network.empty() || network == "*" || network == "0.0.0.0/0")
-    return fail(Code::invalid, "moosefs_master: 'network' must be the cluster's own network");
+  const std::string folder = moosefs_folder(context.files) + "/master";
+  TRY(const std::string allowed, export_lines(params));
   const std::string cfg = "/etc/mfs/mfsmaster.cfg", exports = "/etc/mfs/mfsexports.cfg";
   // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
   const std::string unit = std::string(kHead) + "[Unit]\nRequiresMountsFor=" + folder +
@@ -90,8 +99,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       own_folder(moosefs_folder(context.files)),
       own_folder(folder),
       file_part("/etc/mfs/mfstopology.cfg", kHead),
-      file_part(exports,
-                fmt::format("{}{} / rw,alldirs,admin,maproot=0:0\n{} . rw\n", kHead, network, network)),
+      file_part(exports, kHead + allowed),
       file_part(cfg, config(folder, "EXPORTS_FILENAME = " + exports +
                                         "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
                                         // A drained disk is known to be empty after two of these; the default is 300 s.
@@ -211,19 +219,21 @@ std::vector<Part> mount_parts(const SharedMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
       "moosefs-master.service\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f\n"
+      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f -o nosuid,nodev\n"
       "ExecStop=/usr/bin/umount "
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  return {file_part(path, unit), service_part(want.unit, {path})};
+  // Not started anew for a new unit file: that would take the file system from under running jobs.
+  return {file_part(path, unit), service_part(want.unit, {})};
 }
 
 Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
   TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
   if (parts.holds == Holds::no) return parts;
-  const std::string problem = mount_problem(context.files, want);
+  std::string problem = mount_problem(context.files, want);
+  if (problem.empty()) problem = lacking_flags(context.files, want.target, kSafeFlags);
   return problem.empty() ? holds() : differs(problem);
 }
 
@@ -237,7 +247,7 @@ Status apply_mounted(StepContext& context, const Json& params) {
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     const std::string still = mount_problem(context.files, want);
-    if (still.empty()) return Ok{};
+    if (still.empty()) return set_flags(context, want.target, kSafeFlags);
     if (is_cancelled(context)) return fail(Code::cancelled, still);
     if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, still);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -270,6 +280,8 @@ Result<CheckResult> check_policy(StepContext& context, const Json& params) {
   if (copies != wanted && copies != wanted + kCopiesClass) diff.add("copies of new files: " + copies);
   TRY(const std::string trash, attribute(context, "mfsgettrashtime", want.target));
   if (trash != std::to_string(int_of(params, "trash_seconds", 0))) diff.add("trash time: " + trash);
+  TRY(const CheckResult top, check_parts(context, open_top(want.target)));
+  if (top.holds == Holds::no) diff.add(top.diff);
   return diff.result();
 }
 
@@ -285,7 +297,7 @@ Status apply_policy(StepContext& context, const Json& params) {
   TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)),
                                      want.target}));
   (void)trash;
-  return Ok{};
+  return apply_parts(context, open_top(want.target));
 }
 
 // ---- members ----
@@ -416,7 +428,8 @@ StepModule moosefs_master_module() {
       "moosefs_master",
       "The metadata server; its metadata lives in /state/mfs and is kept when it is there. An empty file system is refused where a "
       "label on a disk or a metadata logger's copy says that there was one.",
-      Json::array({parameter("network", "string", true, "who may mount: the cluster's network"),
+      Json::array({parameter("address", "string", true, "of this node: the only one whose root is root in the file system"),
+                   parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"),
                    parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
                    parameter("disks", "list", true, "as of moosefs_disks")}),
       master_parts);
@@ -451,7 +464,9 @@ StepModule moosefs_mount_module() {
 StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
-  m.help = "Copies and trash time of what is made in the shared file system from now on.";
+  m.help =
+      "Copies and trash time of what is made in the shared file system from now on, and its top folder: everybody may put something there. "
+      "On the master's node.";
   m.parameters =
       with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
                               parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});

@@ -2,10 +2,14 @@
 //
 // The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this file holds the server
 // itself. A folder is exported only while it is a mount point (`mountpoint`): else clients would fill the server's root disk.
-// Only the cluster's network may mount. Root of a client is root on the server, as with the other engines: all nodes are managed.
+// Only the nodes of the spec may mount, each named by its address: strangers share their network. Root of a client is nobody on the server,
+// so that nobody plants a program that runs as root elsewhere; the top folder is made for that (open_top).
 // No redundancy: while the server is away the clients wait.
 #include <fmt/format.h>
 
+#include <set>
+
+#include "agent/steps/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/parts.h"
 
@@ -13,16 +17,17 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kHead = "# Written by muster.\n";
-constexpr const char* kOptions = "rw,sync,no_subtree_check,no_root_squash,mountpoint";
+constexpr const char* kOptions = "rw,sync,no_subtree_check,root_squash,mountpoint";
 
 struct Export {
-  std::string name, path, network;
+  std::string name, path;
+  std::set<std::string> clients;
 };
 
 Result<Export> wanted(const Json& params) {
-  Export out{text_of(params, "name"), text_of(params, "path"), text_of(params, "network")};
-  if (out.network.find('/') == std::string::npos || out.network == "0.0.0.0/0")
-    return fail(Code::invalid, "nfs_server: 'network' must be the cluster's own network");
+  Export out{text_of(params, "name"), text_of(params, "path"), {}};
+  TRY(const auto clients, client_addresses(params.value("clients", Json()), "nfs_server"));
+  out.clients.insert(clients.begin(), clients.end());
   if (out.path.size() < 2 || out.path[0] != '/' || out.path.find_first_of(" \t\n\"") != std::string::npos)
     return fail(Code::invalid, "nfs_server: 'path' must be an absolute path");
   if (out.name.empty() || out.name.find_first_of("/ .") != std::string::npos)
@@ -30,12 +35,19 @@ Result<Export> wanted(const Json& params) {
   return out;
 }
 
+// A path without a client would be everybody's: no client, no line.
+std::string export_line(const Export& want) {
+  std::string line = want.clients.empty() ? "" : want.path;
+  for (const auto& client : want.clients) line += fmt::format(" {}({})", client, kOptions);
+  return line.empty() ? "" : line + "\n";
+}
+
 // Version 4 only: one port for the firewall, no port mapper, no lock daemon.
 std::vector<Part> parts_of(const Export& want) {
   const std::string settings = "/etc/nfs.conf.d/muster.conf";
   return {file_part(settings, fmt::format("{}[nfsd]\nvers3=n\nvers4=y\n", kHead)),
           file_part("/etc/exports.d/muster-" + want.name + ".exports",
-                    fmt::format("{}{} {}({})\n", kHead, want.path, want.network, kOptions)),
+                    kHead + export_line(want)),
           service_part("nfs-server", {settings})};
 }
 
@@ -44,35 +56,42 @@ std::vector<Part> parts_of(const Export& want) {
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   Diff diff;
-  bool found = false;
+  std::set<std::string> lacking = want.clients;
   for (const auto& line : lines_of(table)) {
     const auto words = split(line, ' ');
     if (words.size() < 2 || words[0] != want.path) continue;
     const std::string client = words[1].substr(0, words[1].find('('));
-    const auto option = [&](const char* name) {
-      const std::string list = "," + words[1].substr(words[1].find('(') + 1);
-      return list.find(std::string(",") + name + ",") != std::string::npos;
-    };
-    if (client != want.network)
+    std::string list = "," + words[1].substr(words[1].find('(') + 1);
+    if (list.back() == ')') list.back() = ',';
+    const auto option = [&](const char* name) { return list.find(std::string(",") + name + ",") != std::string::npos; };
+    if (!want.clients.count(client))
       diff.add(want.path + " is exported to " + client + " too");
-    else if (!option("rw") || !option("mountpoint"))
-      diff.add(want.path + " is exported with other options");
-    else
-      found = true;
+    else if (!option("rw") || !option("mountpoint") || !option("root_squash"))
+      diff.add(want.path + " is exported to " + client + " with other options");
+    lacking.erase(client);
   }
-  if (!found && diff.empty()) diff.add(want.path + " is not exported to " + want.network);
+  for (const auto& client : lacking) diff.add(want.path + " is not exported to " + client);
   return diff.result();
+}
+
+std::string not_mounted(const StepContext& context, const Export& want) {
+  return find_mount(context.files, want.path) ? "" : want.path + " is not mounted";
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Export want, wanted(params));
   TRY(const CheckResult parts, check_parts(context, parts_of(want)));
   if (parts.holds == Holds::no) return parts;
+  if (const auto problem = not_mounted(context, want); !problem.empty()) return differs(problem);
+  TRY(const CheckResult top, check_parts(context, open_top(want.path)));
+  if (top.holds == Holds::no) return top;
   return exported(context, want);
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const Export want, wanted(params));
+  if (const auto problem = not_mounted(context, want); !problem.empty()) return fail(Code::conflict, problem);
+  TRY_(apply_parts(context, open_top(want.path)));
   TRY_(apply_parts(context, parts_of(want)));
   TRY(auto out, run_tool(context, {"exportfs", "-ra"}));
   (void)out;
@@ -86,11 +105,11 @@ StepModule nfs_server_module() {
   StepModule m;
   m.name = "nfs_server";
   m.help =
-      "A mounted file system is exported over NFSv4 to one network and to nobody else, only while it is mounted. Checked "
-      "against what the server exports now.";
+      "A mounted file system is exported over NFSv4 to these nodes and to nobody else, only while it is mounted; root of a client is "
+      "nobody. Checked against what the server exports now.";
   m.parameters = Json::array({parameter("name", "string", true, "of the storage"),
                               parameter("path", "string", true, "mount point to export"),
-                              parameter("network", "string", true, "who may mount: the cluster's network")});
+                              parameter("clients", "list", true, "who may mount: [{name, address}]")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,5 +1,8 @@
 #include "agent/storage/parts.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 namespace muster::steps {
 
 Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts) {
@@ -42,6 +45,25 @@ Part file_part(const std::string& path, const std::string& content, const std::s
 
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for) {
   return {service_module(), {{"names", {unit}}, {"enabled", true}, {"restart_for", restart_for}}};
+}
+
+std::vector<Part> open_top(const std::string& path) {
+  return {{directory_module(), {{"path", path}, {"mode", "1777"}, {"owner", kNobody}, {"group", kNoGroup}}},
+          {directory_module(), {{"path", path + "/.muster"}, {"mode", "0755"}, {"owner", kNobody}, {"group", kNoGroup}}}};
+}
+
+Result<std::vector<std::string>> client_addresses(const Json& list, const std::string& module) {
+  std::vector<std::string> out;
+  if (!list.is_array()) return fail(Code::invalid, module + ": 'clients' must be a list of {name, address}");
+  for (const auto& client : list) {
+    const std::string address = client.is_object() ? text_of(client, "address") : "";
+    unsigned char binary[sizeof(in6_addr)];
+    const bool host = inet_pton(AF_INET, address.c_str(), binary) == 1 || inet_pton(AF_INET6, address.c_str(), binary) == 1;
+    if (!host || address == "0.0.0.0" || address == "::")
+      return fail(Code::invalid, module + ": '" + address + "' is not the address of a node");
+    out.push_back(address);
+  }
+  return out;
 }
 
 }  // namespace muster::steps

@@ -24,4 +24,15 @@ StepModule made_of(std::string name, std::string help, Json parameters, Parts pa
 Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644");
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for);
 
+// Whom root of a client is to a server that squashes it.
+inline constexpr const char* kNobody = "nobody";
+inline constexpr const char* kNoGroup = "nogroup";
+// The top folder of such a file system, and .muster in it for what agents write: everybody may put something into the first, only nobody into
+// the second. Both belong to nobody: in a folder of somebody else, kernels keep root from opening again what the server gave to nobody
+// (fs.protected_regular), and nobody from removing what the server's own root left.
+std::vector<Part> open_top(const std::string& path);
+
+// Addresses of [{name, address}]: each a single host's, and one at least once.
+Result<std::vector<std::string>> client_addresses(const Json& list, const std::string& module);
+
 }  // namespace muster::steps

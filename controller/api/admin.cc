@@ -22,7 +22,7 @@ void make_backup(const CallPtr& call) {
   r.get("path", path);
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
   if (path.empty() || path.front() != '/') return call->error(fail(Code::invalid, "the path must be absolute"));
-  auto result = std::make_shared<Status>(Ok{});
+  auto result = std::make_shared<Status>(fail(Code::failed, "no backup was made: see the controller's log"));
   const std::string state = call->services.options.state;
   call->services.reactor.offload([state, path, result] { *result = backup_store(state + "/muster.db", path); },
                                  [call, path, result] {

@@ -91,7 +91,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
 
 // What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is held against it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
-  executor.set_node(name, [&](NodeRow& row) {
+  executor.set_node(name, [machine, uuid](NodeRow& row) {
     row.state = "discovered";
     row.reason.clear();
     row.facts = machine.facts;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
@@ -132,13 +133,14 @@ void answer_with_token(const CallPtr& call, const std::string& node, const std::
 
 // What the host showed becomes what is known of the node: the plan that was approved follows from it once more.
 void remember(Services& services, const Adoption& a) {
-  services.bringup.executor().set_node(a.node.name, [&](NodeRow& row) {
+  services.bringup.executor().set_node(a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
+                                                          system = a.facts.system](NodeRow& row) {
     row.state = "discovered";
     row.reason.clear();
-    row.facts = a.facts_json.dump(-1, ' ', true, Json::error_handler_t::replace);
-    row.facts_time = services.reactor.now();
-    if (row.product_uuid.empty()) row.product_uuid = a.facts.system.uuid;
-    row.system_serial = a.facts.system.serial;
+    row.facts = facts;
+    row.facts_time = now;
+    if (row.product_uuid.empty()) row.product_uuid = system.uuid;
+    row.system_serial = system.serial;
   });
 }
 

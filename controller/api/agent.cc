@@ -34,7 +34,7 @@ void agent_join(const CallPtr& call) {
     if (reply.ok()) return call->ok(wire::to_json(*reply));
     log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
     call->error(reply.error());
-  });
+  }, call->request.remote);
 }
 
 void agent_renew(const CallPtr& call) {
@@ -59,7 +59,11 @@ void agent_orders(const CallPtr& call) {
   std::istringstream ids(call->query("have"));
   for (std::string id; std::getline(ids, id, ',');)
     if (!id.empty()) have.insert(id);
-  call->services.link.ask(call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); });
+  Presence present;
+  present.boot_id = call->query("boot");
+  present.image_digest = call->query("image");
+  if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
+  call->services.link.ask(call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); }, present);
 }
 
 void agent_events(const CallPtr& call) {

@@ -1,8 +1,10 @@
 #include "controller/api/api.h"
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/authority.h"
+#include "controller/boot_port.h"
 #include "controller/services.h"
 #include "controller/store/store.h"
 
@@ -34,12 +36,8 @@ bool right_door(Who who, Door door) {
 
 Status check_operator(const Services& services, Door door, const HttpRequest& request) {
   if (door == Door::local) return Ok{};
-  const auto header = request.headers.find("Authorization");
-  const std::string scheme = "Bearer ";
-  if (header == request.headers.end() || header->second.rfind(scheme, 0) != 0)
-    return fail(Code::denied, "an operator's bearer token is needed");
-  if (!constant_time_equal(header->second.substr(scheme.size()), services.authority.operator_token()))
-    return fail(Code::denied, "this is not the operator's token");
+  if (!request.headers.count("Authorization")) return fail(Code::denied, "an operator's bearer token is needed");
+  if (!shows_token(request, services.authority.operator_token())) return fail(Code::denied, "this is not the operator's token");
   return Ok{};
 }
 
@@ -49,7 +47,9 @@ Result<std::string> check_agent(const Services& services, const HttpRequest& req
     return fail(Code::denied, "this certificate is not an agent's");
   const auto row = services.store.certificate(request.peer_serial);
   if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
+  if (row->revoked) services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
   if (row->revoked) return fail(Code::denied, "this certificate was revoked");
+  if (row->contested) return fail(Code::denied, "two machines joined as " + row->node + ": neither is heard before its next power-on");
   if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
   return request.peer;
 }
@@ -78,6 +78,13 @@ Found find(const HttpRequest& request, Door door) {
 }
 
 }  // namespace
+
+bool shows_token(const HttpRequest& request, const std::string& token) {
+  const auto header = request.headers.find("Authorization");
+  const std::string scheme = "Bearer ";
+  return header != request.headers.end() && header->second.rfind(scheme, 0) == 0 &&
+         constant_time_equal(header->second.substr(scheme.size()), token);
+}
 
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args) {
   const auto want = segments(pattern);
@@ -126,7 +133,7 @@ std::string Call::query(const std::string& name, std::string fallback) const {
 }
 
 void Call::json(int status, const Json& body) const {
-  responder->respond(HttpResponse::json(status, body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  responder->respond(HttpResponse::json(status, dump_json(body) + "\n"));
 }
 
 void Call::text(int status, std::string body, const std::string& type) const {
@@ -166,6 +173,9 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   } catch (const Json::exception& e) {
     log::warning("request not understood", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
+  } catch (const std::exception& e) {
+    log::error("request failed", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
+    call->error(fail(Code::failed, std::string("a fault of muster: ") + e.what()));
   }
 }
 

@@ -1,5 +1,8 @@
 // What machines fetch while they boot. Plain HTTP: nothing here is secret but the one-time token of an armed node's
 // script, and everything is checked by digest by whoever reads it (docs/threat-model.md).
+#include <sstream>
+#include <vector>
+
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/boot_port.h"
@@ -20,7 +23,7 @@ void boot_script(const CallPtr& call) {
   call->services.boot.script_for(name.substr(0, name.size() - suffix.size()), [call](Result<std::string> script) {
     if (!script.ok()) return call->error(script.error());
     call->text(200, *script);
-  });
+  }, call->request.remote);
 }
 
 // /ram/IMAGE/vmlinuz and /ram/IMAGE/initrd
@@ -32,8 +35,15 @@ void boot_ram_file(const CallPtr& call) {
   send_below(call, call->services.options.state + "/images", image + "/current/ram-" + file);
 }
 
+// /images/NAME/DIGEST/FILE
 void boot_image_file(const CallPtr& call) {
-  send_below(call, call->services.options.state + "/images", call->arg("path"));
+  const std::string path = call->arg("path");
+  std::vector<std::string> parts;
+  std::istringstream in(path);
+  for (std::string part; std::getline(in, part, '/');) parts.push_back(part);
+  if (parts.size() != 3 || !call->services.images.publishes(parts[0], parts[1], parts[2]))
+    return call->error(fail(Code::not_found, "no such file"));
+  send_below(call, call->services.options.state + "/images", path);
 }
 
 }  // namespace muster::api

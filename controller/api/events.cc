@@ -1,6 +1,7 @@
 // Server-sent events: the live log for whoever follows along.
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/event_log.h"
 #include "controller/services.h"
@@ -28,7 +29,7 @@ void follow_events(const CallPtr& call) {
     // The kind is a node's own word: a line break in it would be an event that nobody sent.
     for (const auto& row : rows)
       chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
-                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log", event_json(row).dump());
+                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log", dump_json(event_json(row)));
     return call->responder->write(std::move(chunk));
   });
 }

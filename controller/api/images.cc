@@ -1,5 +1,6 @@
 // Images: what is built; building (fraction 0: why it is built), importing and exporting with progress as it goes (one JSON object per
 // line).
+#include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
@@ -17,7 +18,7 @@ struct JobLines {
     head.headers["Content-Type"] = "application/x-ndjson";
     call->responder->start_stream(std::move(head));
   }
-  void line(const Json& json) const { call->responder->write(json.dump() + "\n"); }
+  void line(const Json& json) const { call->responder->write(dump_json(json) + "\n"); }
   ImageService::Progress progress() const {
     return [lines = *this](const std::string& what, double fraction) {
       lines.line({{"what", what}, {"fraction", fraction}});

@@ -40,6 +40,8 @@ Json node_json(Services& services, const std::string& name) {
             {"config_digest", row.config_digest}, {"mode", row.mode}, {"boot_id", row.boot_id},
             {"product_uuid", row.product_uuid}, {"serial", row.system_serial}, {"last_seen", row.last_seen},
             {"facts_time", row.facts_time}, {"accepted_run", row.accepted_run}, {"declared", false}};
+  // One that was never installed has nothing to say.
+  if (const TimeMs silent = services.bringup.executor().silent_since(name); silent > 0 && !row.image_digest.empty()) j["silent_since"] = silent;
   const auto spec = services.spec.get();
   const NodeSpec* node = spec.ok() ? (*spec)->spec.node(name) : nullptr;
   if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
@@ -77,6 +79,7 @@ std::string why_text(const Json& why) {
   if (const auto title = text(why, "title"); !title.empty()) out += fmt::format(", {}", title);
   out += "\n";
   if (const auto reason = text(why, "reason"); !reason.empty()) out += fmt::format("  reason:    {}\n", reason);
+  if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0) out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
   const Json wait = why.value("wait", Json());
   if (wait.is_object()) {
     for (const char* key : {"reason", "awaited", "observed", "next"})
@@ -163,7 +166,7 @@ void quarantine_node(const CallPtr& call) {
   else if (executor.active() && executor.plan().kind != "none")
     executor.quarantine(name, reason);
   if (!release)
-    executor.set_node(name, [&](NodeRow& row) {
+    executor.set_node(name, [reason](NodeRow& row) {
       row.state = "quarantined";
       row.reason = reason;
     });

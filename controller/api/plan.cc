@@ -78,19 +78,21 @@ void list_runs(const CallPtr& call) {
   call->ok({{"runs", list}});
 }
 
-// With the final verdict: only the report knows that a node is degraded.
+// With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
 void get_run(const CallPtr& call) {
   auto view = run_view(call->services.store, run_of(*call));
   if (!view.ok()) return call->answer(std::move(view));
   const int64_t run = view->value("id", int64_t{0});
   if (call->services.store.report(run).ok())
-    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run); report.ok())
+    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run); report.ok()) {
+      (*view)["notes"] = report->notes;
       for (Json& node : (*view)["nodes"])
         for (const auto& judged : report->nodes)
           if (judged.name == node.value("name", "") && judged.verdict == NodeVerdict::degraded) {
             node["result"] = "degraded";
             node["reason"] = judged.reason;
           }
+    }
   call->answer(std::move(view));
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/kernel_line.h"
+
 namespace muster {
 namespace {
 
@@ -139,11 +141,12 @@ std::string ipxe_script(const BootDecision& d) {
   if (!d.ram) return disk;
   for (const auto* value : {&d.base_url, &d.kernel, &d.initrd, &d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
     if (!plain(*value)) return disk;
-  if (d.extra.find_first_of("\n\r$\\") != std::string::npos) return disk;
+  if (!wrong_kernel_options(d.extra).empty()) return disk;
   std::string args = "initrd=initrd quiet";
   if (!d.console.empty()) args += " console=" + d.console;
   const std::string ip = d.dhcp_prefix > 0 ? fmt::format("${{netX/ip}}/{}", d.dhcp_prefix) : d.ip;
   args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}", d.url, d.pin, d.token, d.node, ip, d.mac);
+  if (kernel_argument(d.extra, "panic").empty()) args += std::string(" ") + kRestartAfterPanic;
   if (!d.extra.empty()) args += " " + d.extra;
   return fmt::format("#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n", d.base_url, d.kernel, d.initrd, args);
 }

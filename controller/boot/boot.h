@@ -52,7 +52,7 @@ struct BootDecision {
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
   int dhcp_prefix = 0;         // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
-  std::string extra = {};      // more kernel arguments, separated by spaces
+  std::string extra = {};      // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
 };
 // GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots from disk.
 std::string ipxe_script(const BootDecision& decision);

@@ -18,6 +18,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/utf8.h"
+
 namespace muster {
 namespace {
 
@@ -26,7 +28,7 @@ void pause_ms(long ms) {
   ::nanosleep(&t, nullptr);
 }
 
-std::string tail(const std::string& text) { return text.size() > 600 ? text.substr(text.size() - 600) : text; }
+std::string tail(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
 // dnsmasq gives up root after start; it can do so only where its files stay reachable for everybody.
 std::string pick_user(const std::string& folder) {

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
@@ -60,8 +61,7 @@ Result<std::string> host_codename() {
 Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
   const std::string keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
   const std::string signed_by = Files("/").exists(keyring) ? keyring : "";
-  if (!recipe.mirror.empty())
-    return fmt::format("deb {}{} {} main\n", signed_by.empty() ? "" : "[signed-by=" + signed_by + "] ", recipe.mirror, recipe.suite);
+  if (!recipe.mirror.empty()) return sources_of_mirror(recipe, signed_by);
   TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format", kIndexTargetsFormat, "Created-By: Packages"}}));
   TRY(const std::string codename, host_codename());
   return sources_for(parse_index_targets(text), codename, recipe.suite, signed_by);
@@ -87,7 +87,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
 
 // Of the shared cache: the name is in the manifest, and other mirrors may have other versions.
 std::string cache_key(const Build& b) {
-  return sha256(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}.dump());
+  return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }
 
 Status bootstrap(const Build& b) {
@@ -113,7 +113,8 @@ Status bootstrap(const Build& b) {
     if (text.find("I: ") != std::string_view::npos) report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
   };
   auto out = run_ok(b.process, c);
-  if (!out) return std::move(out).error().with("building the Debian tree");
+  const std::string from = b.recipe.mirror.empty() ? "" : " from the recipe's mirror (release, `updates`, `security_mirror`)";
+  if (!out) return std::move(out).error().with("building the Debian tree" + from);
   return Ok{};
 }
 
@@ -188,7 +189,7 @@ Status write_records(const Build& b, ImageManifest& m) {
   m.digest = manifest_digest(m);
   const Files files("/");
   TRY_(files.write(b.stage + "/manifest.json", to_text(m)));
-  return files.write(b.stage + "/build.json", Json{{"inputs", b.inputs}, {"sources", b.sources}}.dump());
+  return files.write(b.stage + "/build.json", dump_json(Json{{"inputs", b.inputs}, {"sources", b.sources}}));
 }
 
 bool complete(const ImageInfo& info) {

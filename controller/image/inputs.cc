@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/json_dump.h"
 #include "controller/image/ram.h"
 
 namespace muster {
@@ -17,7 +18,7 @@ using Names = std::vector<std::string>;
 Names texts(const Json& list) {
   Names out;
   if (list.is_array())
-    for (const Json& item : list) out.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+    for (const Json& item : list) out.push_back(item.is_string() ? item.get<std::string>() : dump_json(item));
   return out;
 }
 
@@ -44,7 +45,7 @@ std::map<std::string, std::string> by_path(const Json& files) {
   std::map<std::string, std::string> out;  // the last one wins, as in the tree
   if (files.is_array())
     for (const Json& f : files)
-      if (f.is_object()) out[f.value("path", "?")] = f.dump();
+      if (f.is_object()) out[f.value("path", "?")] = dump_json(f);
   return out;
 }
 
@@ -76,7 +77,7 @@ std::string layer_change(const Json& before, const Json& after) {
     std::map<std::string, std::string> out;
     if (list.is_array())
       for (const Json& layer : list)
-        if (layer.is_object()) out[layer.value("name", "?")] = layer.dump();
+        if (layer.is_object()) out[layer.value("name", "?")] = dump_json(layer);
     return out;
   };
   const auto was = by_name(before), is = by_name(after);
@@ -97,7 +98,7 @@ Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int bui
   Json out = {{"builder", builder_version},
               {"ram", ram_tree_version()},
               {"variant", variant},
-              {"recipe", Json::parse(canonical(recipe))}};
+              {"recipe", parse_json(canonical(recipe)).value_or(nullptr)}};
   for (const auto& layer : layers) out["layers"].push_back(to_json(layer));
   return out;
 }

@@ -13,6 +13,8 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/contain.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
@@ -106,9 +108,9 @@ struct LineSplitter {
 Json to_json(const ImageLayer& layer) { return {{"name", layer.name}, {"steps", layer.steps}, {"units", layer.units}}; }
 
 std::vector<std::string> layer_keys(const Json& recipe_inputs, const std::vector<ImageLayer>& layers) {
-  std::vector<std::string> keys = {hex_of(sha256(recipe_inputs.dump()))};
+  std::vector<std::string> keys = {hex_of(sha256(dump_json(recipe_inputs)))};
   for (const auto& layer : layers)
-    keys.push_back(hex_of(sha256(Json{{"below", keys.back()}, {"name", layer.name}, {"steps", layer.steps}}.dump())));
+    keys.push_back(hex_of(sha256(dump_json(Json{{"below", keys.back()}, {"name", layer.name}, {"steps", layer.steps}}))));
   return keys;
 }
 
@@ -118,7 +120,7 @@ Status in_private_mounts(const std::function<Status()>& work) {
     // MS_PRIVATE: what is mounted here does not appear in the namespace this one was copied from.
     if (::unshare(CLONE_FS | CLONE_NEWNS) != 0) result = fail(Code::denied, std::string("a mount namespace: ") + strerror(errno));
     else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok()) result = std::move(own);
-    else result = work();
+    else if (!contain_exceptions("a step of an image", [&] { result = work(); })) result = fail(Code::failed, "a fault of muster: see the controller's log");
   });
   thread.join();
   return result;
@@ -186,7 +188,7 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     TRY_(guest.prepare(ours, downloads, lists));
     Command c;
     c.argv = {"chroot", root, "/run/muster/agent", "apply", "--log", "/run/muster/log"};
-    c.input = Json{{"steps", layer.steps}, {"stop_on_failure", true}}.dump();
+    c.input = dump_json(Json{{"steps", layer.steps}, {"stop_on_failure", true}});
     // The kernel's own hook would spend half a minute on an initrd nobody boots.
     c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOME", "/root"}, {"TMPDIR", "/tmp"},
              {"LC_ALL", "C.UTF-8"}, {"INITRD", "No"}};

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "base/os.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
@@ -174,7 +175,7 @@ std::string payload_key(const RamRequest& request, const std::string& agent_sha,
   files.push_back({{"path", "/init"}, {"mode", 0755}, {"sha256", agent_sha}});
   for (const auto& p : request.payload)
     files.push_back({{"path", p.path}, {"mode", p.mode}, {"sha256", sha256_file(p.source).value_or("")}});
-  return sha256(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}.dump());
+  return sha256(dump_json(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}));
 }
 
 // Which of the files the record names are others now.
@@ -282,7 +283,7 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
   TRY(info.kernel_sha256, sha256_file(info.kernel));
   TRY_(files.write(info.initrd, initrd));
   const Json record = {{"key", key}, {"kernel_sha256", info.kernel_sha256}, {"initrd_sha256", info.initrd_sha256}, {"payload", payload}};
-  TRY_(files.write(request.image_folder + "/ram.json", record.dump()));
+  TRY_(files.write(request.image_folder + "/ram.json", dump_json(record)));
   return info;
 }
 

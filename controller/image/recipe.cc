@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
@@ -65,12 +66,47 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
   return f;
 }
 
+std::string trimmed_slash(std::string uri) {
+  while (!uri.empty() && uri.back() == '/') uri.pop_back();
+  return uri;
+}
+
+// The development distribution has neither pocket.
+bool has_pockets(const std::string& suite) { return suite != "sid" && suite != "unstable" && suite != "experimental"; }
+
+// An image of a release without its security pocket is never made by accident: where that lies follows from the mirror, or is said.
+void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
+  if (root["mirror"]) out.mirror = trimmed_slash(r.text(root["mirror"], "mirror"));
+  for (const char* key : {"security_mirror", "updates"})
+    if (root[key] && out.mirror.empty()) r.problem(root[key], std::string(key) + ": has a meaning only beside `mirror`");
+  if (root["updates"]) {
+    const std::string value = r.text(root["updates"], "updates");
+    if (value != "true" && value != "false") r.problem(root["updates"], "updates: expected true or false");
+    out.updates = value != "false";
+  }
+  if (out.mirror.empty()) return;
+  if (root["security_mirror"]) {
+    out.security_mirror = trimmed_slash(r.text(root["security_mirror"], "security_mirror"));
+    if (out.security_mirror.empty()) r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
+    return;
+  }
+  const std::string usual = "/debian";
+  if (!has_pockets(out.suite)) {
+    out.security_mirror = kNoMirror;
+  } else if (out.mirror.size() > usual.size() && out.mirror.compare(out.mirror.size() - usual.size(), usual.size(), usual) == 0) {
+    out.security_mirror = out.mirror + "-security";
+  } else {
+    r.problem(root["mirror"], fmt::format("mirror: where the security updates of {} lie does not follow from {}: give `security_mirror: URL`, or "
+                                          "`security_mirror: none` if the mirror has none", out.suite, out.mirror));
+  }
+}
+
 ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
   ImageRecipe out;
-  r.known_keys(root, {"suite", "mirror", "kernel", "packages", "exclude", "mask", "disable", "enable", "files", "run"});
+  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "exclude", "mask", "disable", "enable", "files", "run"});
   if (root["suite"]) out.suite = r.text(root["suite"], "suite");
   else r.problem(root, "suite: missing");
-  if (root["mirror"]) out.mirror = r.text(root["mirror"], "mirror");
+  read_mirror(r, root, out);
   if (root["kernel"] && root["kernel"].IsMap()) {
     r.known_keys(root["kernel"], {"cloud", "full"});
     for (const auto& pair : root["kernel"]) out.kernel[pair.first.Scalar()] = r.text(pair.second, "kernel");
@@ -98,11 +134,6 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
   return out;
 }
 
-std::string trimmed_slash(std::string uri) {
-  while (!uri.empty() && uri.back() == '/') uri.pop_back();
-  return uri;
-}
-
 }  // namespace
 
 Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source) {
@@ -121,10 +152,12 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
 std::string canonical(const ImageRecipe& recipe) {
   Json files = Json::array();
   for (const auto& f : recipe.files) files.push_back({{"path", f.path}, {"content", f.content}, {"mode", f.mode}});
-  const Json j = {{"suite", recipe.suite}, {"mirror", recipe.mirror}, {"kernel", recipe.kernel},
+  Json j = {{"suite", recipe.suite}, {"mirror", recipe.mirror}, {"kernel", recipe.kernel},
                   {"packages", recipe.packages}, {"exclude", recipe.exclude}, {"mask", recipe.mask},
                   {"disable", recipe.disable}, {"enable", recipe.enable}, {"files", files}, {"run", recipe.run}};
-  return j.dump();
+  // Of recipes with a mirror only: all others are what they were, and so are the images made of them.
+  if (!recipe.mirror.empty()) j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
+  return dump_json(j);
 }
 
 std::vector<AptSource> parse_index_targets(const std::string& text) {
@@ -140,6 +173,14 @@ std::vector<AptSource> parse_index_targets(const std::string& text) {
     if (fields.size() > 3 && fields[3].rfind("$(", 0) != 0) s.signed_by = fields[3];
     out.push_back(std::move(s));
   }
+  return out;
+}
+
+std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring) {
+  const std::string deb = keyring.empty() ? "deb " : "deb [signed-by=" + keyring + "] ";
+  std::string out = fmt::format("{}{} {} main\n", deb, recipe.mirror, recipe.suite);
+  if (recipe.updates && has_pockets(recipe.suite)) out += fmt::format("{}{} {}-updates main\n", deb, recipe.mirror, recipe.suite);
+  if (recipe.security_mirror != kNoMirror) out += fmt::format("{}{} {}-security main\n", deb, recipe.security_mirror, recipe.suite);
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "controller/image/shared_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -76,7 +75,8 @@ Status keep_build(const std::string& cache, const std::string& key, const std::s
   const std::string to = place(cache, key);
   const Files files("/");
   if (files.exists(to) && !replace) return Ok{};
-  const std::string stage = fmt::format("{}.{}", to, ::getpid());
+  // By chance: controllers in containers have the same process ids, and would remove each other's.
+  const std::string stage = to + "." + random_hex(8);
   TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
   std::error_code ec;
   fs::remove_all(stage, ec);

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "controller/image/folder.h"
 #include "controller/image/ram.h"
 
@@ -150,7 +151,7 @@ Result<Head> parse_head(const std::string& text) {
   TRY(const Json json, parse_json(text));
   if (!json.is_object() || !json.contains("format")) return fail(Code::invalid, "it has no format version");
   if (json["format"] != kTransferFormat)
-    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}", json["format"].dump(), kTransferFormat));
+    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}", dump_json(json["format"]), kTransferFormat));
   Head head;
   int ram_version = 0;
   std::string made_by;
@@ -253,7 +254,7 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
   if (!m) return std::move(m).error().with(path);
   const Files files("/");
   TRY_(files.remove(stage.path + "/" + kHead));
-  TRY_(files.write(stage.path + "/build.json", head.build.dump()));
+  TRY_(files.write(stage.path + "/build.json", dump_json(head.build)));
   ::sync();  // the name must not be on the disk before the frames are
   const std::string target = folder + "/" + version;
   std::error_code ec;
@@ -275,7 +276,7 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
   if (!m) return std::move(m).error().with(info.folder);
   TRY(Json ram, ram_entries(info.folder + "/ram"));
   const Scratch head{path + ".head"}, partial{path + ".partial"};
-  TRY_(Files("/").write(head.path + "/" + kHead, head_json(*m, std::move(ram), info.folder).dump()));
+  TRY_(Files("/").write(head.path + "/" + kHead, dump_json(head_json(*m, std::move(ram), info.folder))));
   std::vector<std::string> arguments = {"--create", "--file=" + partial.path, "--format=gnu", "--sort=name", "--owner=0", "--group=0",
                                         "--numeric-owner", "--directory=" + head.path, kHead, "--directory=" + info.folder,
                                         kManifest, kFrames};

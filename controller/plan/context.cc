@@ -62,6 +62,8 @@ std::pair<std::string, std::string> right_mount(const std::string& cluster, cons
   return {"nfs4", address + ":" + s.mount};
 }
 
+bool mounts_nfs(const StorageSpec& s, const NodeSpec& n) { return holds_data(s, n) || s.role.empty() || s.role == n.role; }
+
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
@@ -80,6 +82,14 @@ bool may_create(const ContextInput& in, const StorageSpec& s) {
   });
 }
 
+// Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
+Json clients_of(const Spec& spec, const StorageSpec& s, const std::string& leader) {
+  Json out = Json::array();
+  for (const auto& n : spec.nodes)
+    if (n.name != leader && (s.engine != "nfs" || mounts_nfs(s, n))) out.push_back(name_and_address(n));
+  return out;
+}
+
 Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
@@ -89,11 +99,12 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
       if (holds_data(s, n)) members.push_back(name_and_address(n));
     if (members.empty()) continue;
     const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
-    if (s.engine == "nfs" && !member && !s.role.empty() && s.role != in.node.role) continue;   // does not mount it
+    if (s.engine == "nfs" && !mounts_nfs(s, in.node)) continue;
     const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
     out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
                    {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
                    {"is_leader", leads}, {"is_member", member}, {"members", members},
+                   {"clients", leads ? clients_of(in.spec, s, in.node.name) : Json::array()},
                    {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "ceph") add_ceph(in, s, out.back());
@@ -291,7 +302,7 @@ Json playbook_context(const ContextInput& in) {
           {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
           {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
           {"accounting", plays(leader.role, "accounting")}, {"rdma_peers", rdma_peers}, {"soft_roce", vars.value("soft_roce", "") == "yes"},
-          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"vars", vars}};
+          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"rdma_ports", words_of(vars, "rdma_ports")}, {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,

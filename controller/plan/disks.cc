@@ -21,8 +21,9 @@ std::string people(const DiskFacts& d) {
 std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
-  return fmt::format("{}; the system of node {} of {}", content, d.muster_node,
-                     d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster);
+  return fmt::format("{}; the system of node {} of {}{}", content, d.muster_node,
+                     d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster,
+                     d.muster_authority.empty() ? "" : ", written from the controller whose CA is " + d.muster_authority);
 }
 
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
@@ -108,14 +109,20 @@ class Chooser {
   }
 
   bool is_own_system(const DiskFacts& disk) const {
-    if (!is_os_layout(disk) || (!disk.muster_node.empty() && disk.muster_node != node_.name)) return false;
-    return disk.muster_cluster.empty() ? use_.imaged_here : disk.muster_cluster == spec_.cluster;
+    if (!is_os_layout(disk)) return false;
+    // Names are chosen by people, and two sites may choose the same; the CA is this controller's alone.
+    const auto is_mine = [this](const std::string& noted, const std::string& mine) { return noted.empty() ? use_.imaged_here : noted == mine; };
+    return is_mine(disk.muster_node, node_.name) && is_mine(disk.muster_cluster, spec_.cluster) &&
+           is_mine(disk.muster_authority, use_.authority);
   }
 
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
     if (use_.image.empty() || out_.os_is_ours) return;
     if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
+    if (group.policy == DiskPolicy::keep)
+      return refuse("disk-keep", fmt::format("the OS disk {} ({}) would have to be formatted for image {}, but its policy is keep; declare "
+                                             "policy: format-if-blank", people(disk), holds(disk), use_.image));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
       return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that may be lost, "
                                                 "declare policy: format", people(disk), holds(disk)));
@@ -128,7 +135,7 @@ class Chooser {
     refuse("disk-foreign",
            fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for this node of this cluster: {} was "
                        "never installed from here and its OS disk is not cluster {}'s. To keep what is on it: install without that storage, "
-                       "then declare it; to give it up: `wipefs -a` and zero both ends by hand", people(disk), group.name, storage.name,
+                       "then declare it; to give it up: `blkdiscard -z` by hand", people(disk), group.name, storage.name,
                        disk.content, node_.name, spec_.cluster));
   }
 
@@ -162,15 +169,21 @@ class Chooser {
 
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
   if (!is_local_transport(disk.transport)) return false;
-  if (!match.transport.empty() && match.transport != disk.transport) return false;
-  if (!match.serial.empty() && !glob_match(match.serial, disk.serial)) return false;
-  if (!match.serials.empty() && std::find(match.serials.begin(), match.serials.end(), disk.serial) == match.serials.end())
+  // The spec's reader refuses empty text and bare wildcards. Whatever came past it selects no disk.
+  const auto fits = [](const std::optional<std::string>& wanted, const std::string& found, bool glob) {
+    if (!wanted) return true;
+    if (wanted->find_first_not_of("*? \t") == std::string::npos) return false;
+    return glob ? glob_match(*wanted, found) : *wanted == found;
+  };
+  if (!match.serial && !match.wwid && !match.model && !match.transport && !match.size_bytes && match.serials.empty()) return false;
+  if (!fits(match.transport, disk.transport, false) || !fits(match.serial, disk.serial, true) || !fits(match.wwid, disk.wwid, false) ||
+      !fits(match.model, disk.model, true))
     return false;
-  if (!match.wwid.empty() && match.wwid != disk.wwid) return false;
-  if (!match.model.empty() && !glob_match(match.model, disk.model)) return false;
-  if (match.size_bytes == 0) return true;
-  const double wanted = static_cast<double>(match.size_bytes), found = static_cast<double>(disk.size_bytes);
-  return found >= wanted * 0.98 && found <= wanted * 1.02;
+  const auto listed = [&](const std::string& serial) { return fits(serial, disk.serial, false); };
+  if (!match.serials.empty() && std::none_of(match.serials.begin(), match.serials.end(), listed)) return false;
+  if (!match.size_bytes) return true;
+  const double wanted = static_cast<double>(*match.size_bytes), found = static_cast<double>(disk.size_bytes);
+  return wanted > 0 && found >= wanted * 0.98 && found <= wanted * 1.02;
 }
 
 bool is_os_layout(const DiskFacts& disk) {
@@ -210,7 +223,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
     return part || ours.count(label) > 0;
   };
   for (const auto& signature : disk.signatures)
-    if (!look(label_of(signature))) return false;
+    if (signature.rfind("remains of ", 0) == 0 || !look(label_of(signature))) return false;   // agent/disk/probe.h
   for (const auto& p : disk.partitions)
     if (p.label.empty() || !look(p.fs_label) || !look(p.label)) return false;   // muster names every partition it makes
   return found;

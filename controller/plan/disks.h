@@ -5,7 +5,8 @@
 // USB are never selected. One disk that two nodes see (a shared enclosure) may be selected on one of them only.
 // `ours` recognises what muster itself made for this node of this cluster: its own layout on the OS disk, the RAID or file system of
 // the same storage section, MooseFS data or the Ceph object store of the same section. Such a disk is used again, not destroyed. Another
-// cluster may have nodes and sections of the same names: the OS disk says whose it is; RAID and file systems do not, and are this node's
+// cluster may have nodes and sections of the same names, and another controller a cluster of the same name: the OS disk says whose it
+// is, by node, cluster and the fingerprint of the controller's CA; RAID and file systems do not, and are this node's
 // where its OS disk is, or where the controller imaged this machine before. Else they are refused, whatever the policy.
 #pragma once
 
@@ -42,8 +43,9 @@ struct NodeDisks {
 };
 struct DiskUse {
   bool through_ram = false;   // the plan writes from the RAM system: what the installed system has mounted on its OS disk forbids no image
-  bool imaged_here = false;   // this machine has run an image of this controller: what does not say of which cluster it is, is its own
+  bool imaged_here = false;   // this machine has run an image of this controller: what does not say whose it is, is its own
   std::string image;          // what is written to the OS disk; empty: the OS disk stays as it is
+  std::string authority;      // fingerprint of this controller's CA
 };
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use);
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster {
 namespace {
 
 constexpr ActionKind kKinds[] = {ActionKind::netboot, ActionKind::inventory, ActionKind::image,  ActionKind::boot_disk,
-                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off};
+                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off,
+                                 ActionKind::wake};
 
 Json action_json(const Action& a) {
   Json after = Json::array();
@@ -75,7 +77,7 @@ Result<Destruction> destruction_from_json(const Json& json, const std::string& p
 
 Json limits_json(const PlanLimits& l) {
   return {{"parallel_imaging", l.parallel_imaging}, {"parallel_netboot", l.parallel_netboot},
-          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}};
+          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}, {"netboot_ms", l.netboot}};
 }
 
 Status read_limits(const Json& json, PlanLimits& l) {
@@ -84,6 +86,7 @@ Status read_limits(const Json& json, PlanLimits& l) {
   r.get("parallel_netboot", l.parallel_netboot);
   r.get("power_stagger_ms", l.power_stagger);
   r.get("failure_budget", l.failure_budget);
+  r.get_or("netboot_ms", l.netboot, l.netboot);   // plans from before there was such a limit
   return r.finish();
 }
 
@@ -142,6 +145,7 @@ std::string_view to_string(ActionKind kind) {
     case ActionKind::check: return "check";
     case ActionKind::reboot: return "reboot";
     case ActionKind::power_off: return "power_off";
+    case ActionKind::wake: return "wake";
   }
   return "steps";
 }
@@ -165,7 +169,9 @@ Json to_json(const Plan& p) {
           {"profile", p.profile}, {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
           {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
           {"config_digests", p.config_digests}};
+  if (!p.follows.empty()) out["follows"] = p.follows;
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
+  if (!p.serving.empty()) out["serving"] = p.serving;
   if (!p.barriers.empty()) out["barriers"] = p.barriers;
   return out;
 }
@@ -179,12 +185,14 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("cluster", p.cluster);
   r.get("spec_revision", p.spec_revision);
   r.get_or("profile", p.profile, {});
+  r.get_or("follows", p.follows, {});
   r.get("simulated", p.simulated);
   r.get("images", p.images);
   const Json& limits = r.raw("limits");
   r.get("nodes", p.nodes);
   r.get("unchanged", p.unchanged);
   r.get_or("left_out", p.left_out, {});
+  r.get_or("serving", p.serving, {});
   r.get_or("barriers", p.barriers, {});
   const Json& actions = r.raw("actions");
   const Json& destroys = r.raw("destroys");
@@ -205,7 +213,7 @@ Result<Plan> plan_from_json(const Json& json) {
 }
 
 std::string plan_digest(const Plan& plan) {
-  return sha256(to_json(plan).dump(-1, ' ', true, Json::error_handler_t::replace));
+  return sha256(dump_ascii(to_json(plan)));
 }
 
 std::string render_plan(const Plan& plan, bool verbose) {

@@ -5,6 +5,7 @@
 // A plan never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is sent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -27,6 +28,7 @@ enum class ActionKind {
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
   power_off,  // through the power driver
+  wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is booted but what is there
 };
 std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
@@ -70,17 +72,22 @@ struct PlanLimits {
   int parallel_netboot = 16;          // nodes between power-on and join at once
   DurationMs power_stagger = 0;       // at least this long between two power-ons
   int failure_budget = 1000000;       // quarantined nodes after which no further node is started
+  DurationMs netboot = 20 * kMinute;  // power-on to the RAM agent's hello, whichever action it is for
 };
 
 struct Plan {
-  std::string kind;                   // discover | install | reimage | admit | adopt | accept | apply | none
+  std::string kind;                   // discover | wake | install | reimage | admit | adopt | accept | apply | none
   std::string cluster;
+  // What the plan comes after: the newest run, of which history of the database. Behind the next run the same plan has another
+  // digest: an approval is for one run.
+  std::string follows;
   int64_t spec_revision = 0;
   std::string profile;                // of acceptance; empty: nothing is measured
   bool simulated = false;             // a lab: every report line says so
   std::map<std::string, std::string> images;   // name -> digest
   PlanLimits limits;
   std::vector<std::string> nodes;     // those that take part, in order
+  std::vector<std::string> serving;   // of them, those that only let others use their storage: their own state stays as it is
   std::vector<std::string> unchanged; // nodes that are already as declared
   std::vector<std::string> left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<Action> actions;        // grouped by node, each node's in order
@@ -93,6 +100,7 @@ struct Plan {
 
   bool empty() const { return actions.empty(); }
   const Action* find(const std::string& id) const;
+  bool only_serves(const std::string& node) const { return std::find(serving.begin(), serving.end(), node) != serving.end(); }
 };
 
 Json to_json(const Plan& plan);                 // canonical

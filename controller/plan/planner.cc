@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/digest.h"
+#include "base/json_dump.h"
 #include "controller/locate/pairing.h"
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
@@ -15,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kNetboot = 6 * kMinute, kInventory = 5 * kMinute, kImage = 45 * kMinute, kBoot = 8 * kMinute;
+constexpr DurationMs kInventory = 5 * kMinute, kImage = 45 * kMinute;
 constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute, kDrain = 24 * 60 * kMinute;
 
 struct Stage { std::string playbook; int number = 1; };
@@ -26,6 +27,7 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
+  bool serves = false;         // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;   // by playbook
   std::vector<PlannedStep> accept_cluster;
@@ -65,26 +67,34 @@ DurationMs check_timeout(const std::vector<wire::Step>& steps) {
   return std::max(kCheck, sum);
 }
 
+// Steps among which the node restarts wait for its firmware, too.
+DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec) {
+  const bool restarts = std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
+  return restarts ? time + spec.limits.boot : time;
+}
+
 class Planner {
  public:
   explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
 
   Result<PlanOutcome> run() {
     plan_.cluster = spec_.cluster;
+    plan_.follows = in_.follows;
     plan_.spec_revision = in_.revision;
     plan_.simulated = spec_.lab;
     plan_.profile = profile();
     plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
-                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget};
+                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget, spec_.limits.netboot};
     address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
     find_machines();
     choose_nodes();
     if (drains()) {
       write_drain();
-    } else if (!discover()) {
+    } else if (!wake() && !discover()) {
       for (auto& draft : drafts_) prepare(draft);
       refuse_shared_disks();
       drop_unchanged();
+      add_servers();
       check_storage_leaders();
       const bool fine = problems_.empty() && refusals_.empty();
       if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty()) write_discovery(std::move(hopeless_));
@@ -188,6 +198,42 @@ class Planner {
     return near.empty() ? "" : ", did you mean '" + near + "'?";
   }
 
+  // Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken: nobody knows from here.
+  bool asleep(const Draft& d) const {
+    if (kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
+    return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
+  }
+  // True when a plan was made that only wakes them; what is to be done with them, and with the others, is planned when they answer.
+  // One that did not answer in such a run is left alone until somebody names it.
+  bool wake() {
+    std::vector<Draft> silent, rest;
+    const auto& named = in_.request.nodes;
+    for (auto& d : drafts_) {
+      const std::string& name = d.spec->name;
+      if (!asleep(d)) {
+        rest.push_back(std::move(d));
+      } else if (d.seen->state == "quarantined" && std::find(named.begin(), named.end(), name) == named.end()) {
+        plan_.left_out.push_back(name);
+        plan_.notes.push_back(fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits for it, "
+                                          "`muster reimage {}` installs it anew", name, name, name));
+      } else {
+        silent.push_back(std::move(d));
+      }
+    }
+    drafts_ = std::move(rest);
+    if (silent.empty() || in_.request.skip_unseen) return false;
+    plan_.kind = "wake";
+    for (auto& d : silent) {
+      plan_.nodes.push_back(d.spec->name);
+      plan_.notes.push_back(fmt::format("{}: {}", d.spec->name, d.seen->doubtful
+          ? "its agent was not heard since the database was put back: what it runs is not known"
+          : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is written"));
+      add(d, "wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(), spec_.limits.boot, 1);
+    }
+    drafts_.clear();
+    return true;
+  }
+
   bool in_request_skips() const { return in_.request.skip_unseen || kind() == RequestKind::accept; }
 
   // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to find do not hold the
@@ -212,7 +258,7 @@ class Planner {
     plan_.kind = "discover";
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
-      if (!in_ram(d) && !d.spec->adopt.declared()) add_netboot(d);
+      if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(d);
       add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
     }
     plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
@@ -237,7 +283,7 @@ class Planner {
                     d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
     d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
-    d.disks = choose_disks(spec_, *d.spec, facts, {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : ""});
+    d.disks = choose_disks(spec_, *d.spec, facts, {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
     refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
     if (!d.disks.refusals.empty()) return;
     if (d.imaging && d.disks.groups["os"].empty()) refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
@@ -303,7 +349,7 @@ class Planner {
         }
       if (!real) digest["steps"] = all_steps(scratch);
     }
-    d.digest = sha256(digest.dump(-1, ' ', true, Json::error_handler_t::replace));
+    d.digest = sha256(dump_ascii(digest));
   }
 
   void find_machines() {
@@ -332,8 +378,8 @@ class Planner {
         continue;
       }
       if (out && !may_leave(d)) continue;
-      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), ""});
-      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), ""});
+      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), "", in_.authority});
+      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), "", in_.authority});
       d.disks.destroys.clear();
       Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
       std::vector<wire::Step> steps;
@@ -420,6 +466,52 @@ class Planner {
     drafts_ = std::move(rest);
   }
 
+  // Shared file systems are exported to declared nodes one by one: one that is new needs a step on the server, which this plan may not be about.
+  // That step alone is taken, and only where what is declared changed since the server was configured.
+  void add_servers() {
+    if (kind() == RequestKind::accept || in_.request.nodes.empty() || drafts_.empty()) return;
+    for (const auto& s : spec_.storage) {
+      if (s.engine != "nfs" && s.engine != "moosefs") continue;
+      const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      if (server == spec_.nodes.end()) continue;
+      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; })) continue;   // all its sections
+      const auto seen = in_.nodes.find(server->name);
+      if (seen != in_.nodes.end()) add_server(*server, seen->second, s.name);
+    }
+    const auto by_place = [](const Draft& a, const Draft& b) { return a.spec < b.spec; };   // as in the spec
+    std::sort(drafts_.begin(), drafts_.end(), by_place);
+  }
+  void add_server(const NodeSpec& node, const NodeObservation& seen, const std::string& storage) {
+    Draft d;
+    d.spec = &node;
+    d.seen = &seen;
+    d.serves = true;
+    const auto& facts = seen.facts ? seen.facts : seen.machine;
+    if (!in_installed(d) || !facts || !seen.held.empty()) {
+      plan_.notes.push_back(fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount it before `muster up` reached {}",
+                                        node.name, storage, node.name));
+      return;
+    }
+    d.disks = choose_disks(spec_, node, *facts, {false, imaged_here(d, *facts), "", in_.authority});
+    d.disks.destroys.clear();
+    const PlannerImage* image = image_of(d);
+    render(d, image ? image->digest : "");
+    if (d.digest == seen.config_digest) return;
+    d.digest = seen.config_digest;   // the rest of what changed is for a plan that is about it
+    d.configure.clear();
+    d.accept.clear();
+    d.accept_cluster.clear();
+    const auto other = [](const PlannedStep& s) { return s.step.module != "nfs_server" && s.step.module != "moosefs_master"; };
+    for (auto it = d.cluster.begin(); it != d.cluster.end();) {
+      it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
+      it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
+    }
+    if (d.cluster.empty()) return;
+    plan_.notes.push_back(fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
+    plan_.serving.push_back(node.name);
+    drafts_.push_back(std::move(d));
+  }
+
   // Behind an empty master or monitor in the place of a lost one, everybody's files are gone from sight: nothing starts where it is certain
   // that the leader has no metadata for the data that is there. The agent never makes it either, so naming the leader is no risk: that
   // is how it is installed again before its metadata is brought back.
@@ -477,7 +569,7 @@ class Planner {
   }
 
   void add_netboot(Draft& d) {
-    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), kNetboot, 3);
+    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), spec_.limits.netboot, 3);
   }
 
   void write_actions() {
@@ -497,12 +589,12 @@ class Planner {
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
       add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
-          order_params(spec_, bare(d.configure), false), kSteps);
+          order_params(spec_, bare(d.configure), false), with_restart(kSteps, bare(d.configure), spec_));
     }
     if (kind() != RequestKind::accept) {
       write_stages();
       for (auto& d : drafts_)
-        add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
+        if (!d.serves) add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
     }
     write_acceptance();
     group_by_node();
@@ -541,16 +633,19 @@ class Planner {
     job.allow_ours = d.disks.os_is_ours;
     job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
     job.cluster = spec_.cluster;
+    job.authority = in_.authority;
     job.hostname = d.spec->name;
     job.address_cidr = d.spec->address + "/" + prefix_of(spec_.network.provisioning.cidr);
     job.mac = d.spec->mac;
     job.gateway = spec_.network.gateway;
     job.controller_url = "https://" + address_ + ":7443";
     job.console = variable(d, "console", spec_.lab ? "ttyS0" : "");
-    job.kernel_options = variable(d, "kernel_options", "");
+    job.kernel_options = in_.kernel_options;
+    if (const std::string own = variable(d, "kernel_options", ""); !own.empty())
+      job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
     job.root_size = variable(d, "root_size", "");
     add(d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3);
-    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, kBoot, 2);
+    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, spec_.limits.boot, 2);
   }
 
   std::string variable(const Draft& d, const std::string& name, const std::string& fallback) const {
@@ -597,7 +692,7 @@ class Planner {
           }
       if (steps.empty()) continue;
       const bool check = action == ActionKind::check;
-      const DurationMs timeout = check ? check_timeout(steps) : kStage;
+      const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, spec_);
       Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
       if (leads) led_ = a.id;
       if (!barrier.empty()) a.behind = behind, used = true;
@@ -621,10 +716,12 @@ class Planner {
   // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which the bad one can
   // be told (controller/locate/).
   std::set<std::string> link_partners(const std::string& node) const {
-    const auto self = std::find(plan_.nodes.begin(), plan_.nodes.end(), node) - plan_.nodes.begin();
+    std::vector<std::string> nodes;
+    for (const auto& d : drafts_)
+      if (!d.serves) nodes.push_back(d.spec->name);
+    const auto self = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
     std::set<std::string> out;
-    for (const int i : locate::partners(static_cast<int>(plan_.nodes.size()), static_cast<int>(self)))
-      out.insert(plan_.nodes[static_cast<size_t>(i)]);
+    for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self))) out.insert(nodes[static_cast<size_t>(i)]);
     return out;
   }
 

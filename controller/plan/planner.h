@@ -55,6 +55,7 @@ struct NodeObservation {
   std::string state = "unknown";           // NodeRow::state
   std::string image_digest, config_digest; // NodeRow
   std::string product_uuid;                // machine the name is bound to (NodeRow); facts.system.uuid is what was found
+  bool doubtful = false;                   // the database is an older copy and its agent was not heard since: its row may say anything
   std::string held;                        // why an operator quarantined it; "" when none did. It is not touched until released
 };
 
@@ -81,7 +82,10 @@ struct PlannerInput {
   std::map<std::string, NodeObservation> nodes;
   PlanRequest request;
   std::map<std::string, std::string> public_values;
+  std::string authority = {};                      // fingerprint of the controller's CA: what its disks are known by
+  std::string follows = {};                        // Plan::follows
   std::string controller_address;                  // on the provisioning network; empty: from the spec
+  std::string kernel_options;                      // of every installed system, before the spec's own
 };
 
 // A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.

@@ -11,4 +11,12 @@ std::string_view to_string(PowerState state) {
   return "unknown";
 }
 
+Status boot_from_network(Power& power, DurationMs call) {
+  TRY(const PowerState before, power.state(call));
+  if (before != PowerState::off) TRY_(power.off(call, false));
+  Status once = power.boot_once_network(call);
+  if (!once.ok()) return std::move(once).error().with("the machine is off and stays off, its next boot could not be set to the network");
+  return power.on(call);
+}
+
 }  // namespace muster

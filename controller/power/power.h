@@ -27,6 +27,7 @@ struct PowerTarget {
   std::string user, password;  // resolved secret; never logged
   std::string pin_sha256;      // BMC certificate; empty: learn on first use (reported through on_pin)
   std::function<void(const std::string& fingerprint)> on_pin = {};
+  std::function<void()> on_refused = {};   // the BMC refused user and password: each further try may lock the account
   std::string expected_uuid;   // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused
   // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so acting on one is refused.
   std::shared_ptr<const Machines> machines = {};
@@ -43,6 +44,10 @@ class Power {
   // What was found: vendor, model, uuid, serial, capabilities; for `muster power` and logs.
   virtual Result<Json> describe(DurationMs deadline) = 0;
 };
+
+// Off, the boot override, on. In this order because HPE refuses the override while a machine is in its power-on self test, where a
+// machine that loops stays for ever. Where the override fails the machine stays off, and the error says so. `call`: the time for each part.
+Status boot_from_network(Power& power, DurationMs call);
 
 struct PowerDriver {
   std::string name;

@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
+constexpr DurationMs kMember = 15 * kSecond;          // for one of several systems: one that hangs must not take the whole call
 constexpr DurationMs kConflictPause = 5 * kSecond;   // "On" is refused for up to a minute after a power-off
 
 std::vector<std::string> texts(const Json& list) {
@@ -40,6 +41,18 @@ struct System {
     const std::string word = json_text(body, "PowerState");
     return word == "On" ? PowerState::on : word == "Off" ? PowerState::off : PowerState::unknown;
   }
+};
+
+// What the collection of systems has shown so far.
+struct Seen {
+  struct Unread {
+    std::string path;
+    Error error;
+    bool answered = false;   // the BMC said that it cannot be read; else it said nothing
+  };
+  std::vector<System> able;      // can be reset
+  std::vector<Unread> unread;
+  bool matched = false;          // `able` is the one system with the node's UUID
 };
 
 class Redfish : public Power {
@@ -72,6 +85,9 @@ class Redfish : public Power {
 
  private:
   Result<std::string> find_system();
+  Result<std::vector<std::string>> member_paths(std::string page);
+  Status look_at(const std::vector<std::string>& paths, Seen& seen);
+  Result<std::string> choose(const Seen& seen, size_t members) const;
   Result<System> read_system();
   Result<std::vector<std::string>> reset_types(const System& system);
   Status reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve);
@@ -96,23 +112,72 @@ Result<std::string> Redfish::find_system() {
   version_ = json_text(root.body, "RedfishVersion");
   std::string page = json_text(json_at(root.body, {"Systems"}), "@odata.id");
   if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} shows no systems", address_));
-  std::vector<System> able;
+  TRY(const auto paths, member_paths(std::move(page)));
+  Seen seen;
+  TRY_(look_at(paths, seen));
+  if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
+    // One is left because another did not answer. Asked once more: only what stays away is a part that goes with the host's power.
+    client_.pause(kPoll);
+    std::vector<std::string> again;
+    for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
+    TRY_(look_at(again, seen));
+  }
+  return choose(seen, paths.size());
+}
+
+Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
+  std::vector<std::string> paths;
   for (int pages = 0; !page.empty() && pages < 16; ++pages) {
     TRY(const RedfishAnswer list, client_.get(page));
-    for (const Json& member : json_at(list.body, {"Members"})) {
-      const std::string path = json_text(member, "@odata.id");
-      if (path.empty()) continue;
-      TRY(RedfishAnswer answer, client_.get(path));
-      System system{path, std::move(answer.body)};
-      if (!json_text(system.reset(), "target").empty()) able.push_back(std::move(system));
-    }
+    for (const Json& member : json_at(list.body, {"Members"}))
+      if (const std::string path = json_text(member, "@odata.id"); !path.empty()) paths.push_back(path);
     page = json_text(list.body, "Members@odata.nextLink");
   }
-  if (able.size() > 1 && !expected_uuid_.empty())
-    able.erase(std::remove_if(able.begin(), able.end(), [&](const System& s) { return !same_uuid(s.uuid(), expected_uuid_); }), able.end());
-  if (able.size() == 1) return able.front().path;
-  return fail(able.empty() && !expected_uuid_.empty() ? Code::denied : Code::invalid,
-              fmt::format("BMC {} shows {} systems that can be reset; exactly one is needed", address_, able.size()));
+  if (paths.empty()) return fail(Code::unavailable, fmt::format("BMC {} shows no systems", address_));   // it starts
+  return paths;
+}
+
+// Reads these members. Ends at the one that is the node's machine for certain.
+Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
+  for (const std::string& path : paths) {
+    auto answer = paths.size() > 1 || !seen.able.empty() ? client_.look(path, kMember) : client_.look(path, client_.left());
+    const bool answered = answer.ok() && answer->status / 100 != 2;
+    const auto read = answer.ok() ? client_.readable(std::move(*answer), path) : std::move(answer);
+    if (!read.ok() && read.error().code == Code::denied) return read.error();
+    if (!read.ok()) {
+      seen.unread.push_back({path, read.error(), answered});
+      continue;
+    }
+    System system{path, read->body};
+    if (json_text(system.reset(), "target").empty()) continue;
+    seen.matched = !expected_uuid_.empty() && same_uuid(system.uuid(), expected_uuid_);
+    if (seen.matched) seen.able.clear();
+    seen.able.push_back(std::move(system));
+    if (seen.matched) break;
+  }
+  return Ok{};
+}
+
+// A system that cannot be read may be the node's machine, or one that must be told from it. What is left over beside it is taken only when
+// nothing speaks against it: it can be reset, it shows no other machine's UUID, and the BMC answered for the others, twice, that they
+// cannot be read. That is a DGX that is off: its baseboard goes with the host's power.
+Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
+  const bool bound = !expected_uuid_.empty();
+  if (seen.matched) return seen.able.front().path;
+  const bool single = seen.able.size() == 1;
+  if (single && seen.unread.empty()) return seen.able.front().path;   // read_system() refuses another machine's
+  const bool all_answered = std::all_of(seen.unread.begin(), seen.unread.end(), [](const auto& one) { return one.answered; });
+  if (single && all_answered && (!bound || seen.able.front().uuid().empty())) return seen.able.front().path;
+  if (!seen.unread.empty() && (bound || seen.able.size() < 2)) {
+    const Error& first = seen.unread.front().error;
+    // Nothing was done, and it may pass.
+    const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
+    return fail(code, fmt::format("{} of the {} systems of BMC {} cannot be read, so {} cannot be told among them: {}", seen.unread.size(),
+                                  members, address_, node_, first.message));
+  }
+  const std::string which = bound ? fmt::format("none of them is machine {}", expected_uuid_) : "exactly one is needed";
+  return fail(bound ? Code::denied : Code::invalid,
+              fmt::format("BMC {} shows {} systems that can be reset; {}", address_, seen.able.size(), which));
 }
 
 Result<System> Redfish::read_system() {
@@ -170,18 +235,23 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
     // 409: it is so already, or not possible yet.
     if (client_.left() <= reserve + kConflictPause) return fail(Code::unavailable, answer.error().message);
     client_.pause(kConflictPause);
-    TRY(system, read_system());
+    auto now = read_system();
+    if (!now.ok() && now.error().code == Code::denied) return now.error();
+    if (now.ok()) system = std::move(*now);
     if (system.power() == wanted) return Ok{};
   }
 }
 
+// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so whatever they say is asked again.
+// Only a refusal (another machine, another certificate, the password) ends it.
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "nothing";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
     const auto system = read_system();
     if (system.ok() && system->power() == wanted) return Ok{};
     if (system.ok()) last = json_text(system->body, "PowerState");
-    else if (system.error().code != Code::unavailable && system.error().code != Code::timeout) return system.error();
+    else if (system.error().code == Code::denied) return system.error();
+    else last = "nothing readable: " + system.error().message;
     client_.pause(poll);
   }
   return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})", address_, to_string(wanted),
@@ -212,8 +282,13 @@ Status Redfish::confirm_boot(const std::string& path) {
   std::string seen;
   for (int look = 0; look < 5; ++look) {
     if (look > 0) client_.pause(kPoll);
-    TRY(const RedfishAnswer answer, client_.get(path));
-    const Json& boot = json_at(answer.body, {"Boot"});
+    const auto answer = client_.get(path);
+    if (!answer.ok() && answer.error().code == Code::denied) return answer.error();
+    if (!answer.ok()) {   // as in wait_for()
+      seen = answer.error().message;
+      continue;
+    }
+    const Json& boot = json_at(answer->body, {"Boot"});
     const std::string enabled = json_text(boot, "BootSourceOverrideEnabled"), target = json_text(boot, "BootSourceOverrideTarget");
     // Supermicro shows UefiBootNext for an accepted Pxe.
     if (enabled == "Once" && (target == "Pxe" || target == "UefiBootNext")) return Ok{};

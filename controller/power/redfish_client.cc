@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/json_dump.h"
+#include "base/utf8.h"
+
 namespace muster {
 
 namespace {
 
 constexpr DurationMs kRequest = 60 * kSecond;
+constexpr size_t kMaxAnswer = 4 << 20;   // the largest resource seen is below 100 kB; JSON in memory takes up to twenty times its text
+constexpr const char* kRoot = "/redfish/v1/";
+constexpr const char* kSessions = "/redfish/v1/SessionService/Sessions";   // where DSP0266 puts it, for roots that cannot be read
 
 std::string header(const RedfishAnswer& answer, const std::string& name) {
   const auto found = answer.headers.find(name);
@@ -26,20 +32,26 @@ std::string path_of(const std::string& uri) {
 
 // The first message of a refusal, with its id: "ActionParameterValueConflict: The host is powering down". The list may be an object.
 std::string refusal(const Json& body) {
-  Json info = json_at(body, {"error", "@Message.ExtendedInfo"});
-  if (info.is_array() && !info.empty()) info = Json(info[0]);
+  const Json& list = json_at(body, {"error", "@Message.ExtendedInfo"});
+  const Json& info = list.is_array() && !list.empty() ? list[0] : list;
   std::string id = json_text(info, "MessageId"), text = json_text(info, "Message");
   if (id.empty()) id = json_text(json_at(body, {"error"}), "code");
   if (text.empty()) text = json_text(json_at(body, {"error"}), "message");
-  return id + (id.empty() || text.empty() ? "" : ": ") + text.substr(0, 300);
+  return id.append(id.empty() || text.empty() ? "" : ": ").append(first_bytes(text, 300));
 }
 
 // Refusals that pass by themselves: power-on self test, services that start, Dell's "not ready".
 bool passes_by_itself(const std::string& why) {
   for (const char* sign : {"SystemPOST", "InvalidOperationForSystemState", "SYS518", "ServiceTemporarilyUnavailable", "ResourceInUse",
-                           "ServiceInUnknownState", "NotReady"})
+                           "ServiceInUnknownState", "NotReady", "SessionLimitExceeded", "MaximumSessions"})
     if (why.find(sign) != std::string::npos) return true;
   return false;
+}
+
+bool offers_basic(const RedfishAnswer& answer) {
+  std::string offered = header(answer, "WWW-Authenticate");
+  std::transform(offered.begin(), offered.end(), offered.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return offered.find("basic") != std::string::npos;
 }
 
 std::string etag_of(const RedfishAnswer& answer) {
@@ -84,9 +96,10 @@ Status RedfishClient::learn_pin() {
   options.base = "https://" + target_.address;
   options.insecure_first_use = true;
   options.keep_alive = false;
+  options.max_answer = kMaxAnswer;
   TRY(auto http, make_http_client(std::move(options)));
   HttpRequest request;
-  request.target = "/redfish/v1/";
+  request.target = kRoot;
   TRY_(http->request(std::move(request), std::min(left(), kRequest)));
   target_.pin_sha256 = http->peer_fingerprint();
   if (target_.pin_sha256.empty()) return fail(Code::failed, target_.address + " showed no certificate");
@@ -109,6 +122,7 @@ Status RedfishClient::make_client(bool basic) {
     options.basic_password = target_.password;
   }
   options.keep_alive = false;
+  options.max_answer = kMaxAnswer;
   TRY(http_, make_http_client(std::move(options)));
   return Ok{};
 }
@@ -120,43 +134,74 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
   request.target = path;
   request.headers = std::move(headers);
   request.headers["Accept"] = "application/json";
-  request.headers["Accept-Encoding"] = "identity";   // compression makes ETags weak
+  request.headers.try_emplace("Accept-Encoding", "identity");   // compression makes ETags weak
   request.headers["OData-Version"] = "4.0";
   if (!token_.empty()) request.headers["X-Auth-Token"] = token_;
   if (!body.is_null()) {
     request.headers["Content-Type"] = "application/json";
-    request.body = body.dump();
+    request.body = dump_json(body);
   }
   auto response = http_->request(std::move(request), std::min(left(), kRequest));
-  if (!response.ok()) return std::move(response).error().with(fmt::format("BMC {} {} {}", target_.address, method, path));
-  RedfishAnswer answer{response->status, nullptr, std::move(response->headers)};
-  if (!response->body.empty()) answer.body = Json::parse(response->body, nullptr, false);
-  if (answer.body.is_discarded()) answer.body = nullptr;
-  return answer;
+  if (!response.ok()) {
+    Error error = std::move(response).error().with(fmt::format("BMC {} {} {}", target_.address, method, path));
+    // An answer too large to be read: the order may have been carried out all the same.
+    if (error.code == Code::failed && method != "GET") error.code = Code::timeout;
+    return error;
+  }
+  // What cannot be read, or not without danger, counts as nothing: the status says enough.
+  return RedfishAnswer{response->status, parse_json(response->body).value_or(nullptr), std::move(response->headers)};
+}
+
+// Where to log in.
+Result<std::string> RedfishClient::sessions_path() {
+  if (!sessions_.empty()) return sessions_;
+  TRY(const RedfishAnswer root, exchange("GET", kRoot, nullptr, {}));
+  if (root.status == 401 || root.status == 403) return std::string(kSessions);   // it should be open to all, and is not everywhere
+  if (root.status / 100 != 2) return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {}", target_.address, kRoot, root.status));
+  sessions_ = path_of(json_text(json_at(root.body, {"Links", "Sessions"}), "@odata.id"));
+  return sessions_;
 }
 
 Status RedfishClient::open_session() {
-  tried_session_ = true;
+  token_.clear();
+  session_.clear();
   TRY_(make_client(false));
-  TRY(const RedfishAnswer root, exchange("GET", "/redfish/v1/", nullptr, {}));
-  const std::string sessions = json_text(json_at(root.body, {"Links", "Sessions"}), "@odata.id");
-  if (sessions.empty()) return fail(Code::denied, fmt::format("BMC {} refuses the user and password", target_.address));
+  TRY(const std::string sessions, sessions_path());
+  if (sessions.empty()) return refuse_secret();   // Basic was the only way, and it was refused
   const Json login = {{"UserName", target_.user}, {"Password", target_.password}};
-  TRY(const RedfishAnswer answer, exchange("POST", path_of(sessions), login, {}));
-  if (answer.status == 401 || answer.status == 403 || answer.status == 400)
-    return fail(Code::denied, fmt::format("BMC {} refuses the user and password", target_.address));
+  TRY(const RedfishAnswer answer, exchange("POST", sessions, login, {}));
+  const std::string why = refusal(answer.body);
+  const int status = answer.status;
+  if ((status == 400 || status == 401 || status == 403 || status == 404 || status == 405) && !passes_by_itself(why)) return refuse_secret();
+  // A table of sessions that is full, a service that starts: it passes.
+  if (status / 100 != 2) return fail(Code::unavailable, fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why));
   token_ = header(answer, "X-Auth-Token");
   session_ = path_of(header(answer, "Location"));
-  if (answer.status / 100 != 2 || token_.empty()) TRY_(judge(answer, "opening a session"));
-  if (token_.empty()) return fail(Code::denied, fmt::format("BMC {} gave no session token", target_.address));
+  if (session_.empty()) session_ = path_of(json_text(answer.body, "@odata.id"));
+  if (token_.empty()) return fail(Code::failed, fmt::format("BMC {} gave no session token", target_.address));
+  let_in_ = true;
   return Ok{};
+}
+
+// After it nothing more is sent with this user and password.
+Error RedfishClient::refuse_secret() {
+  Error error = fail(Code::denied, fmt::format("BMC {} refuses the user and password", target_.address));
+  if (let_in_) return error;   // it took them a moment ago: not a wrong password
+  refused_ = error;
+  if (target_.on_refused) target_.on_refused();
+  return error;
 }
 
 // exchange() that authenticates and follows one redirect.
 Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::string& path, const Json& body, Headers headers) {
+  if (refused_) return *refused_;
   TRY_(connect());
+  if (use_session_ && token_.empty()) TRY_(open_session());
   TRY(RedfishAnswer answer, exchange(method, path, body, headers));
-  if (answer.status == 401 && !tried_session_) {
+  if (answer.status == 401) {
+    // Basic is offered, so the password is wrong: trying it on a session as well would be the second failed login.
+    if (!use_session_ && offers_basic(answer)) return refuse_secret();
+    use_session_ = true;   // for the first time, or the BMC forgot ours: idle for too long, restarted
     TRY_(open_session());
     TRY(answer, exchange(method, path, body, headers));
   }
@@ -167,6 +212,7 @@ Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::
       TRY(answer, exchange(method, path_of(location), body, headers));
     }
   }
+  if (answer.status / 100 == 2 && path != kRoot) let_in_ = true;
   return answer;
 }
 
@@ -177,7 +223,8 @@ Result<RedfishAnswer> RedfishClient::judge(RedfishAnswer answer, const std::stri
   switch (answer.status) {
     case 401:
     case 403: return fail(Code::denied, message);
-    case 404: return fail(Code::not_found, message);
+    // Only links that the BMC itself gave are followed: it is building its tree anew.
+    case 404: return fail(Code::unavailable, message);
     case 409: return fail(Code::conflict, message);
     case 429:
     case 503: return fail(Code::unavailable, message);
@@ -189,12 +236,23 @@ Result<RedfishAnswer> RedfishClient::judge(RedfishAnswer answer, const std::stri
 }
 
 Result<RedfishAnswer> RedfishClient::get(const std::string& path) {
-  TRY(RedfishAnswer answer, send("GET", path, nullptr, {}));
-  if (answer.status == 406) {
-    TRY(answer, send("GET", path, nullptr, {{"Accept-Encoding", "*"}}));
-  }
+  TRY(RedfishAnswer answer, look(path, kRequest));
+  return readable(std::move(answer), path);
+}
+
+Result<RedfishAnswer> RedfishClient::look(const std::string& path, DurationMs at_most) {
+  const TimeMs end = std::exchange(end_, std::min<TimeMs>(end_, waiter_.now() + at_most));
+  auto answer = send("GET", path, nullptr, {});
+  if (answer.ok() && answer->status == 406) answer = send("GET", path, nullptr, {{"Accept-Encoding", "*"}});
+  end_ = end;
+  return answer;
+}
+
+Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::string& path) const {
   // Reading changes nothing, so a fault of the BMC may simply be asked again.
-  if (answer.status >= 500) return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {}", target_.address, path, answer.status));
+  if (answer.status >= 500)
+    return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {} {}", target_.address, path, answer.status, refusal(answer.body)));
+  if (answer.status == 404 && path == kRoot) return fail(Code::not_found, fmt::format("{} does not speak Redfish", target_.address));
   TRY(answer, judge(std::move(answer), "GET " + path));
   if (!answer.body.is_object()) return fail(Code::failed, fmt::format("BMC {}: {} is no JSON object", target_.address, path));
   return answer;
@@ -216,7 +274,7 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
     const int seconds = std::atoi(header(latest, "Retry-After").c_str());   // a date counts as 0
     pause(std::clamp(seconds, 1, 5) * kSecond);
     auto answer = send("GET", monitor, nullptr, {});
-    if (!answer.ok() && (answer.error().code == Code::unavailable || answer.error().code == Code::timeout)) continue;
+    if (!answer.ok() && answer.error().code != Code::denied) continue;
     TRY(latest, std::move(answer));
     if (latest.status == 404 || latest.status == 410) return RedfishAnswer{204, nullptr, {}};   // gone: judge by the resource
     if (latest.status / 100 == 5) continue;

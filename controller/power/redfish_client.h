@@ -1,11 +1,13 @@
 // RedfishClient: one BMC's HTTP conversation: certificate pin, authentication, ETags, tasks, and what refusals mean.
 //
 // Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak sessions; one session
-// where Basic is off. A BMC without a pin gets asked for its certificate before any password is sent to it.
+// where Basic is off, opened again when the BMC forgot it. A BMC without a pin gets asked for its certificate before any password is sent
+// to it. A wrong password costs one failed login: after it nothing more is sent. Answers may be hostile: their size and depth are limited.
 // Knows nothing of systems or power. Thread: one at a time; blocking.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/http.h"
 #include "controller/power/power.h"
@@ -34,6 +36,9 @@ class RedfishClient {
   void pause(DurationMs span);
 
   Result<RedfishAnswer> get(const std::string& path);
+  // One GET within `at_most`, whatever status it was answered with; an Error only where no answer came. readable() judges it as get() does.
+  Result<RedfishAnswer> look(const std::string& path, DurationMs at_most);
+  Result<RedfishAnswer> readable(RedfishAnswer answer, const std::string& path) const;
   // Follows a 202 to its end, as far as the BMC lets it. A task that vanished counts as done: look at the resource.
   Result<RedfishAnswer> post(const std::string& path, const Json& body);
   // Sends If-Match as this BMC wants it.
@@ -45,6 +50,8 @@ class RedfishClient {
   Status make_client(bool basic);
   Status learn_pin();
   Status open_session();
+  Result<std::string> sessions_path();
+  Error refuse_secret();
   Result<RedfishAnswer> exchange(const std::string& method, const std::string& path, const Json& body, Headers headers);
   Result<RedfishAnswer> send(const std::string& method, const std::string& path, const Json& body, Headers headers);
   Result<RedfishAnswer> follow_task(RedfishAnswer accepted);
@@ -54,8 +61,11 @@ class RedfishClient {
   Waiter waiter_;
   TimeMs end_ = 0;
   std::unique_ptr<HttpClient> http_;
-  std::string token_, session_;   // where Basic is off
-  bool tried_session_ = false;
+  bool use_session_ = false;               // Basic is off
+  std::string token_, session_;            // empty: to be opened
+  std::string sessions_;
+  bool let_in_ = false;                    // user and password were right in this conversation
+  std::optional<Error> refused_ = {};      // they were not: nothing more is sent
 };
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/report/measured.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -18,7 +19,6 @@ constexpr const char* kMl = "ml-engineering, MAMF table";
 
 // What a 400 Gb/s port carries of its rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
 constexpr double kPortPayload = 0.97;
-constexpr int64_t kSlowestRail = 100000;  // Mb/s
 
 Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
 
@@ -52,15 +52,26 @@ Derived dimm_bandwidth(const Json& result) {
                              count, rate, bound)};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire.
-Derived nic_payload(const HardwareFacts* facts) {
-  if (!facts) return without("no inventory of this node");
-  int64_t speed = 0;
-  for (const auto& nic : facts->nics)
-    if (nic.link_up) speed = std::max(speed, nic.speed_mbps);
-  if (speed <= 0) return without("no port of this node tells its speed");
+// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Of the port that the test went over, which is the one with the
+// node's address: a node has faster ones, its rails, that this traffic never sees.
+Derived nic_payload(const Json& result, const HardwareFacts* facts) {
+  const Json& own = field(detail_of(result), "own_port");
+  const bool told = own.is_object();
+  std::vector<const NicFacts*> linked;
+  if (facts)
+    for (const auto& nic : facts->nics)
+      if (nic.link_up) linked.push_back(&nic);
+  int64_t speed = static_cast<int64_t>(number_in(own, "speed_mbps"));
+  std::string name = text_of(field(own, "interface"));
+  if (told && speed <= 0)
+    for (const auto* nic : linked)
+      if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
+  if (!told && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
+  if (!told && linked.size() != 1) return without("the measurement does not say which port it went over");
+  if (speed <= 0) return without(fmt::format("the port with this node's address{} does not tell its speed", name.empty() ? "" : ", " + name + ","));
   const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
-  return {bound, fmt::format("{} Mb/s / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed, bound)};
+  return {bound, fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
+                             name.empty() ? "the port with this node's address" : name, bound)};
 }
 
 // RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet: preamble and gap 20, MAC and FCS 18,
@@ -92,7 +103,7 @@ double table_value(const std::string& quantity, const std::string& model) {
   return 0;
 }
 
-// The bound of an all-reduce by NCCL, from what the measurement says it ran on and this node's ports: those of its fastest kind.
+// The bound of an all-reduce by NCCL, from what the measurement says it ran on and went over.
 Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();
@@ -109,16 +120,17 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (shape.intra_ring_gbps <= 0) return without(fmt::format("the table has no all-reduce inside a node of {}", model));
   const auto it = result.find("detail");
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring") shape.algorithm = CollectiveShape::Algorithm::ring;
-  // Which ports are the GPUs' rails, an inventory does not say: as a rule there is one for each GPU, of one kind. More may be storage's among
-  // them, and what is slower than 100 Gb/s is the way in, with the rails not told (InfiniBand without IP): then nothing is derived.
-  int64_t speed = 0;
-  for (const auto& nic : facts->nics)
-    if (nic.link_up) speed = std::max(speed, nic.speed_mbps);
-  if (speed < kSlowestRail) return without("no port of 100 Gb/s or more tells its speed: which ones join the GPUs is not known");
-  int ports = 0;
-  for (const auto& nic : facts->nics) ports += nic.link_up && nic.speed_mbps == speed;
-  shape.nics_per_node = std::min(ports, shape.gpus_per_node);
-  shape.nic_gbps = static_cast<double>(speed) / 8000 * kPortPayload;
+  if (shape.nodes == 1) return collective_bound(shape);
+  // What NCCL goes over is what the measurement found active. Ports of several speeds are of several networks, and which one joins the
+  // GPUs nobody said; more ports than GPUs carry no more than one for each.
+  std::vector<double> rails;
+  for (const Json& rate : field(detail_of(result), "rails"))
+    if (rate.is_number()) rails.push_back(rate.get<double>());
+  if (rails.empty()) return without("the measurement does not say which RDMA ports joined the GPUs");
+  if (rails.front() <= 0 || std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
+    return without("the RDMA ports have different speeds: which ones join the GPUs is not known");
+  shape.nics_per_node = std::min(static_cast<int>(rails.size()), shape.gpus_per_node);
+  shape.nic_gbps = rails.front() / 8 * kPortPayload;
   return collective_bound(shape);
 }
 
@@ -137,7 +149,7 @@ const std::vector<std::string>& derivable() {
 Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts) {
   if (name == "cpu_peak") return cpu_peak(result);
   if (name == "dimm_bandwidth") return dimm_bandwidth(result);
-  if (name == "nic_payload") return nic_payload(facts);
+  if (name == "nic_payload") return nic_payload(result, facts);
   if (name == "nccl_bus") return nccl_bus(result, facts);
   if (name == "rdma_payload") return rdma_payload(result);
   return gpu_value(name, facts);

@@ -1,4 +1,5 @@
 // One flat JSON object per node and line, for log collectors and schedulers' prologs: no nesting but "failures".
+#include "base/json_dump.h"
 #include "controller/report/report.h"
 
 namespace muster {
@@ -63,7 +64,7 @@ std::string render_flat(const Report& given) {
   settle(report);
   std::string out;
   for (const auto& node : report.nodes)
-    out += flat(report, node).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    out += dump_json(flat(report, node)) + "\n";
   return out;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/json_dump.h"
+
 namespace muster {
 namespace {
 
@@ -66,7 +68,7 @@ std::string measured_text(const Report& report) {
       if (check.measured && check.name.rfind("hardware/", 0) != 0) list.push_back(entry(node, check));
     if (!list.empty()) out[node.name] = std::move(list);
   }
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(out);
 }
 
 Status add_history(History& history, int64_t run, const std::string& text) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "controller/report/markup.h"
 
 namespace muster {
@@ -183,7 +184,7 @@ std::string node_table(const Report& report) {
 std::string evidence(const Check& check) {
   if (check.evidence.is_null()) return "";
   return fmt::format("<details><summary>evidence</summary><pre>{}</pre></details>",
-                     escape(check.evidence.dump(1, ' ', false, Json::error_handler_t::replace)));
+                     escape(dump_json(check.evidence, 1)));
 }
 
 std::string history(const Check& check) {
@@ -293,7 +294,7 @@ std::string node_section(const Report& report, const NodeReport& node) {
   out += "</dl>" + phases_line(node) + checks_table(report, node) + disks_table(node) + steps_table(node);
   if (!node.facts.is_null())
     out += fmt::format("<details><summary>hardware as found</summary><pre>{}</pre></details>",
-                       escape(node.facts.dump(1, ' ', false, Json::error_handler_t::replace)));
+                       escape(dump_json(node.facts, 1)));
   return out + "</section>";
 }
 

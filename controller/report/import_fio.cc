@@ -1,4 +1,5 @@
 // fio --output-format=json.
+#include "base/json_dump.h"
 #include "controller/report/import_lines.h"
 
 namespace muster {
@@ -32,7 +33,7 @@ Result<Imported> import_fio(const std::string& text) {
     if (!job.is_object() || named == job.end() || !named->is_string()) return fail(Code::invalid, "fio output: a job without a name");
     const std::string name = named->get<std::string>();
     if (const auto error = job.find("error"); error != job.end() && *error != 0)
-      out.problems.push_back(fmt::format("job {} ended with error {}", name, error->dump()));
+      out.problems.push_back(fmt::format("job {} ended with error {}", name, dump_json(*error)));
     add_side(job, name, "read", out);
     add_side(job, name, "write", out);
   }

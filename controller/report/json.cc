@@ -1,6 +1,7 @@
 // The JSON form of a Report: schema/report.schema.json. Reading is strict; optional numbers are null when absent.
 #include <fmt/format.h>
 
+#include "base/json_dump.h"
 #include "controller/report/report.h"
 
 namespace muster {
@@ -268,7 +269,7 @@ Json to_json(const Report& r) {
 std::string to_json_text(const Report& given) {
   Report report = given;
   settle(report);
-  return to_json(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(to_json(report), 2) + "\n";
 }
 
 Result<Report> report_from_json(const Json& json) {

@@ -150,9 +150,10 @@ void Bounds::apply(Check& check) const {
   if (!check.measured) return;
   const double value = *check.measured;
   const std::string text = amount(value, unit_);
-  if (fail_below_ && value < *fail_below_)
+  if (fail_below_ && value < *fail_below_) {
     set_failed(check, fmt::format("{} is below {}", text, amount(*fail_below_, unit_)));
-  else if (fail_above_ && value > *fail_above_)
+    if (check.verdict == Verdict::fail) check.missed_floor = fail_below_;
+  } else if (fail_above_ && value > *fail_above_)
     set_failed(check, fmt::format("{} is above {}", text, amount(*fail_above_, unit_)));
   else if (low && value < *low)
     check.verdict = Verdict::degraded, check.reason = fmt::format("{} is below {}", text, amount(*low, unit_));

@@ -76,7 +76,7 @@ bool is_inconclusive(const MeasuredStep& step) {
 }
 
 bool is_collective(const MeasuredStep& step) {
-  return !step.members.empty() || text_of(field(step.result, "check")) == "allreduce";
+  return !step.own_affair && (!step.members.empty() || text_of(field(step.result, "check")) == "allreduce");
 }
 
 double median_of(std::vector<double> values) {

@@ -35,6 +35,7 @@ struct Check {
   std::string title = {};    // for people
   std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
   std::string like = {};     // parts are compared with those of the same word only (a drive model); not in the JSON form
+  std::optional<double> missed_floor = {};  // it failed because it is below this one, and for no other reason; not in the JSON form
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
   std::optional<double> measured = {}, expected = {};  // numbers, for plots

@@ -36,6 +36,7 @@ struct MeasuredStep {
   // pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};
   Json rounds = nullptr;
+  bool own_affair = false;  // of a node that failed by itself: what it started with others accuses none of them
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
   // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them from one
   // step: {"parts": [{"subject", "like"?, "result"}]}.

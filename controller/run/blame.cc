@@ -9,21 +9,24 @@ namespace muster {
 Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
   using What = Blame::What;
   for (const auto& n : p.others)
-    if (n.gone) return {What::excuse, n.name, n.name + " was given up meanwhile", 0};
+    if (n.gone) return {What::excuse, n.name, n.name + " was given up meanwhile"};
   for (const auto& n : p.others)
     if (n.returned > p.started) {
-      if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile", 0};
-      return {What::accuse, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1), 0};
+      if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile"};
+      return {What::accuse, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1)};
     }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
     // Contacts of before a restart of the controller are not known: silence is counted from shortly before the failure at the earliest.
-    const TimeMs from = std::max(n.heard, p.failed - t.silent_after), until = from + t.lost_after;
+    const SteadyMs from = std::max(n.heard, p.failed - t.silent_after), until = from + t.lost_after;
     if (p.now < until) return {What::wait, n.name, "", until};
-    return {What::accuse, n.name, "not heard for " + to_human(p.now - from), 0};
+    return {What::accuse, n.name, "not heard for " + to_human(p.now - from)};
   }
-  if (!p.tries_left && !p.next.empty()) return {What::ask, p.next, "asked of another node before somebody is blamed", 0};
-  return {What::stands, "", "", 0};
+  if (p.started < p.watched)
+    for (const auto& n : p.others)
+      if (n.excuses < kMostExcuses) return {What::excuse, n.name, "the controller was not there to see whether " + n.name + " was away"};
+  if (!p.tries_left && !p.next.empty()) return {What::ask, p.next, "asked of another node before somebody is blamed"};
+  return {What::stands, "", ""};
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict waits until each of the
 // others was heard after the failure, or is silent for so long that it counts as lost. Then:
 //   - one of them was given up, or was away while the attempt went on: the failure does not count, the next try is without whoever is gone;
+//   - the attempt began before the controller was there: nobody knows who was away meanwhile, and it does not count either;
 //   - one of them stays silent, or was away time after time: that one is accused;
 //   - all are there: the failure counts. When it was the last try of a step about one next node, a second opinion is asked for first:
 //     the same step about the node after that one. If it holds, the one left out is accused.
@@ -19,13 +20,14 @@ namespace muster {
 struct Neighbour {
   std::string name;
   bool gone = false;        // given up, or not part of the cluster any more
-  TimeMs heard = 0;         // last contact
-  TimeMs returned = 0;      // when it last came back from silence or from a boot
+  SteadyMs heard = {};      // last contact
+  SteadyMs returned = {};   // when it last came back from silence or from a boot
   int excuses = 0;          // how often it was the excuse for a failure of this action
 };
 
 struct FailedProbe {
-  TimeMs started = 0, failed = 0, now = 0;   // of the attempt
+  SteadyMs started = {}, failed = {}, now = {};   // of the attempt
+  SteadyMs watched = {};                     // since when it is known who came and went: the controller was not there before
   bool tries_left = true;
   std::vector<Neighbour> others;             // whom the failed steps are about
   std::string next;                          // of those the only one, while another live node could take its place; else empty
@@ -41,7 +43,7 @@ struct Blame {
   };
   What what = What::stands;
   std::string node, reason;
-  TimeMs until = 0;
+  SteadyMs until = {};
 };
 
 // How often one node that comes and goes may excuse the failures of one action; then it is accused itself.

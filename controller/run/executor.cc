@@ -6,7 +6,9 @@
 #include <iterator>
 #include <utility>
 
+#include "base/contain.h"
 #include "base/facts.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/run/narrow.h"
 
@@ -17,9 +19,11 @@ using Lane = Limits::Lane;
 struct Executor::Live {
   std::optional<wire::Mode> mode;
   std::string boot_id;
-  TimeMs contact = 0;   // last word from it
-  TimeMs heard = 0;     // where silence is counted from: its last contact, or later when that would be unfair
-  TimeMs returned = 0;  // when it was last heard again after silence or a boot
+  bool greeted = false;     // it said what it is to this controller process; else the row's word is all there is
+  SteadyMs contact = {};    // last word from it in this process
+  TimeMs seen = 0;          // the same moment for people
+  SteadyMs heard = {};      // where silence is counted from: its last contact, or later when that would be unfair
+  SteadyMs returned = {};   // when it was last heard again after silence or a boot
 };
 
 struct Executor::Runtime {
@@ -42,11 +46,12 @@ struct Executor::Runtime {
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   std::string boot_before;       // boot id of its agent when the attempt began
-  TimeMs power_asked = 0, started = 0, deadline = 0, looked = 0;
+  SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
   bool stopping = false;         // its installed system was asked to stop, and the power cycle waits for that
-  TimeMs stop_asked = 0;         // once per attempt
+  SteadyMs stop_asked = {};      // once per attempt
   int stayed_off = 0;            // power cycles repeated because power was off after them
   std::optional<PowerState> power;
+  SteadyMs off_since = {};       // since when each look showed it off
   std::string power_error;
   DurationMs retry = 0;
   // Of the action under way, over its attempts.
@@ -54,12 +59,12 @@ struct Executor::Runtime {
   std::map<std::string, std::string> without;   // whom this attempt is tried without, for a second opinion, and why
   std::vector<Json> results;     // of a check that is followed up: its own, then one of each order that followed
   Json follow;                   // params of the order that follows; null: the action's own
-  TimeMs left_at = 0;            // quarantined or stood down
+  SteadyMs left_at = {};         // quarantined or stood down
   // For people.
   Wait wait;
   Reactor::TimerId timer = 0;
   double done = 0, total = 0, first_done = 0;
-  TimeMs first_at = 0, last_at = 0;
+  SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
 
   const Action& action() const { return *actions[index]; }
@@ -67,6 +72,8 @@ struct Executor::Runtime {
 };
 
 namespace {
+
+void append(std::vector<Write>& rows, std::vector<Write> more) { std::move(more.begin(), more.end(), std::back_inserter(rows)); }
 
 // Worth another try without anybody changing anything?
 bool may_pass(Code code) {
@@ -91,7 +98,8 @@ std::string order_id(const RunRow& run, const std::string& action, int attempt) 
 // ---- plumbing ----
 
 Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing)
-    : reactor_(reactor), ports_(ports), hooks_(std::move(hooks)), timing_(timing), alive_(std::make_shared<bool>(true)) {}
+    : reactor_(reactor), ports_(ports), hooks_(std::move(hooks)), timing_(timing), alive_(std::make_shared<bool>(true)),
+      began_(reactor.steady()) {}
 
 Executor::~Executor() {
   *alive_ = false;
@@ -105,7 +113,10 @@ auto Executor::bound(Runtime& node, F callback) {
   return [this, alive = alive_, name = node.name, epoch = node.epoch, callback](auto... arguments) {
     if (!*alive) return;
     Runtime* found = runtime(name);
-    if (found && found->epoch == epoch) callback(*found, std::move(arguments)...);
+    if (!found || found->epoch != epoch) return;
+    // Where muster itself is at fault the node must not wait for something that never comes: the others go on, and the run ends.
+    if (contain_exceptions("a node's turn", [&] { callback(*found, std::move(arguments)...); })) return;
+    if (Runtime* left = runtime(name)) give_up(*left, "a fault of muster: see the controller's log");
   };
 }
 
@@ -118,19 +129,59 @@ Executor::Live& Executor::live(const std::string& node) {
   auto& entry = live_[node];
   if (entry) return *entry;
   entry = std::make_unique<Live>();
-  const NodeRow row = node_row(node);
-  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) entry->mode = *mode;
-  entry->boot_id = row.boot_id;
-  entry->heard = row.last_seen;
+  load_rows();
+  believe_row(node, *entry);
   return *entry;
 }
+
+// What was known of its agent when the controller ended; its own word to this process counts more. An older copy of the database
+// knows nothing.
+void Executor::believe_row(const std::string& node, Live& agent) const {
+  const auto found = rows_.find(node);
+  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
+  const NodeRow& row = found->second;
+  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
+  agent.boot_id = row.boot_id;
+  if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
+}
+
+// Of before an older copy of the database was put in its place, and not confirmed since.
+bool Executor::unproven(const NodeRow& row) const {
+  const TimeMs restored = ports_.store.restored();
+  return restored > 0 && row.last_seen <= restored;
+}
+
+// A time of an earlier process, or of a record. By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
+SteadyMs Executor::steady_of(TimeMs wall) const { return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0); }
+TimeMs Executor::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
 
 void Executor::load_rows() {
   if (rows_loaded_) return;
   const auto rows = ports_.store.nodes();
-  if (!rows.ok()) return log::error("node rows cannot be read", {{"error", rows.error().message}});
+  if (!rows.ok()) {
+    if (!std::exchange(unread_, true)) log::error("node rows cannot be read", {{"error", rows.error().message}});
+    return;
+  }
   rows_loaded_ = true;
+  unread_ = false;
   for (const auto& row : *rows) rows_.emplace(row.name, row);
+  for (const auto& [name, agent] : live_)
+    if (agent) believe_row(name, *agent);
+}
+
+// What is not known is not changed: a row made up from nothing would replace the one that could not be read, with the machine the name
+// is bound to. The changes wait until the rows could be read.
+void Executor::read_later() {
+  if (std::exchange(reading_, true)) return;
+  reactor_.after(kSecond, [this, alive = alive_] {
+    if (!*alive) return;
+    reading_ = false;
+    load_rows();
+    if (!rows_loaded_) return read_later();
+    Rows rows;
+    for (const auto& [node, change] : std::exchange(held_, {})) rows.push_back(changed_row(node, change));
+    write(std::move(rows));
+  });
 }
 
 NodeRow Executor::node_row(const std::string& node) const {
@@ -139,11 +190,45 @@ NodeRow Executor::node_row(const std::string& node) const {
   row.name = node;
   if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
   // Contacts are not written one by one.
-  if (const auto it = live_.find(node); it != live_.end() && it->second) row.last_seen = std::max(row.last_seen, it->second->contact);
+  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact) row.last_seen = it->second->seen;
   return row;
 }
 
-Write Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
+std::optional<wire::Mode> Executor::mode_of(const std::string& node) { return live(node).mode; }
+
+std::optional<DurationMs> Executor::silent_for(const std::string& node) const {
+  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact)
+    return reactor_.steady() - it->second->contact;
+  const NodeRow row = node_row(node);
+  if (row.last_seen == 0 || unproven(row)) return std::nullopt;
+  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
+  return std::max<DurationMs>(reactor_.now() - row.last_seen, reactor_.steady() - began_);
+}
+
+TimeMs Executor::silent_since(const std::string& node) const {
+  const auto it = live_.find(node);
+  const SteadyMs last = it != live_.end() && it->second && it->second->contact ? it->second->contact : began_;
+  return reactor_.steady() - last < timing_.silent_shown ? 0 : node_row(node).last_seen;
+}
+
+bool Executor::outdated(const std::string& node) const {
+  if (ports_.store.restored() == 0) return false;
+  const_cast<Executor*>(this)->load_rows();
+  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->greeted) return false;
+  const auto row = rows_.find(node);
+  return row == rows_.end() || unproven(row->second);
+}
+
+Executor::Rows Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
+  load_rows();
+  // In their order, also when the rows can be read again now.
+  if (rows_loaded_ && held_.empty()) return {changed_row(node, change)};
+  held_.emplace_back(node, change);
+  read_later();
+  return {};
+}
+
+Write Executor::changed_row(const std::string& node, const std::function<void(NodeRow&)>& change) {
   NodeRow row = node_row(node);
   change(row);
   NodeRow& kept = rows_[node];
@@ -153,12 +238,12 @@ Write Executor::changed(const std::string& node, const std::function<void(NodeRo
 }
 
 void Executor::set_node(const std::string& node, const std::function<void(NodeRow&)>& change) {
-  write({changed(node, change)});
+  write(changed(node, change));
 }
 
 bool Executor::forget(const std::string& node) {
-  if (active() && runtime(node)) return false;
   load_rows();
+  if ((active() && runtime(node)) || !rows_loaded_ || !held_.empty()) return false;
   rows_.erase(node);
   machines_.reset();
   live_.erase(node);
@@ -238,7 +323,7 @@ void Executor::set_wait(Runtime& node, Wait wait) {
   const bool news = node.wait.reason != wait.reason || node.wait.awaited != wait.awaited;
   if (!news) wait.since = node.wait.since ? node.wait.since : wait.since;
   node.wait = std::move(wait);
-  if (news && !node.wait.reason.empty()) observe(node.name, "wait", to_json(node.wait));
+  if (news && !node.wait.reason.empty()) observe(node.name, "wait", to_json(node.wait, reactor_.now() - reactor_.steady().ms));
 }
 
 // ---- a run ----
@@ -281,7 +366,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by, std::func
   row.approved_by = approved_by;
   Rows rows{row};
   if (!ports_.store.plan(row.plan_digest).ok())
-    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, to_json(plan).dump()});
+    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
   write(std::move(rows), [this, done, id = row.id] {
@@ -300,7 +385,7 @@ Status Executor::resume(int64_t run) {
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
-  const TimeMs last_sign = journal.empty() ? row.started : std::max(row.started, journal.back().time);
+  const TimeMs last_sign = journal.empty() ? row.started : journal.back().time;   // by the clock as it went last
   std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
   std::map<std::string, std::vector<Json>> results;   // of those that are followed up
   for (const auto& entry : journal) {
@@ -319,7 +404,7 @@ Status Executor::resume(int64_t run) {
       results[entry.action].push_back(entry.data.value("result", Json()));
     if (!node->over()) continue;
     node->reason = text_of(entry.data, "reason");
-    node->left_at = entry.time;
+    node->left_at = steady_of(entry.time);
   }
   // Long after, or by a clock that was set back, nothing of it is to be taken up: the cluster may be at work again, and the database
   // may be an old one.
@@ -333,6 +418,7 @@ Status Executor::resume(int64_t run) {
     cancel(reason);
     return Ok{};
   }
+  sign();   // one that is killed time and again was not away for all of it
   stay_alive();
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
@@ -365,13 +451,14 @@ void Executor::resume_node(Runtime& node) {
     if (again) return begin(node, record.result.value("with_netboot", false));
     return give_up(node, text_of(record.result, "message"));
   }
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   Live& agent = live(node.name);
-  node.started = record.intent_time;
-  node.deadline = std::max(record.intent_time + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0),
-                           now + timing_.after_resume);
+  // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time has passed, at least none.
+  const DurationMs whole = time_for(action);
+  node.started = now - std::clamp<DurationMs>(reactor_.now() - record.intent_time, 0, whole);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
+  node.deadline = node.with_netboot ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
   limits_.begin(Limits::lane_of(action.kind), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
@@ -381,7 +468,7 @@ void Executor::resume_node(Runtime& node) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram(node);
     limits_.begin(Lane::netboot, node.name);
     node.awaiting_ram = true;
-    node.power_asked = now;
+    node.power_asked = node.power_answered = now;
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
                     now + timing_.power_call});
@@ -404,13 +491,17 @@ void Executor::stay_alive() {
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
     sign_timer_ = 0;
     if (!active()) return;
-    JournalRow row;
-    row.run = run_.id;
-    row.event = "alive";
-    row.time = reactor_.now();
-    write({row});
+    sign();
     stay_alive();
   });
+}
+
+void Executor::sign() {
+  JournalRow row;
+  row.run = run_.id;
+  row.event = "alive";
+  row.time = reactor_.now();
+  write({row});
 }
 
 void Executor::cancel(const std::string& reason) {
@@ -423,7 +514,7 @@ void Executor::cancel(const std::string& reason) {
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Runtime* found = active() ? runtime(node) : nullptr;
   if (found && !found->over()) return give_up(*found, reason);
-  set_node(node, [&](NodeRow& row) {
+  set_node(node, [reason](NodeRow& row) {
     row.state = "quarantined";
     row.reason = reason;
   });
@@ -470,7 +561,7 @@ void Executor::kick_node(Runtime& node, int quarantined) {
   const Lane lane = Limits::lane_of(node.action().kind);
   if (!limits_.may_begin(lane))
     return set_wait(node, {"the limit of the plan is reached", "a free place for " + node.action().title, "", "it starts",
-                           reactor_.now(), 0});
+                           reactor_.steady(), {}});
   limits_.begin(lane, node.name);
   begin(node, false);
 }
@@ -487,7 +578,7 @@ bool Executor::settled_for(const std::string& id, bool hard, std::string& never)
 
 bool Executor::ready(Runtime& node) {
   const auto wait_for = [&](const std::string& reason, const std::string& awaited, const std::string& id) {
-    set_wait(node, {reason, awaited, id + ": " + std::string(to_string(log_.of(id).state)), node.action().title, reactor_.now(), 0});
+    set_wait(node, {reason, awaited, id + ": " + std::string(to_string(log_.of(id).state)), node.action().title, reactor_.steady(), {}});
     return false;
   };
   const Action& mine = node.action();
@@ -529,9 +620,9 @@ void Executor::conclude(Rows& rows) {
     Runtime* node = runtime(verdict.name);
     if (!node || node->stage != Runtime::Stage::done) continue;
     const char* state = verdict.quarantine ? "quarantined" : "degraded";
-    rows.push_back(changed(verdict.name, [&](NodeRow& row) {
+    append(rows, changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
       row.state = state;
-      row.reason = verdict.reason;
+      row.reason = reason;
     }));
     observe(verdict.name, "node", {{"state", state}, {"reason", verdict.reason}});
     if (!verdict.quarantine) continue;
@@ -577,16 +668,16 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   end_attempt(node);
   limits_.begin(Limits::lane_of(action.kind), node.name);
   node.attempt = log_.of(action.id).attempt + 1;
-  node.started = reactor_.now();
-  node.deadline = node.started + action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
+  node.started = reactor_.steady();
+  node.deadline = node.started + (with_netboot ? plan_.limits.netboot : time_for(action));   // the order's own begins when the RAM system is there
   node.boot_before = live(node.name).boot_id;
   node.with_netboot = with_netboot;
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
   Rows extra;
-  const bool installs = plan_.kind != "discover" && plan_.kind != "accept";
-  if (first && installs) extra.push_back(changed(node.name, [this](NodeRow& row) {
-    row.state = plan_.kind == "drain" ? "draining" : "installing";
+  const bool installs = plan_.kind != "discover" && plan_.kind != "accept" && plan_.kind != "wake" && !plan_.only_serves(node.name);
+  if (first && installs) append(extra, changed(node.name, [state = plan_.kind == "drain" ? "draining" : "installing"](NodeRow& row) {
+    row.state = state;
     row.reason.clear();
   }));
   Json data = {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}};
@@ -599,10 +690,15 @@ void Executor::effect(Runtime& node) {
   if (kind == ActionKind::netboot || node.with_netboot) return netboot(node);
   if (kind == ActionKind::power_off) return power_off(node);
   node.stage = Runtime::Stage::awaiting;
+  if (kind == ActionKind::wake) return consider(node);
   // An agent that was silent before gets its time from now on.
   Live& agent = live(node.name);
   if (agent.heard < node.started - timing_.silent_after) agent.heard = node.started;
   consider(node);
+}
+
+DurationMs Executor::time_for(const Action& action) const {
+  return action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
 }
 
 // Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back here.
@@ -615,31 +711,33 @@ void Executor::end_attempt(Runtime& node) {
   if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
-  node.power_asked = node.looked = node.stop_asked = 0;
+  node.power_asked = node.power_answered = node.looked = node.stop_asked = {};
   node.stayed_off = 0;
   node.power.reset();
+  node.off_since = {};
   node.power_error.clear();
   node.retry = 0;
   node.done = node.total = node.first_done = 0;
-  node.first_at = node.last_at = 0;
+  node.first_at = node.last_at = {};
   node.text.clear();
 }
 
 bool Executor::claim_or_pause(Runtime& node) {
   if (limits_.holds(Lane::netboot, node.name)) return true;
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   if (limits_.may_begin(Lane::netboot)) {
     limits_.begin(Lane::netboot, node.name);
     return true;
   }
   const DurationMs delay = 2 * kSecond;
+  node.deadline += delay;   // its time to boot begins with its power-on
   pause(node, delay, {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", now, now + delay},
         [this](Runtime& n) { netboot(n); });
   return false;
 }
 
 void Executor::netboot(Runtime& node) {
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   if (now >= node.deadline) return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
   if (!claim_or_pause(node)) return;
   if (should_stop(node)) return stop_in_order(node);
@@ -652,21 +750,29 @@ void Executor::netboot(Runtime& node) {
                   now + timing_.power_call});
   ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status armed) {
     if (!armed.ok()) return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
-    const TimeMs at = limits_.reserve_power_on(reactor_.now());
-    if (at <= reactor_.now()) return switch_on(n);
-    pause(n, at - reactor_.now(), {"power-ons are staggered", "its turn", "", "power cycle", reactor_.now(), at},
+    const SteadyMs armed_at = reactor_.steady(), at = limits_.reserve_power_on(armed_at);
+    if (at <= armed_at) return switch_on(n);
+    n.deadline += at - armed_at;
+    pause(n, at - armed_at, {"power-ons are staggered", "its turn", "", "power cycle", armed_at, at},
           [this](Runtime& m) { switch_on(m); });
   }));
 }
 
 // ---- a system that runs is stopped in order ----
 
-// One that is off, silent, or in RAM has nothing to lose by losing its power.
+// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to this process of the controller
+// that is not known, whatever its row says: it may be at work and cut off. It is asked, too, and has its time if it is not off.
 bool Executor::should_stop(const Runtime& node) const {
+  if (node.stop_asked) return false;
   const auto found = live_.find(node.name);
-  if (node.stop_asked > 0 || found == live_.end()) return false;
+  if (found == live_.end() || !found->second->contact) return ever_seen(node.name);
   const Live& agent = *found->second;
-  return agent.mode && *agent.mode != wire::Mode::ram && agent.contact > 0 && reactor_.now() - agent.contact < timing_.silent_after;
+  return (!agent.mode || *agent.mode != wire::Mode::ram) && reactor_.steady() - agent.contact < timing_.silent_after;
+}
+
+bool Executor::ever_seen(const std::string& name) const {
+  const NodeRow row = node_row(name);
+  return !rows_loaded_ || row.last_seen > 0 || !row.image_digest.empty() || ports_.store.restored() > 0;
 }
 
 wire::WorkOrder Executor::stop_order(const Runtime& node) const {
@@ -683,7 +789,7 @@ wire::WorkOrder Executor::stop_order(const Runtime& node) const {
 void Executor::stop_in_order(Runtime& node) {
   node.epoch = ++epochs_;
   node.stopping = true;
-  node.stop_asked = reactor_.now();
+  node.stop_asked = reactor_.steady();
   ports_.link.offer(node.name, stop_order(node));
   await_stop(node);
 }
@@ -695,7 +801,7 @@ void Executor::await_stop(Runtime& node) {
   set_wait(node, wait);
   ports_.power.state(node.name, bound(node, [this, wait](Runtime& n, Result<PowerState> state) {
     if (state.ok() && *state == PowerState::off) return end_stop(n, "stopped in order");
-    const DurationMs left = wait.until - reactor_.now();
+    const DurationMs left = wait.until - reactor_.steady();
     if (left <= 0) return end_stop(n, fmt::format("did not stop within {}, is switched off", to_human(timing_.stop_wait)));
     pause(n, std::min(left, timing_.stop_look), wait, [this](Runtime& m) { await_stop(m); });
   }));
@@ -704,7 +810,7 @@ void Executor::await_stop(Runtime& node) {
 void Executor::end_stop(Runtime& node, const std::string& outcome) {
   observe(node.name, "power", {{"action", outcome}});
   withdraw_stop(node);
-  node.deadline += reactor_.now() - node.stop_asked;
+  node.deadline += reactor_.steady() - node.stop_asked;
   netboot(node);
 }
 
@@ -714,7 +820,7 @@ void Executor::withdraw_stop(Runtime& node) {
 
 void Executor::switch_on(Runtime& node) {
   node.stage = Runtime::Stage::powering;
-  node.power_asked = reactor_.now();
+  node.power_asked = reactor_.steady();
   set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state",
                   node.power_asked, node.power_asked + timing_.power_call});
   ports_.power.netboot(node.name, bound(node, [this](Runtime& n, Status result) { on_powered(n, std::move(result)); }));
@@ -722,6 +828,7 @@ void Executor::switch_on(Runtime& node) {
 
 void Executor::on_powered(Runtime& node, Status result) {
   node.stage = Runtime::Stage::awaiting;
+  node.power_answered = reactor_.steady();
   if (result.ok()) {
     node.power_certain = true;
     node.power_error.clear();
@@ -733,7 +840,7 @@ void Executor::on_powered(Runtime& node, Status result) {
   if (error.code == Code::timeout) return consider(node);    // unknown: look
   if (error.code == Code::failed || error.code == Code::conflict) return lose_attempt(node, "power: " + error.message, true);
   if (error.code != Code::unavailable) return fail_attempt(node, fail(error.code, "power: " + error.message), Json());
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   node.retry = node.retry ? std::min(node.retry * 2, timing_.retry_last) : timing_.retry_first;
   pause(node, node.retry, {"the BMC does not take the power cycle now", "an answer of the BMC", error.message, "it is asked again",
                            now, now + node.retry},
@@ -743,31 +850,75 @@ void Executor::on_powered(Runtime& node, Status result) {
 void Executor::power_off(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
-  set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state", reactor_.now(),
-                  reactor_.now() + timing_.power_call});
+  set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state", reactor_.steady(),
+                  reactor_.steady() + timing_.power_call});
   ports_.power.power_off(node.name, bound(node, [this](Runtime& n, Status result) {
     if (result.ok()) return succeed(n, Json::object());
     if (result.error().code == Code::timeout || result.error().code == Code::unavailable) {
-      if (reactor_.now() >= n.deadline) return lose_attempt(n, "power: " + result.error().message, false);
+      if (reactor_.steady() >= n.deadline) return lose_attempt(n, "power: " + result.error().message, false);
       return pause(n, timing_.look_again, {"power off", "the BMC's answer", result.error().message, "it is asked again",
-                                           reactor_.now(), reactor_.now() + timing_.look_again},
+                                           reactor_.steady(), reactor_.steady() + timing_.look_again},
                    [this](Runtime& m) { power_off(m); });
     }
     fail_attempt(n, fail(result.error().code, "power: " + result.error().message), Json());
   }));
 }
 
+// ---- a silent node is looked for ----
+
+// Nothing is done to one that is on but to wait: what it does there is not known.
+void Executor::wake(Runtime& node) {
+  const SteadyMs now = reactor_.steady();
+  const Live& agent = live(node.name);
+  if (agent.contact && now - agent.contact < timing_.silent_after) return succeed(node, {{"boot_id", agent.boot_id}});
+  if (now >= node.deadline) {
+    const TimeMs since = node_row(node.name).last_seen;
+    return fail_attempt(node, fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
+                                                               since > 0 ? "silent since " + to_iso8601(since) : "not heard", power_text(situation(node)),
+                                                               node.name)), Json());
+  }
+  if (!node.looked || now >= node.looked + timing_.wake_look) return look(node);
+  if (node.power == PowerState::off && node.stayed_off < timing_.power_tries) return power_on(node);
+  const SteadyMs until = std::min(node.deadline, node.looked + timing_.wake_look);
+  set_wait(node, {"it is silent", "a sign of life of its agent", power_text(situation(node)), "quarantine", node.started, node.deadline});
+  if (node.timer) reactor_.cancel(node.timer);
+  node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
+    n.timer = 0;
+    consider(n);
+  }));
+}
+
+void Executor::power_on(Runtime& node) {
+  node.epoch = ++epochs_;
+  ++node.stayed_off;
+  const SteadyMs at = limits_.reserve_power_on(reactor_.steady());
+  node.deadline = std::max(node.deadline, at + node.action().timeout);   // a boot's length from then on
+  pause(node, at - reactor_.steady(), {"power on", "the BMC's answer", node.power_error, "a look at the power state", reactor_.steady(), at + timing_.power_call},
+        [this](Runtime& n) {
+          n.stage = Runtime::Stage::powering;
+          ports_.power.power_on(n.name, bound(n, [this](Runtime& m, Status result) {
+            m.stage = Runtime::Stage::awaiting;
+            m.looked = reactor_.steady();
+            m.power_error = result.ok() ? "" : result.error().message;
+            m.power.reset();
+            consider(m);
+          }));
+        });
+}
+
 void Executor::look(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::looking;
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   set_wait(node, {"looking at the power state", "the BMC's answer", node.power_error, "a decision", now, now + timing_.power_call});
   ports_.power.state(node.name, bound(node, [this](Runtime& n, Result<PowerState> state) {
     n.stage = Runtime::Stage::awaiting;
-    n.looked = std::max(reactor_.now(), n.power_asked + 1);
+    n.looked = std::max(reactor_.steady(), n.power_asked + 1);
     n.power.reset();
     n.power_error = state.ok() ? "" : state.error().message;
     if (state.ok()) n.power = *state;
+    if (n.power != PowerState::off) n.off_since = {};
+    else if (!n.off_since) n.off_since = n.looked;
     consider(n);
   }));
 }
@@ -789,25 +940,30 @@ Situation Executor::situation(const Runtime& node) const {
   s.awaiting_ram = node.awaiting_ram;
   s.power_certain = node.power_certain;
   s.power_asked = node.power_asked;
+  s.power_answered = node.power_answered;
   s.stayed_off = node.stayed_off;
-  s.now = reactor_.now();
+  s.now = reactor_.steady();
   s.started = node.started;
   s.deadline = node.deadline;
   if (found != live_.end()) {
     s.mode = found->second->mode;
     s.heard = found->second->heard;
+    s.contact = found->second->contact;
+    s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
   }
   s.departed = node.departed;
   s.may_netboot = s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
   s.power = node.power;
   s.power_error = node.power_error;
   s.looked = node.looked;
+  s.off_since = node.off_since;
   return s;
 }
 
 void Executor::consider(Runtime& node) {
   if (node.stage != Runtime::Stage::awaiting) return;
   live(node.name);
+  if (node.action().kind == ActionKind::wake) return wake(node);
   Decision decision = advance(situation(node), timing_);
   switch (decision.what) {
     case Decision::What::look: return look(node);
@@ -816,16 +972,16 @@ void Executor::consider(Runtime& node) {
     case Decision::What::fail: return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
     case Decision::What::offer: {
       offer(node);
-      const TimeMs silent = live(node.name).heard + timing_.silent_after;
+      const SteadyMs silent = live(node.name).heard + timing_.silent_after;
       decision.wait = {node.action().title, "the agent's result", node.text, "a look at the power state when it is silent",
                        node.started, std::min(silent, node.deadline)};
       break;
     }
     case Decision::What::wait: break;
   }
-  const TimeMs now = reactor_.now();
+  const SteadyMs now = reactor_.steady();
   decision.wait.until = std::max(decision.wait.until, now + 1);
-  const TimeMs until = decision.wait.until;
+  const SteadyMs until = decision.check_at > now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
   set_wait(node, std::move(decision.wait));
   if (node.timer) reactor_.cancel(node.timer);
   node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
@@ -858,11 +1014,11 @@ bool Executor::gone(const std::string& name) const {
   return row != rows_.end() && row->second.state != "accepted" && row->second.state != "degraded";
 }
 
-bool Executor::gone_since(const std::string& name, TimeMs time) const {
+bool Executor::gone_since(const std::string& name, SteadyMs time) const {
   if (!gone(name)) return false;
   const auto absent = absent_.find(name);
   const Runtime* node = runtime(name);
-  return std::max(absent == absent_.end() ? 0 : absent->second, node ? node->left_at : 0) >= time;
+  return std::max(absent == absent_.end() ? SteadyMs{} : absent->second, node ? node->left_at : SteadyMs{}) >= time;
 }
 
 void Executor::offer(Runtime& node) {
@@ -897,13 +1053,25 @@ bool Executor::expects(const std::string& name, const std::string& order) const 
 
 // ---- what agents say ----
 
-void Executor::on_contact(const std::string& name) {
+void Executor::on_contact(const std::string& name, const Presence& present) {
   Live& agent = live(name);
-  const DurationMs gap = reactor_.now() - agent.heard;
-  if (gap >= timing_.silent_after) agent.returned = reactor_.now();
-  agent.heard = agent.contact = reactor_.now();
+  const SteadyMs now = reactor_.steady();
+  const DurationMs gap = now - agent.heard;
+  // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
+  if (gap >= timing_.silent_after || !agent.contact) agent.returned = now;
+  if (!agent.greeted) {
+    // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
+    if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
+    if (!present.boot_id.empty() && present.boot_id != agent.boot_id) agent.mode.reset();
+  }
+  hear(agent);
   Runtime* node = active() ? runtime(name) : nullptr;
   if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
+}
+
+void Executor::hear(Live& agent) {
+  agent.heard = agent.contact = reactor_.steady();
+  agent.seen = reactor_.now();
 }
 
 void Executor::on_hello(const Hello& hello) {
@@ -911,14 +1079,15 @@ void Executor::on_hello(const Hello& hello) {
   const bool new_boot = agent.boot_id != hello.boot_id;
   agent.mode = hello.mode;
   agent.boot_id = hello.boot_id;
-  if (new_boot) agent.returned = reactor_.now();
-  agent.heard = agent.contact = reactor_.now();
-  write({changed(hello.node, [&](NodeRow& row) {
+  agent.greeted = true;
+  if (new_boot) agent.returned = reactor_.steady();
+  hear(agent);
+  write(changed(hello.node, [hello, now = agent.seen](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
     row.boot_id = hello.boot_id;
-    row.last_seen = reactor_.now();
+    row.last_seen = now;
     if (hello.mode != wire::Mode::ram) row.image_digest = hello.image_digest;
-  })});
+  }));
   Runtime* node = active() ? runtime(hello.node) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size()) return;
   hello_during(*node, hello, new_boot);
@@ -960,14 +1129,15 @@ void Executor::got_ram(Runtime& node) {
   node.power_error.clear();
   if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);
-  live(node.name).heard = reactor_.now();
+  live(node.name).heard = reactor_.steady();
+  node.deadline = reactor_.steady() + time_for(node.action());
   node.stage = Runtime::Stage::awaiting;
   consider(node);
   kick();
 }
 
 void Executor::on_event(const std::string& name, const wire::Event& event) {
-  live(name).heard = live(name).contact = reactor_.now();
+  hear(live(name));
   Runtime* node = active() ? runtime(name) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
   if (event.order != order_id(*node)) return;   // of an attempt that no longer counts
@@ -996,8 +1166,8 @@ void Executor::on_event(const std::string& name, const wire::Event& event) {
 
 void Executor::on_progress(Runtime& node, const Json& data) {
   const double done = number_of(data, "done");
-  const TimeMs now = reactor_.now();
-  if (node.first_at == 0 || done < node.done || text_of(data, "unit") != node.unit) {
+  const SteadyMs now = reactor_.steady();
+  if (!node.first_at || done < node.done || text_of(data, "unit") != node.unit) {
     node.first_at = now;
     node.first_done = done;
   }
@@ -1014,11 +1184,13 @@ void Executor::on_progress(Runtime& node, const Json& data) {
 Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows) {
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   TRY(const HardwareFacts read, hardware_facts_from_json(facts));
-  rows.push_back(changed(node.name, [&](NodeRow& row) {
-    row.facts = facts.dump(-1, ' ', true, Json::error_handler_t::replace);
-    row.facts_time = reactor_.now();
-    if (row.product_uuid.empty() || plan_.kind == "admit" || plan_.kind == "reimage") row.product_uuid = read.system.uuid;
-    if (!read.system.serial.empty()) row.system_serial = read.system.serial;
+  const bool rebinds = plan_.kind == "admit" || plan_.kind == "reimage";
+  append(rows, changed(node.name, [text = dump_ascii(facts), now = reactor_.now(), rebinds,
+                                   system = read.system](NodeRow& row) {
+    row.facts = text;
+    row.facts_time = now;
+    if (row.product_uuid.empty() || rebinds) row.product_uuid = system.uuid;
+    if (!system.serial.empty()) row.system_serial = system.serial;
   }));
   return Ok{};
 }
@@ -1053,7 +1225,7 @@ void Executor::on_finished(Runtime& node, const wire::Event& event) {
 
 void Executor::succeed(Runtime& node, Json result, Rows extra) {
   const Action& action = node.action();
-  took_[action.kind].push_back(reactor_.now() - node.started);
+  took_[action.kind].push_back(reactor_.steady() - node.started);
   const std::string id = action.id;
   end_attempt(node);
   limits_.end(Lane::netboot, node.name);
@@ -1062,7 +1234,7 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
   set_wait(node, {});
   const bool last = node.index + 1 == node.actions.size();
   if (last)
-    for (auto& row : settled(node)) extra.push_back(std::move(row));
+    for (auto& row : settled(node, result)) extra.push_back(std::move(row));
   transition(node, ActionState::succeeded, {{"result", std::move(result)}}, [this, &node, id, last] {
     proven_.insert(id);
     for (const auto& [other, why] : std::exchange(node.without, {}))
@@ -1076,19 +1248,46 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
   }, std::move(extra));
 }
 
+// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is not in the log yet.
+std::string Executor::reservation(const Runtime& node, const Json& last) const {
+  for (size_t i = 0; hooks_.reservation && i < node.actions.size(); ++i) {
+    const Action& action = *node.actions[i];
+    if (action.kind != ActionKind::check) continue;
+    const Json& logged = log_.of(action.id).result;
+    const Json& result = i == node.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
+    if (std::string why = hooks_.reservation(action, result); !why.empty()) return why;
+  }
+  return "";
+}
+
 // The node's own row when all its actions succeeded.
-Executor::Rows Executor::settled(Runtime& node) {
+Executor::Rows Executor::settled(Runtime& node, const Json& last) {
+  if (plan_.kind == "wake") return woken(node);
+  if (plan_.only_serves(node.name)) return {};   // it is what it was
   const bool discovered = plan_.kind == "discover", drained = plan_.kind == "drain";
-  const std::string state = discovered ? "discovered" : drained ? "drained" : "accepted";
-  Rows rows{changed(node.name, [&](NodeRow& row) {
+  const std::string doubt = reservation(node, last);
+  const std::string state = discovered ? "discovered" : drained ? "drained" : doubt.empty() ? "accepted" : "degraded";
+  const bool measured = !discovered && !drained && plan_.kind != "undrain";
+  const auto digest = plan_.config_digests.find(node.name);
+  Rows rows = changed(node.name, [state, doubt, measured, run = run_.id,
+                                  config = digest == plan_.config_digests.end() ? std::nullopt : std::optional(digest->second)](NodeRow& row) {
     row.state = state;
-    row.reason.clear();
-    if (discovered || drained || plan_.kind == "undrain") return;   // measured nothing
-    row.accepted_run = run_.id;
-    if (const auto it = plan_.config_digests.find(node.name); it != plan_.config_digests.end()) row.config_digest = it->second;
-  })};
-  observe(node.name, "node", {{"state", state}, {"reason", ""}});
+    row.reason = doubt;
+    if (!measured) return;
+    row.accepted_run = run;
+    if (config) row.config_digest = *config;
+  });
+  observe(node.name, "node", {{"state", state}, {"reason", doubt}});
   return rows;
+}
+
+// It answers, and nothing else was done: it is what it was, but for one that was given up because it did not.
+Executor::Rows Executor::woken(const Runtime& node) {
+  return changed(node.name, [](NodeRow& row) {
+    if (row.state != "quarantined") return;
+    row.state = "discovered";
+    row.reason.clear();
+  });
 }
 
 // Steps about other nodes are judged when it is known whether those were there.
@@ -1103,7 +1302,8 @@ void Executor::fail_attempt(Runtime& node, const Error& error, Json result) {
 FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) const {
   FailedProbe probe;
   probe.started = node.started;
-  probe.failed = reactor_.now();
+  probe.failed = reactor_.steady();
+  probe.watched = began_;
   const Json& params = node.action().params;
   if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps")) return probe;
   std::set<std::string> bad;
@@ -1125,14 +1325,14 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
     if (params.value("stop_on_failure", true)) break;   // those after it did not run
   }
   for (const auto& name : names)
-    if (runtime(name) || live_.count(name) || rows_.count(name)) probe.others.push_back({name, false, 0, 0});
+    if (runtime(name) || live_.count(name) || rows_.count(name)) probe.others.push_back({name, false, {}, {}});
   if (names.size() != 1) probe.next.clear();
   return probe;
 }
 
 void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& before) {
   FailedProbe probe = before;
-  probe.now = reactor_.now();
+  probe.now = reactor_.steady();
   probe.tries_left = tries_left(node);
   for (auto& other : probe.others) {
     const Live& agent = live(other.name);
@@ -1211,7 +1411,7 @@ void Executor::end_failed(Runtime& node, const Error& error, Json result, const 
   set_wait(node, {});
   transition(node, ActionState::failed, std::move(data), [this, &node, retry, message] {
     if (!retry) return give_up(node, message);
-    const TimeMs now = reactor_.now();
+    const SteadyMs now = reactor_.steady();
     pause(node, 5 * kSecond, {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
           [this](Runtime& n) { begin(n, false); });
   });
@@ -1247,13 +1447,14 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
   row.event = "quarantined";
   row.time = reactor_.now();
   row.data = {{"reason", why}, {"action", node.index < node.actions.size() ? node.action().id : ""}};
-  Rows rows{row, changed(node.name, [&](NodeRow& changed_row) {
-              changed_row.state = "quarantined";
-              changed_row.reason = why;
-            })};
+  Rows rows{row};
+  append(rows, changed(node.name, [why](NodeRow& changed_row) {
+    changed_row.state = "quarantined";
+    changed_row.reason = why;
+  }));
   log::warning("node quarantined", {{"node", node.name}, {"reason", why}});
   node.reason = why;
-  node.left_at = reactor_.now();
+  node.left_at = reactor_.steady();
   node.attempt = node.index < node.actions.size() ? log_.of(node.action().id).attempt : 0;
   node.stage = Runtime::Stage::quarantined;
   set_wait(node, {});
@@ -1269,7 +1470,7 @@ void Executor::stand_down(Runtime& node, const std::string& reason) {
   end_attempt(node);
   ports_.boot.disarm(node.name);
   node.reason = reason;
-  node.left_at = reactor_.now();
+  node.left_at = reactor_.steady();
   node.stage = Runtime::Stage::not_started;
   set_wait(node, {});
   JournalRow row;
@@ -1278,7 +1479,9 @@ void Executor::stand_down(Runtime& node, const std::string& reason) {
   row.event = "not_started";
   row.time = reactor_.now();
   row.data = {{"reason", reason}};
-  write({row, changed(node.name, [&](NodeRow& changed_row) { changed_row.reason = reason; })});
+  Rows rows{row};
+  append(rows, changed(node.name, [reason](NodeRow& changed_row) { changed_row.reason = reason; }));
+  write(std::move(rows));
   observe(node.name, "node", {{"state", "not_started"}, {"reason", reason}});
 }
 
@@ -1298,7 +1501,7 @@ Json Executor::node_progress(const Runtime& node) const {
     out["phase"] = action.phase;
     out["title"] = action.title;
     out["attempt"] = node.attempt;
-    out["since"] = node.started;
+    out["since"] = wall_of(node.started);
   }
   if (node.total > 0) out["percent"] = std::min(100.0, 100.0 * node.done / node.total);
   if (!node.unit.empty()) out["unit"] = node.unit;
@@ -1308,7 +1511,7 @@ Json Executor::node_progress(const Runtime& node) const {
     out["rate"] = rate;
     if (node.total > node.done) out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
   }
-  if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait);
+  if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait, reactor_.now() - reactor_.steady().ms);
   return out;
 }
 
@@ -1323,6 +1526,8 @@ Json Executor::progress() const {
 Json Executor::why(const std::string& name) const {
   const NodeRow row = node_row(name);
   Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
+  const TimeMs silent = silent_since(name);
+  if (silent > 0) out["silent_since"] = silent;
   const Runtime* node = run_.id ? runtime(name) : nullptr;
   if (!node) return out;
   out.update(node_progress(*node));

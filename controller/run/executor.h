@@ -73,6 +73,8 @@ struct FollowUp {
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
+  // Why a node that came through this `check` action may not be called accepted before the run is concluded; "": it may.
+  std::function<std::string(const Action&, const Json& result)> reservation = {};
   // Asked when an attempt of a `check` action is over for good, with its result, then after each order it asked for, with all results
   // in order; the same answer to the same question. nullopt, which is for the first time only: the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
@@ -106,7 +108,7 @@ class Executor {
   // From the agent link. Each event once (the link drops repeated ones).
   void on_hello(const Hello& hello);
   void on_event(const std::string& node, const wire::Event& event);
-  void on_contact(const std::string& node);
+  void on_contact(const std::string& node, const Presence& present = {});
 
   // Whether this order is what the node has to do now: it is on offer, or will be.
   bool expects(const std::string& node, const std::string& order) const;
@@ -120,7 +122,16 @@ class Executor {
 
   // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
   NodeRow node_row(const std::string& node) const;
+  // `change` may run later, when the row could be read: it keeps what it needs by value. Until then nothing is written.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
+  // The system its agent runs, as far as it is known.
+  std::optional<wire::Mode> mode_of(const std::string& node);
+  // How long its agent is silent now; nullopt: never heard, or not since the database is an older copy of itself.
+  std::optional<DurationMs> silent_for(const std::string& node) const;
+  // Since when it is silent, for people; 0: it is not, or this process does not run long enough to say so.
+  TimeMs silent_since(const std::string& node) const;
+  // The database is an older copy, and the node was not heard since it was put there: its row may say anything but the truth.
+  bool outdated(const std::string& node) const;
   // Forgets what is known of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
   // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read. Shared: every power call
@@ -142,7 +153,15 @@ class Executor {
   void commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<std::function<void()>>> then);
   void transition(Runtime& node, ActionState to, Json data, std::function<void()> then = {}, Rows extra = {});
   void observe(const std::string& node, const std::string& kind, Json data) const;
-  Write changed(const std::string& node, const std::function<void(NodeRow&)>& change);
+  Rows changed(const std::string& node, const std::function<void(NodeRow&)>& change);
+  Write changed_row(const std::string& node, const std::function<void(NodeRow&)>& change);
+  void read_later();
+  void believe_row(const std::string& node, Live& agent) const;
+  void hear(Live& agent);
+  bool unproven(const NodeRow& row) const;
+  bool ever_seen(const std::string& node) const;
+  SteadyMs steady_of(TimeMs wall) const;
+  TimeMs wall_of(SteadyMs at) const;
 
   void kick();
   void kick_node(Runtime& node, int quarantined);
@@ -160,6 +179,8 @@ class Executor {
   void switch_on(Runtime& node);
   void on_powered(Runtime& node, Status result);
   void power_off(Runtime& node);
+  void wake(Runtime& node);
+  void power_on(Runtime& node);
   void look(Runtime& node);
   void offer(Runtime& node);
   void withdraw(Runtime& node);
@@ -180,19 +201,23 @@ class Executor {
   void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
   void give_up(Runtime& node, const std::string& reason);
   void stand_down(Runtime& node, const std::string& reason);
-  Rows settled(Runtime& node);
+  Rows settled(Runtime& node, const Json& last = nullptr);
+  Rows woken(const Runtime& node);
+  std::string reservation(const Runtime& node, const Json& last) const;
   void end_attempt(Runtime& node);
+  DurationMs time_for(const Action& action) const;
   void got_ram(Runtime& node);
   void hello_during(Runtime& node, const Hello& hello, bool new_boot);
   bool claim_or_pause(Runtime& node);
   void set_wait(Runtime& node, Wait wait);
   bool gone(const std::string& node) const;
-  bool gone_since(const std::string& node, TimeMs time) const;
+  bool gone_since(const std::string& node, SteadyMs time) const;
   void finish_run(const std::string& state, const std::string& reason = "");
   void end_run(const std::string& state, const std::string& reason);
   void conclude(Rows& rows);
   void resume_node(Runtime& node);
   void stay_alive();
+  void sign();
   wire::WorkOrder order_for(const Runtime& node) const;
   std::string order_id(const Runtime& node) const;
   Json node_progress(const Runtime& node) const;
@@ -214,14 +239,16 @@ class Executor {
   StepLog log_;
   Limits limits_;
   std::map<std::string, NodeRow> rows_;
-  bool rows_loaded_ = false;
+  bool rows_loaded_ = false, unread_ = false, reading_ = false;
+  std::vector<std::pair<std::string, std::function<void(NodeRow&)>>> held_;   // changes that wait for the rows to be read
   mutable std::shared_ptr<const Machines> machines_;   // of rows_; null: to be made again
   std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;
-  std::map<std::string, TimeMs> absent_;              // not (any more) at work in this run, and silent when others needed them
+  std::map<std::string, SteadyMs> absent_;            // not (any more) at work in this run, and silent when others needed them
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
+  const SteadyMs began_;                              // this process
   Rows unwritten_;                                    // waiting for the commit under way
   std::vector<std::function<void()>> after_write_;
   bool writing_ = false, complained_ = false;

@@ -6,7 +6,7 @@ namespace muster {
 
 Limits::Lane Limits::lane_of(ActionKind kind) {
   if (kind == ActionKind::image) return Lane::imaging;
-  if (kind == ActionKind::netboot) return Lane::netboot;
+  if (kind == ActionKind::netboot || kind == ActionKind::wake) return Lane::netboot;
   return Lane::free;
 }
 
@@ -21,7 +21,7 @@ void Limits::begin(Lane lane, const std::string& node) {
   if (lane == Lane::netboot) netboot_.insert(node);
 }
 
-TimeMs Limits::reserve_power_on(TimeMs now) {
+SteadyMs Limits::reserve_power_on(SteadyMs now) {
   last_power_on_ = powered_ ? std::max(now, last_power_on_ + limits_.power_stagger) : now;
   powered_ = true;
   return last_power_on_;

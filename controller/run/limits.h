@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/steady.h"
 #include "controller/plan/plan.h"
 
 namespace muster {
@@ -22,14 +23,14 @@ class Limits {
   bool holds(Lane lane, const std::string& node) const;
   size_t in_flight(Lane lane) const;
   // When the next power-on may happen, now or later; taken by the call, so that two never come closer than the stagger.
-  TimeMs reserve_power_on(TimeMs now);
+  SteadyMs reserve_power_on(SteadyMs now);
   bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }
   const PlanLimits& limits() const { return limits_; }
 
  private:
   PlanLimits limits_;
   std::set<std::string> imaging_, netboot_;
-  TimeMs last_power_on_ = 0;
+  SteadyMs last_power_on_;
   bool powered_ = false;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 using What = Decision::What;
 
-Decision wait_for(std::string reason, std::string awaited, std::string observed, TimeMs since, TimeMs until,
+Decision wait_for(std::string reason, std::string awaited, std::string observed, SteadyMs since, SteadyMs until,
                   std::string next) {
   Decision d;
   d.wait = {std::move(reason), std::move(awaited), std::move(observed), std::move(next), since, until};
@@ -21,33 +21,43 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
   return d;
 }
 
-std::string power_text(const Situation& s) {
-  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
-  if (!s.power) return "power state not looked at";
-  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
-}
-
 // A power cycle was asked for; the RAM system's agent has not said hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
-  const TimeMs end = s.kind == ActionKind::netboot ? s.deadline : std::min(s.deadline, s.power_asked + t.netboot_wait);
-  if (s.now >= end)
-    return act(What::again, "no agent from the RAM system within " + to_human(end - s.power_asked) + " of power-on; " + power_text(s),
+  if (s.now >= s.deadline)
+    return act(What::again, "no agent from the RAM system within " + to_human(s.deadline - s.power_asked) + " of power-on; " + power_text(s),
                true);
-  if (s.power_certain)
-    return wait_for("booting the RAM system from the network", "hello of the RAM system's agent", power_text(s), s.power_asked,
-                    end, "another try, then quarantine");
   const bool looked = s.looked > s.power_asked;
-  if (!looked || ((!s.power || *s.power == PowerState::unknown) && s.now >= s.looked + t.look_again))
-    return act(What::look, "the outcome of the power cycle is unknown");
-  if (s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
+  if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
+  if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
     return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) + " times to power the machine on, and it is off");
-  if (s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
-  const TimeMs patience = std::min(end, s.power_asked + t.uncertain_power);
-  if (s.power == PowerState::on && s.now >= patience)
-    return act(What::netboot, "powered on, but no sign of a netboot " + to_human(s.now - s.power_asked) + " after it was asked for");
-  const TimeMs until = s.power == PowerState::on ? patience : s.looked + t.look_again;
-  return wait_for("the outcome of the power cycle is unknown", "hello of the RAM system's agent", power_text(s), s.power_asked,
-                  until, "power cycle again");
+  if (looked && s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
+  // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that goes on speaking is. Of one
+  // that is new to a controller that was restarted it is not known whether it ran before or came up instead: it is not the RAM system.
+  const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
+  if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
+    return act(What::netboot, "the power cycle did not happen, or not into the RAM system: another system answers");
+  const bool open = !s.power_certain && s.power != PowerState::on;
+  const SteadyMs next_look = std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
+  if (s.now >= next_look) return act(What::look, "whether the machine is on");
+  Decision d = wait_for(s.power_certain ? "booting the RAM system from the network" : "the outcome of the power cycle is unknown",
+                        "hello of the RAM system's agent", power_text(s), s.power_asked, s.deadline, "another try, then quarantine");
+  d.check_at = next_look;
+  return d;
+}
+
+// The agent reported that it goes; the installed system's has not said hello since.
+Decision await_restart(const Situation& s, const ExecutorTiming& t) {
+  const SteadyMs last = std::max({s.heard, s.started, s.looked});
+  const bool off = bool(s.off_since);
+  // Firmware may switch a machine off for some seconds by itself, after an update for one.
+  if (off && s.looked >= s.off_since + t.off_counts)
+    return act(s.may_netboot ? What::again : What::fail, "the node lost power while it restarted", s.may_netboot);
+  const SteadyMs next_look = last + (off ? t.look_again : t.watch_power);
+  if (s.now >= next_look) return act(What::look, "whether the machine is on");
+  Decision d = wait_for("restarting", "hello of the installed system's agent", "the agent reported that it restarts; " + power_text(s),
+                        s.started, s.deadline, s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
+  d.check_at = next_look;
+  return d;
 }
 
 // Silence of an agent that should be at work.
@@ -61,9 +71,11 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
     if (s.may_netboot) return act(What::again, "the node lost power: " + observed, true);
     if (silent >= t.lost_after) return act(What::fail, "the node lost power: " + observed);
   }
-  if (s.power == PowerState::on && s.may_netboot && silent >= t.lost_after)
+  // A controller that crashed may have missed that the node restarts: its firmware may be at it.
+  const bool restarts = s.kind == ActionKind::boot_disk;
+  if (s.power == PowerState::on && s.may_netboot && !restarts && silent >= t.lost_after)
     return act(What::again, "the agent is lost: " + observed, true);
-  TimeMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
+  SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
   return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, std::min(until, s.deadline),
                   s.may_netboot ? "netboot again" : "quarantine at the deadline");
@@ -83,12 +95,21 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 
 }  // namespace
 
-Json to_json(const Wait& w) {
-  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", w.since},
-          {"until", w.until}};
+std::string power_text(const Situation& s) {
+  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
+  if (!s.power) return "power state not looked at";
+  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
 }
 
-bool is_order(ActionKind kind) { return kind != ActionKind::netboot && kind != ActionKind::power_off; }
+Json to_json(const Wait& w, DurationMs ahead) {
+  const auto shown = [ahead](SteadyMs at) -> TimeMs { return at ? at.ms + ahead : 0; };
+  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", shown(w.since)},
+          {"until", shown(w.until)}};
+}
+
+bool is_order(ActionKind kind) {
+  return kind != ActionKind::netboot && kind != ActionKind::power_off && kind != ActionKind::wake;
+}
 
 std::optional<wire::Mode> mode_needed(ActionKind kind) {
   switch (kind) {
@@ -99,7 +120,8 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
     case ActionKind::reboot: return wire::Mode::installed;
     case ActionKind::netboot:
     case ActionKind::inventory:
-    case ActionKind::power_off: return std::nullopt;
+    case ActionKind::power_off:
+    case ActionKind::wake: return std::nullopt;
   }
   return std::nullopt;
 }
@@ -111,9 +133,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                              to_human(s.now - s.heard) + " ago";
     return s.may_netboot ? act(What::again, late, true) : act(What::fail, late);
   }
-  if (s.departed)
-    return wait_for("restarting", "hello of the installed system's agent", "the agent reported that it restarts", s.started,
-                    s.deadline, s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
+  if (s.departed) return await_restart(s, t);
   const auto needed = mode_needed(s.kind);
   const bool right = s.mode && (!needed || fits(*needed, *s.mode));
   if (s.now - s.heard >= t.silent_after) return silence(s, t);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "base/steady.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
 #include "controller/power/power.h"
@@ -18,14 +19,17 @@ namespace muster {
 
 struct ExecutorTiming {
   DurationMs silent_after = 45 * kSecond;      // an agent not heard for this long is looked after
+  DurationMs silent_shown = kMinute;           // outside of a run, an agent not heard for this long is shown as silent
   DurationMs lost_after = 135 * kSecond;       // powered on but silent this long: lost
-  DurationMs uncertain_power = 150 * kSecond;  // a power cycle whose outcome is unknown gets this long to show an agent
-  DurationMs netboot_wait = 6 * kMinute;       // power-on to the RAM agent's hello, when an action netboots again on its own
+  DurationMs cycle_shows = kMinute;            // an agent that was there before the power cycle and speaks so long after it was not cycled
+  DurationMs watch_power = kMinute;            // between two looks at the power of a machine that boots: its deadline is long
+  DurationMs off_counts = 30 * kSecond;        // a machine that restarts and was seen off for so long lost its power
   DurationMs power_call = 5 * kMinute;         // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
   DurationMs stop_wait = 3 * kMinute;          // an installed system that was asked to stop is switched off after this long; systemd
                                                // itself kills after 90 s what does not stop, and then writes back and unmounts
   DurationMs stop_look = 5 * kSecond;          // between two looks at whether it is off
+  DurationMs wake_look = 30 * kSecond;         // between two looks at the power of a node that is waited for
   int power_tries = 3;                         // power cycles after which the machine was seen to be off still
   DurationMs order_grace = kMinute;            // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
@@ -36,28 +40,34 @@ struct ExecutorTiming {
 
 struct Wait {
   std::string reason, awaited, observed, next;
-  TimeMs since = 0, until = 0;
+  SteadyMs since = {}, until = {};
 };
-Json to_json(const Wait& wait);
+// `ahead`: what the wall clock shows more than the steady one. People read the clock on the wall.
+Json to_json(const Wait& wait, DurationMs ahead);
 
 // One action under way.
 struct Situation {
   ActionKind kind = ActionKind::steps;
   bool awaiting_ram = false;         // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;        // that power cycle was confirmed by the BMC
-  TimeMs power_asked = 0;
+  SteadyMs power_asked = {};
+  SteadyMs power_answered = {};      // when that power cycle's call was over, whatever its answer
   int stayed_off = 0;                // power cycles of this attempt that were repeated because the machine was off afterwards
-  TimeMs now = 0, started = 0, deadline = 0;
+  SteadyMs off_since = {};           // since when each look showed it off; none: the last one did not
+  bool same_system = false;          // the agent last heard is of the boot that was there when the attempt began
+  SteadyMs contact = {};             // its last word
+  SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;    // of the agent last heard
-  TimeMs heard = 0;                  // last contact
+  SteadyMs heard = {};               // last contact
   bool departed = false;             // boot_disk, reboot: the agent reported that it goes
   bool may_netboot = false;          // the plan allows to netboot this node again
   std::optional<PowerState> power;   // last look, if later than the last contact and the last power cycle
   std::string power_error;           // that look failed
-  TimeMs looked = 0;
+  SteadyMs looked = {};
 };
 
 struct Decision {
+  SteadyMs check_at = {};   // with `wait`: decide again then, before the wait is over; none: at its end
   enum class What {
     wait,      // until wait.until
     look,      // ask the BMC for the power state
@@ -73,6 +83,9 @@ struct Decision {
 };
 
 Decision advance(const Situation& situation, const ExecutorTiming& timing);
+
+// What the last look at the power showed, for people.
+std::string power_text(const Situation& situation);
 
 // The system an order of that kind needs: none for power actions, either for inventory.
 std::optional<wire::Mode> mode_needed(ActionKind kind);

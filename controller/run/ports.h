@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -18,6 +19,8 @@ class PowerPort {
   // Sets boot-once network, then power off (if on) and on. Not atomic: on `timeout` read state() before anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
+  // Nothing but that: whatever it boots.
+  virtual void power_on(const std::string& node, Done done) = 0;
   // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on. Its `done` gets `cancelled`.
   virtual void forget(const std::string& node) = 0;
   virtual void state(const std::string& node, std::function<void(Result<PowerState>)> done) = 0;
@@ -38,6 +41,13 @@ class LinkPort {
   // Keeps the order on offer to this node's agent until withdrawn; delivered as often as the agent asks.
   virtual void offer(const std::string& node, wire::WorkOrder order) = 0;
   virtual void withdraw(const std::string& node, const std::string& order_id) = 0;
+};
+
+// What an agent says of itself each time it asks for orders; one of an older muster says no more than its boot id.
+struct Presence {
+  std::string boot_id;
+  std::optional<wire::Mode> mode = {};
+  std::string image_digest = {};
 };
 
 // First event of every agent process.

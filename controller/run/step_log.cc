@@ -68,7 +68,9 @@ Status StepLog::apply(const JournalRow& row) {
     if (!record.first_intent) record.first_intent = row.time;
   } else if (*to != S::started) {
     record.ended = row.time;
-    record.result = row.data;
+    // Who gives an action up says why, and nothing of what it came to.
+    if (*to == S::abandoned && record.result.is_object() && row.data.is_object()) record.result.update(row.data);
+    else record.result = row.data;
   }
   return Ok{};
 }

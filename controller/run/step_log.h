@@ -27,7 +27,7 @@ struct ActionRecord {
   TimeMs intent_time = 0;      // of the newest attempt
   TimeMs first_intent = 0, ended = 0;
   Json intent_data = Json::object();
-  Json result = Json();        // of succeeded or failed
+  Json result = Json();        // data of succeeded, failed or unknown; with the message of abandoned
 };
 
 class StepLog {

@@ -46,6 +46,7 @@ class SpecReader {
   void read_images();
   void read_roles();
   void read_limits();
+  void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   static std::map<std::string, std::string> read_vars(const YamlNode* map);
   // reader_nodes.cc
@@ -57,6 +58,9 @@ class SpecReader {
   void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);
   void read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out);
+  bool check_selector_text(const YamlNode& at, const std::string& path);
+  std::optional<std::string> selector_text(const YamlNode* match, const char* key, const std::string& path);
+  void read_serials(const YamlNode& serials, const std::string& path, std::vector<std::string>& out);
   DiskGroup read_disk_group(const YamlEntry& group, const std::string& path, bool imaged);
   void check_disk_overlap(const YamlNode* disks, const std::string& path, const std::map<std::string, DiskGroup>& groups);
   void number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index, size_t count, NodeSpec& node);

@@ -144,25 +144,54 @@ void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool
   check_disk_overlap(disks, path, out);
 }
 
+// What selects disks to be written must say something: the empty text of an unset variable and a bare wildcard would mean any disk, and
+// padded text none, since disks' own texts are trimmed.
+bool SpecReader::check_selector_text(const YamlNode& at, const std::string& path) {
+  const std::string& text = at.text;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) error(at, path, "is empty: say which disk, or leave the key out");
+  else if (text.find_first_not_of("*?") == std::string::npos) error(at, path, fmt::format("'{}' would match any disk: say more of it", text));
+  else if (isspace(static_cast<unsigned char>(text.front())) || isspace(static_cast<unsigned char>(text.back())))
+    error(at, path, fmt::format("'{}' begins or ends with a blank: it would match no disk", text));
+  else return true;
+  return false;
+}
+
+std::optional<std::string> SpecReader::selector_text(const YamlNode* match, const char* key, const std::string& path) {
+  const YamlNode* value = child(match, key);
+  if (!value || !value->is_text()) return {};
+  check_selector_text(*value, path + ".match." + key);
+  return value->text;
+}
+
+void SpecReader::read_serials(const YamlNode& serials, const std::string& path, std::vector<std::string>& out) {
+  for (size_t i = 0; i < serials.items.size(); ++i) {
+    const YamlNode& item = serials.items[i];
+    const std::string where = fmt::format("{}[{}]", path, i);
+    if (item.is_text() && check_selector_text(item, where) && std::find(out.begin(), out.end(), item.text) != out.end())
+      error(item, where, fmt::format("'{}' is listed twice", item.text));
+    out.push_back(item.text);
+  }
+}
+
 DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string& path, bool imaged) {
   DiskGroup group;
   group.name = entry.key;
   const YamlNode* match = child(&entry.value, "match");
   DiskMatch& m = group.match;
-  m.serial = text(match, "serial");
-  m.wwid = text(match, "wwid");
-  m.model = text(match, "model");
-  m.transport = text(match, "transport");
+  m.serial = selector_text(match, "serial", path);
+  m.wwid = selector_text(match, "wwid", path);
+  m.model = selector_text(match, "model", path);
+  m.transport = selector_text(match, "transport", path);
   const YamlNode* serials = child(match, "serials");
-  if (serials)
-    for (const YamlNode& item : serials->items) m.serials.push_back(item.text);
+  if (serials) read_serials(*serials, path + ".match.serials", m.serials);
   m.count = static_cast<int>(integer(match, "count", m.serials.empty() ? 1 : static_cast<int64_t>(m.serials.size())));
   if (!m.serials.empty() && child(match, "count") && m.count != static_cast<int>(m.serials.size()))
     error(*child(match, "count"), path + ".match.count", fmt::format("{} serials are listed, but count is {}", m.serials.size(), m.count));
   if (const YamlNode* size = child(match, "size"); size && size->is_text()) {
     const Result<int64_t> bytes = parse_size(size->text);
-    if (bytes.ok()) m.size_bytes = *bytes;
-    else error(*size, path + ".match.size", bytes.error().message);
+    if (!bytes.ok()) error(*size, path + ".match.size", bytes.error().message);
+    else if (*bytes <= 0) error(*size, path + ".match.size", fmt::format("'{}' is no size of a disk", size->text));
+    else m.size_bytes = *bytes;
   }
   if (match && match->is_map() && std::all_of(match->entries.begin(), match->entries.end(), [](const auto& e) { return e.key == "count"; }))
     error(*match, path + ".match", "would match any disk: give serial, serials, wwid, model, size or transport");

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "base/json_dump.h"
 #include "controller/spec/playbook.h"
 
 namespace muster {
@@ -29,7 +30,7 @@ data to_data(const Json& json) {
   }
   if (json.is_string()) return json.get_ref<const std::string&>().empty() ? data(false) : data(json.get<std::string>());
   if (json.is_null() || json == false) return data(false);
-  return data(json.dump());   // true, numbers
+  return data(dump_json(json));   // true, numbers
 }
 
 // Remembers the names nobody knows.

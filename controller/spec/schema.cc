@@ -8,6 +8,8 @@
 #include <regex>
 #include <set>
 
+#include "base/json_dump.h"
+
 namespace muster {
 
 namespace {
@@ -95,9 +97,9 @@ class Walker {
     if (!yaml_is_number(node)) return;
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (schema.contains("minimum") && value < schema["minimum"].get<double>())
-      add(node.line, node.column, path, fmt::format("{} is less than {}", node.text, schema["minimum"].dump()));
+      add(node.line, node.column, path, fmt::format("{} is less than {}", node.text, dump_json(schema["minimum"])));
     if (schema.contains("maximum") && value > schema["maximum"].get<double>())
-      add(node.line, node.column, path, fmt::format("{} is more than {}", node.text, schema["maximum"].dump()));
+      add(node.line, node.column, path, fmt::format("{} is more than {}", node.text, dump_json(schema["maximum"])));
   }
 
   void check_enum(const YamlNode& node, const Json& schema, const std::string& path) {
@@ -117,7 +119,7 @@ class Walker {
 
   void list(const YamlNode& node, const Json& schema, const std::string& path) {
     if (schema.contains("minItems") && node.items.size() < schema["minItems"].get<size_t>())
-      add(node.line, node.column, path, fmt::format("needs at least {}", schema["minItems"].dump()));
+      add(node.line, node.column, path, fmt::format("needs at least {}", dump_json(schema["minItems"])));
     if (!schema.contains("items")) return;
     for (size_t i = 0; i < node.items.size(); ++i) visit(node.items[i], schema["items"], fmt::format("{}[{}]", path, i));
   }

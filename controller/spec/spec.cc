@@ -11,6 +11,13 @@
 
 namespace muster {
 
+namespace {
+
+// A deadline below this is a slip of the unit; one above that is no deadline.
+constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
+
+}  // namespace
+
 std::string to_string(const SpecError& e, const std::string& file) {
   std::string out = file;
   if (e.line > 0) out += fmt::format(":{}:{}", e.line, e.column);
@@ -234,11 +241,21 @@ void SpecReader::read_limits() {
   spec_.limits.parallel_imaging = static_cast<int>(integer(limits, "parallel_imaging", 16));
   spec_.limits.parallel_netboot = static_cast<int>(integer(limits, "parallel_netboot", 16));
   spec_.limits.failure_budget = static_cast<int>(integer(limits, "failure_budget", -1));
-  const YamlNode* stagger = child(limits, "power_stagger");
-  if (!stagger || !stagger->is_text()) return;
-  const Result<DurationMs> parsed = parse_duration(stagger->text);
-  if (parsed.ok()) spec_.limits.power_stagger = *parsed;
-  else error(*stagger, "limits.power_stagger", parsed.error().message);
+  read_duration(limits, "power_stagger", 0, spec_.limits.power_stagger);
+  read_duration(limits, "netboot", kShortestDeadline, spec_.limits.netboot);
+  read_duration(limits, "boot", kShortestDeadline, spec_.limits.boot);
+}
+
+// One of `limits`; what it was stays where the key is absent or wrong.
+void SpecReader::read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out) {
+  const YamlNode* at = child(limits, key);
+  if (!at || !at->is_text()) return;
+  const std::string path = std::string("limits.") + key;
+  const Result<DurationMs> parsed = parse_duration(at->text);
+  if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  if (*parsed < shortest || *parsed > kLongestLimit)
+    return error(*at, path, fmt::format("'{}' is not between {} and {}", at->text, to_human(shortest), to_human(kLongestLimit)));
+  out = *parsed;
 }
 
 std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map) {

@@ -39,11 +39,12 @@ struct Network {
 struct UserSpec { std::string name; std::vector<std::string> keys; bool sudo = false; int64_t uid = 0; };
 struct ImageSpec { std::string name, recipe, kernel = "full"; std::vector<std::string> bake; };
 
-// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %.
+// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. One that is given and empty
+// matches nothing, and so does a selector without any: an unset variable in a generated spec is no wildcard.
 struct DiskMatch {
-  std::string serial, wwid, model, transport;
+  std::optional<std::string> serial, wwid, model, transport;
   std::vector<std::string> serials;
-  int64_t size_bytes = 0;          // 0: any
+  std::optional<int64_t> size_bytes;
   int count = 1;
 };
 enum class DiskPolicy { keep, format_if_blank, format };
@@ -87,7 +88,13 @@ struct StorageSpec {
 };
 // Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who mounts.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
-struct LimitsSpec { int parallel_imaging = 16, parallel_netboot = 16; DurationMs power_stagger = 0; int failure_budget = -1; };
+struct LimitsSpec {
+  int parallel_imaging = 16, parallel_netboot = 16;
+  DurationMs power_stagger = 0;
+  int failure_budget = -1;
+  DurationMs netboot = 20 * kMinute;   // power-on to the RAM system's agent: a large server takes 10 min and more for its firmware's tests
+  DurationMs boot = 20 * kMinute;      // restart to the installed system's agent
+};
 
 struct Spec {
   std::string cluster;

@@ -120,7 +120,7 @@ Result<int64_t> parse_size(const std::string& text) {
 Result<DurationMs> parse_duration(const std::string& text) {
   TRY(const Quantity quantity, parse_quantity(text));
   const std::string& unit = quantity.unit;
-  const double factor = unit == "ms" ? 1 : unit.empty() || unit == "s" ? 1000 : unit == "min" ? 60000 : unit == "h" ? 3600000 : 0;
+  const double factor = unit == "ms" ? 1 : unit.empty() || unit == "s" ? 1000 : unit == "min" || unit == "m" ? 60000 : unit == "h" ? 3600000 : 0;
   if (factor == 0 || quantity.value > 1e6)
     return fail(Code::invalid, fmt::format("'{}' is not a duration such as 500 ms, 2 s or 3 min", text));
   return static_cast<DurationMs>(quantity.value * factor);

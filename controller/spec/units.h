@@ -15,7 +15,7 @@ enum class NumberForm { decimal, hex2 };
 // Replaces {n}, {n+10}, {n-1}. Code::invalid for other braces, and for {n} where there is no number.
 Result<std::string> expand_number(const std::string& text, int number, NumberForm form);
 
-// "500 ms", "2 s", "3 min"; a bare number is seconds.
+// "500 ms", "2 s", "3 min" or "3m", "1 h"; a bare number is seconds.
 Result<DurationMs> parse_duration(const std::string& text);
 
 }  // namespace muster

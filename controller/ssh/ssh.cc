@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 
 namespace muster {
 
@@ -242,7 +243,7 @@ Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs de
     if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
   }
   const Json input = {{"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
-  TRY(const auto joined, session.run(path + " join --stdin --start", input.dump() + "\n", deadline));
+  TRY(const auto joined, session.run(path + " join --stdin --start", dump_json(input) + "\n", deadline));
   if (!joined.ok()) return fail(Code::failed, "agent did not join: " + last_words(joined));
   return Ok{};
 }

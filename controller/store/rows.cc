@@ -1,5 +1,6 @@
 #include "controller/store/rows.h"
 
+#include "base/json_dump.h"
 #include "controller/store/prefix.h"
 
 namespace muster {
@@ -39,7 +40,7 @@ Status put(Connection& db, const RunRow& r) {
 
 Status put(Connection& db, const JournalRow& r) {
   // Text from hardware and programs may hold bytes that are not UTF-8.
-  const std::string data = r.data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string data = dump_json(r.data);
   return db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 {null_if_zero(r.run), r.action, r.node, int64_t{r.attempt}, r.event, r.time, data});
 }
@@ -64,10 +65,10 @@ Status put(Connection& db, const TokenRow& r) {
 }
 
 Status put(Connection& db, const CertificateRow& r) {
-  return db.run("INSERT INTO certificate (serial, node, fingerprint, issued, revoked) VALUES (?, ?, ?, ?, ?) "
+  return db.run("INSERT INTO certificate (serial, node, fingerprint, issued, revoked, contested) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (serial) DO UPDATE SET node = excluded.node, fingerprint = excluded.fingerprint, "
-                "issued = excluded.issued, revoked = excluded.revoked",
-                {r.serial, r.node, r.fingerprint, r.issued, int64_t{r.revoked}});
+                "issued = excluded.issued, revoked = excluded.revoked, contested = excluded.contested",
+                {r.serial, r.node, r.fingerprint, r.issued, int64_t{r.revoked}, int64_t{r.contested}});
 }
 
 Status put(Connection& db, const SecretRow& r) {
@@ -92,6 +93,10 @@ Status put(Connection& db, const DeleteNode& r) {
   TRY_(db.run("DELETE FROM token WHERE node = ?", {r.name}));
   return db.run("DELETE FROM node WHERE name = ?", {r.name});
 }
+Status put(Connection& db, const RevokeCertificates& r) {
+  return db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.node});
+}
+Status put(Connection& db, const PurgeTokens& r) { return db.run("DELETE FROM token WHERE expires < ?", {r.expired}); }
 
 // ---- reading ----
 
@@ -104,11 +109,11 @@ NodeRow node_row(const Row& r) {
 }
 JournalRow journal_row(const Row& r) {
   JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)), r.text(5), r.number(6), {}};
-  out.data = Json::parse(r.text(7), nullptr, false);
+  out.data = parse_json(r.text(7)).value_or(nullptr);
   return out;
 }
 TokenRow token_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)}; }
-CertificateRow certificate_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0}; }
+CertificateRow certificate_row(const Row& r) { return {r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0, r.number(5) != 0}; }
 SecretRow secret_row(const Row& r) { return {r.text(0), r.number(1), r.text(2)}; }
 ReportRow report_row(const Row& r) { return {r.number(0), r.number(1), r.text(2), r.text(3)}; }
 EventRow event_row(const Row& r) { return {r.number(0), r.number(1), r.number(2), r.text(3), r.text(4), r.text(5)}; }
@@ -173,7 +178,7 @@ Result<TokenRow> read_token(Connection& db, const std::string& digest) {
              "no such token");
 }
 Result<CertificateRow> read_certificate(Connection& db, const std::string& serial) {
-  return one(db, certificate_row, "SELECT serial, node, fingerprint, issued, revoked FROM certificate WHERE serial = ?", {serial},
+  return one(db, certificate_row, "SELECT serial, node, fingerprint, issued, revoked, contested FROM certificate WHERE serial = ?", {serial},
              "no certificate " + serial);
 }
 Result<std::vector<SecretRow>> read_secrets(Connection& db) {

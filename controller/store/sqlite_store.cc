@@ -8,7 +8,10 @@
 #include <mutex>
 #include <thread>
 
+#include "base/contain.h"
 #include "base/lock_file.h"
+#include "base/log.h"
+#include "controller/store/mark.h"
 #include "controller/store/prefix.h"
 #include "controller/store/rows.h"
 
@@ -35,13 +38,26 @@ Status write_batch(Connection& db, const std::vector<Write>& rows) {
   return db.run("RELEASE batch", {});
 }
 
+bool writes(const std::vector<Batch>& group) {
+  return std::any_of(group.begin(), group.end(), [](const Batch& batch) { return !batch.rows.empty(); });
+}
+// Something is done to a machine next.
+bool has_intent(const std::vector<Batch>& group) {
+  const auto intent = [](const Write& row) {
+    const auto* entry = std::get_if<JournalRow>(&row);
+    return entry && entry->event == "intent";
+  };
+  return std::any_of(group.begin(), group.end(), [&](const Batch& b) { return std::any_of(b.rows.begin(), b.rows.end(), intent); });
+}
+
 // All batches in one transaction: one fsync for the whole group, and a bad batch harms only itself.
 std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group) {
   std::vector<Status> results;
   Status whole = db.run("BEGIN IMMEDIATE", {});
   if (whole.ok()) {
     for (const Batch& batch : group) results.push_back(write_batch(db, batch.rows));
-    whole = db.run("COMMIT", {});
+    if (writes(group)) whole = db.run("UPDATE history SET commits = commits + 1", {});
+    if (whole.ok()) whole = db.run("COMMIT", {});
   }
   if (!whole.ok()) {
     (void)db.run("ROLLBACK", {});
@@ -52,8 +68,14 @@ std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group
 
 class SqliteStore : public Store {
  public:
-  SqliteStore(LockFile lock, Connection writer, Connection reader, std::function<void(Reactor::Task)> post)
-      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)), post_(std::move(post)) {
+  struct Start {
+    Mark mark;
+    Mark::Reading entered;
+    std::string why, history;
+    TimeMs restored = 0;
+  };
+  SqliteStore(LockFile lock, Connection writer, Connection reader, Start start, std::function<void(Reactor::Task)> post)
+      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)), start_(std::move(start)), post_(std::move(post)) {
     thread_ = std::thread([this] { write_loop(); });
   }
   ~SqliteStore() override {
@@ -90,6 +112,9 @@ class SqliteStore : public Store {
   }
   Result<ReportRow> report(int64_t run) override { return read_report(reader_, run); }
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override { return read_reports(reader_, run, limit); }
+  TimeMs restored() const override { return start_.restored; }
+  std::string restored_why() const override { return start_.why; }
+  std::string history() const override { return start_.history; }
   int64_t next_run_id() override { return reserve(reserved_run_, "SELECT coalesce(max(id), 0) FROM run"); }
   int64_t next_spec_revision() override { return reserve(reserved_spec_, "SELECT coalesce(max(revision), 0) FROM spec"); }
 
@@ -109,17 +134,31 @@ class SqliteStore : public Store {
         group.swap(queue_);
       }
       std::vector<Status> results = commit_group(writer_, group);
+      if (writes(group)) leave_mark(has_intent(group));
       // shared: a Task must be copyable.
       auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group), std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
-          if (*alive && answer->first[i].done) answer->first[i].done(answer->second[i]);
+          // Each by itself: the others of the group must hear of theirs.
+          if (*alive && answer->first[i].done) contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
     }
   }
 
+  // Behind the commit, before anybody acts on it.
+  void leave_mark(bool sync) {
+    const auto commits = writer_.number("SELECT commits FROM history");
+    if (!commits.ok() || *commits == start_.entered.commits) return;   // it was not committed
+    start_.entered.commits = *commits;
+    const Status left = start_.mark.write(start_.entered, sync);
+    if (!left.ok() && !std::exchange(complained_, true)) log::error("an older copy of the database could not be told from it", {{"error", left.error().message}});
+    if (left.ok()) complained_ = false;
+  }
+
   LockFile lock_;   // first in, last out
   Connection writer_, reader_;
+  Start start_;              // mark and commits: the writing thread's
+  bool complained_ = false;
   std::function<void(Reactor::Task)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // reactor's thread
   int64_t reserved_run_ = 0, reserved_spec_ = 0;
@@ -143,17 +182,23 @@ Result<Connection> open_current(const std::string& path, int64_t version) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post) {
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post, TimeMs now) {
   TRY(LockFile lock, LockFile::take(path + ".lock", "another controller has this database open"));
   TRY(const int64_t version, inspect_database(path));
   TRY(Connection writer, open_current(path, version));
+  TRY(Mark mark, Mark::open(mark_path(path)));
+  SqliteStore::Start start{std::move(mark), {}, "", "", 0};
+  TRY(start.why, enter_start(writer, start.mark, std::max<TimeMs>(now, 1), start.entered));
+  TRY(start.history, writer.text("SELECT name FROM history"));
+  TRY(start.restored, writer.number("SELECT restored FROM history"));
   TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));
   TRY_(reader.script("PRAGMA query_only = ON"));
-  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader), std::move(post)));
+  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader), std::move(start),
+                                                std::move(post)));
 }
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor) {
-  return open_sqlite_store(path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); });
+  return open_sqlite_store(path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); }, reactor.now());
 }
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 
 // `post` runs a task on the reactor's thread; called from the writer thread.
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post);
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post, TimeMs now = 0);
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor);
 
 }  // namespace muster

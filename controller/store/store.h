@@ -51,12 +51,17 @@ struct NodeRow {
   int64_t accepted_run = 0;
 };
 struct TokenRow {                  // one-time join tokens: only the digest is stored
-  std::string digest, node, purpose;   // purpose: join | discover
+  std::string digest, node, purpose;   // purpose: join | adopt | discover
   TimeMs expires = 0;
   std::string public_key;          // fingerprint of the key that used it; "" while unused
   std::string certificate;         // what was answered, to answer the same again
 };
-struct CertificateRow { std::string serial, node, fingerprint; TimeMs issued = 0; bool revoked = false; };
+struct CertificateRow {
+  std::string serial, node, fingerprint;
+  TimeMs issued = 0;
+  bool revoked = false;
+  bool contested = false;          // two machines joined with its token: good, but nothing is asked of or told to its holder
+};
 struct SecretRow { std::string name; TimeMs time = 0; std::string sealed; };   // sealed: nonce+ciphertext+tag, base64
 struct EventRow { int64_t seq = 0; TimeMs time = 0; int64_t run = 0; std::string node, kind; std::string json; };  // live log
 
@@ -65,8 +70,10 @@ struct ReportRow { int64_t run = 0; TimeMs time = 0; std::string json, measured;
 
 struct DeleteSecret { std::string name; };
 struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
+struct RevokeCertificates { std::string node; };   // all of the node that were written before this row
+struct PurgeTokens { TimeMs expired = 0; };        // those that expired before that time
 using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                           ReportRow, DeleteSecret, DeleteNode>;   // rows with a key replace the row of that key
+                           ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens>;   // rows with a key replace the row of that key
 
 class Store {
  public:
@@ -90,6 +97,12 @@ class Store {
   virtual Result<ReportRow> report(int64_t run) = 0;                   // 0: the newest; not_found while a run has none
   // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
+  // The controller went on from newer rows than these: the database is an older copy of itself, or was lost. When that was found, last;
+  // 0: never. Rows about machines from before that moment may be untrue. `why` of this start: "" when it was not found by it.
+  virtual TimeMs restored() const { return 0; }
+  virtual std::string restored_why() const { return ""; }
+  // Which history this is: another one after every restored(). "" where there is no telling.
+  virtual std::string history() const { return ""; }
   virtual int64_t next_run_id() = 0;
   virtual int64_t next_spec_revision() = 0;
 };

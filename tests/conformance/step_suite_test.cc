@@ -33,7 +33,10 @@ void with_mfs(FakeMachine& m) {
   m.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
   m.add_disk("nvme3n1", "C");
 }
-void with_shared(FakeMachine& m) { m.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n"); }
+void with_shared(FakeMachine& m) {
+  m.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
+  m.put("/shared/x", "");
+}
 
 void with_ceph(FakeMachine& m) {
   const std::string id = std::to_string(getuid()), group = std::to_string(getgid());
@@ -124,7 +127,7 @@ const std::map<std::string, Sample>& changing() {
          (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
        }, [](FakeMachine&) { return Json{{"source", "LABEL=data"}, {"target", "/scratch"}}; }}},
       {"moosefs_disks", {with_mfs, [](FakeMachine& m) { return Json{{"disks", Json::array({m.approved("C")})}}; }}},
-      {"moosefs_master", {with_mfs, [](FakeMachine& m) { return Json{{"network", "10.20.0.0/24"}, {"may_create", true}, {"disks", Json::array({m.approved("C")})}}; }}},
+      {"moosefs_master", {with_mfs, [](FakeMachine& m) { return Json{{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", true}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_metalogger", {with_mfs, [](FakeMachine&) { return Json{{"master", "10.20.0.11"}}; }}},
       {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
@@ -156,8 +159,13 @@ const std::map<std::string, Sample>& changing() {
       {"ceph_drain", {with_osds, [](FakeMachine&) { return Json{{"node", "node03"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}}; }}},
       {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
                       [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}}; }}},
-      {"nfs_server", {[](FakeMachine& m) { m.units["nfs-server.service"] = {}; },
-                      [](FakeMachine&) { return Json{{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}}; }}},
+      {"nfs_server", {[](FakeMachine& m) {
+         m.units["nfs-server.service"] = {};
+         m.put("/export/x", "");
+         m.put("/proc/self/mountinfo", "40 1 259:1 / /export rw - xfs /dev/nvme1n1 rw\n");
+       }, [](FakeMachine&) {
+         return Json{{"name", "home"}, {"path", "/export"}, {"clients", Json::array({{{"name", "node02"}, {"address", "10.20.0.12"}}})}};
+       }}},
       {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},
   };
   return samples;
@@ -166,7 +174,7 @@ const std::map<std::string, Sample>& changing() {
 // Pure tests and measurements, which have tests of their own.
 const std::set<std::string> kNoChange = {
     "probe", "not_applicable", "wait_for", "ssh_probe", "ceph_members", "moosefs_members", "slurm_nodes", "slurm_mpi",
-    "prometheus_targets", "shared_read", "accept", "accept_links", "accept_mpi", "accept_rdma"};
+    "prometheus_targets", "rdma_ports", "shared_read", "accept", "accept_links", "accept_mpi", "accept_rdma"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {

@@ -150,6 +150,22 @@ void a_forgotten_node_is_locked_out(StoreHarness& h) {
   CHECK(s.token("d2").ok());
 }
 
+void older_certificates_end_with_a_new_one(StoreHarness& h) {
+  Store& s = h.store();
+  must(h, {CertificateRow{"0a", "gpu01", "f", 3}, CertificateRow{"0b", "gpu02", "f", 3},
+           TokenRow{"old", "gpu01", "join", 9, "", ""}, TokenRow{"now", "gpu01", "join", 10, "", ""}});
+  CertificateRow contested{"0c", "gpu01", "f", 4};
+  contested.contested = true;
+  must(h, {RevokeCertificates{"gpu01"}, contested, PurgeTokens{10}});
+  CHECK(s.certificate("0a")->revoked);
+  CHECK_FALSE(s.certificate("0a")->contested);
+  CHECK_FALSE(s.certificate("0b")->revoked);
+  CHECK_FALSE(s.certificate("0c")->revoked);   // in the order of the rows: what is written after it stays good
+  CHECK(s.certificate("0c")->contested);
+  CHECK(s.token("old").error().code == Code::not_found);
+  CHECK(s.token("now").ok());
+}
+
 void journal_keeps_order(StoreHarness& h) {
   must(h, {run_row(1), run_row(2)});
   must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"), journal_row(1, "gpu01/image", "started")});

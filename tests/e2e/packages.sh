@@ -77,6 +77,8 @@ echo "  installing took $((SECONDS - start)) s"
 check "only what is needed was installed" guest '! dpkg -s mmdebstrap >/dev/null 2>&1'
 check "the unit is enabled, started, and was not restarted" \
   guest 'test "$(systemctl is-enabled musterd) $(systemctl is-active musterd) $(systemctl show -P NRestarts musterd)" = "enabled active 0"'
+# What the lab gives its own controller: its machines need it on a busy host.
+guest 'echo MUSTER_KERNEL_OPTIONS=no_timer_check >>/etc/muster/musterd.env'
 guest 'systemctl stop musterd; systemctl start musterd; muster version' | tee "$work/version.log"
 check "systemctl start returns when the controller answers" grep -q '^musterd ' "$work/version.log"
 check "nobody but root reads the state" guest 'test "$(stat -c %a%U /var/lib/muster)" = 700root'

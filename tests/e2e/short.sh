@@ -32,6 +32,8 @@ check "the second up says that nothing changed" grep -qi "nothing" "$work/again.
 check "the second up took under 30 s ($((SECONDS - start)) s)" test $((SECONDS - start)) -lt 30
 
 # The effects, seen from outside muster.
+check "a panic restarts the machine, and the kernel leaves out the timer check that a busy host fails" \
+  sh -c "$muster lab ssh node01 -- cat /proc/cmdline | tr ' ' '\n' | grep -cx -e panic=30 -e no_timer_check | grep -qx 2"
 check "local scratch is XFS on RAID0" node_ssh node01 findmnt -n -o FSTYPE /scratch
 check "the shared volume is MooseFS" sh -c "$muster lab ssh node02 -- findmnt -n -o FSTYPE /shared | grep -q fuse"
 node_ssh node01 sudo sh -c "'echo from-node01 > /shared/e2e && sync'"

@@ -20,8 +20,9 @@ namespace muster {
 
 class BmcBench {
  public:
-  explicit BmcBench(const std::string& profile)
-      : bmc_(*lab::find_profile(profile), {"gpu01", kUuid, "SN-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw:with:colons", machine,
+  explicit BmcBench(const std::string& profile) : BmcBench(*lab::find_profile(profile)) {}
+  explicit BmcBench(const lab::BmcProfile& profile)
+      : bmc_(profile, {"gpu01", kUuid, "SN-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw:with:colons", machine,
              [this] { return clock.load(); }) {
     const auto certificate = pki::issue(*pki::make_ca("bmc", 10), pki::Leaf{"bmc", "test", {"127.0.0.1"}, true, 10});
     HttpServerOptions options;
@@ -36,6 +37,7 @@ class BmcBench {
     target.user = "admin";
     target.password = "pw:with:colons";
     target.on_pin = [this](const std::string& pin) { learnt_pin = pin; };
+    target.on_refused = [this] { ++refusals; };
   }
   ~BmcBench() { server_->stop(); }
 
@@ -59,6 +61,7 @@ class BmcBench {
   lab::FakeMachine machine;
   PowerTarget target;
   std::string learnt_pin;
+  int refusals = 0;
   std::function<std::optional<HttpResponse>(const HttpRequest&)> before;
   std::function<void(const HttpRequest&, HttpResponse&)> after;
   std::vector<std::string> seen;   // "GET /redfish/v1/"

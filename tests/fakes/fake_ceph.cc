@@ -40,7 +40,7 @@ void FakeMachine::ceph_starts(const std::string& unit) {
     const std::string text = get("/etc/systemd/system/" + unit);
     const auto words = steps::split(text.substr(text.find("-t ceph ")), ' ');
     fs::create_directories(root_ + words[3]);
-    append("/proc/self/mountinfo", fmt::format("41 1 0:51 / {} rw - ceph {} rw\n", words[3], words[2]));
+    append("/proc/self/mountinfo", fmt::format("41 1 0:51 / {} rw{} - ceph {} rw\n", words[3], text.find(",nosuid,nodev") == std::string::npos ? "" : ",nosuid,nodev", words[2]));
   }
 }
 

@@ -70,9 +70,9 @@ FakeMachine::FakeMachine() {
   root_ = ::mkdtemp(name);
   put("/proc/self/mountinfo", "");
   put("/proc/swaps", "Filename Type\n");
-  put("/etc/passwd", fmt::format("root:x:{}:{}:root:/root:/bin/bash\n", getuid(), getgid()));
+  put("/etc/passwd", fmt::format("root:x:{}:{}:root:/root:/bin/bash\nnobody:x:{}:{}::/nonexistent:/usr/sbin/nologin\n", getuid(), getgid(), getuid(), getgid()));
   put("/etc/shadow", "root:*:1::::::\n");
-  put("/etc/group", fmt::format("root:x:{}:\n", getgid()));
+  put("/etc/group", fmt::format("root:x:{0}:\nnogroup:x:{0}:\n", getgid()));
 }
 
 FakeMachine::~FakeMachine() {
@@ -132,9 +132,12 @@ std::string FakeMachine::disk_bytes(const std::string& name, uint64_t offset, si
   return out;
 }
 
-void FakeMachine::mount_entry(const std::string& name, const std::string& target, const std::string& type) {
-  append("/proc/self/mountinfo", fmt::format("30 1 {} / {} rw,relatime - {} /dev/{} rw\n", files().read_line("/sys/block/" + name + "/dev", "0:50"),
-                                             target, type, name));
+void FakeMachine::mount_entry(const std::string& name, const std::string& target, const std::string& type, const std::string& options) {
+  std::string flags;
+  for (const char* flag : {"nosuid", "nodev", "noexec"})
+    if (("," + options + ",").find(fmt::format(",{},", flag)) != std::string::npos) flags += fmt::format(",{}", flag);
+  append("/proc/self/mountinfo", fmt::format("30 1 {} / {} rw{},relatime - {} /dev/{} rw\n", files().read_line("/sys/block/" + name + "/dev", "0:50"),
+                                             target, flags, type, name));
 }
 
 std::map<std::string, std::string> FakeMachine::snapshot() const {
@@ -292,7 +295,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "stop") unit.active = false;
     if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart")) ceph_starts(name);
     if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
-      append("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
+      append("/proc/self/mountinfo", "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
   }
   return good();
 }
@@ -396,11 +399,21 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
   }
   if (argv[0] == "mount" && argv.back() == "/boot/efi")
     return append("/proc/self/mountinfo", "31 1 259:9 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n"), good();
+  if (argv[0] == "mount" && argv[2].rfind("remount,", 0) == 0) {
+    std::string all;
+    for (const auto& line : steps::lines_of(get("/proc/self/mountinfo"))) {
+      auto words = steps::split(line, ' ');
+      if (words.size() > 5 && words[4] == argv.back()) words[5] += "," + argv[2].substr(8);
+      for (size_t i = 0; i < words.size(); ++i) all += (i ? " " : "") + words[i];
+      all += "\n";
+    }
+    return put("/proc/self/mountinfo", all), good();
+  }
   if (argv[0] == "mount") {
     const std::string source = argv[argv.size() - 2];
     const auto link = files().read_link("/dev/disk/by-label/" + source.substr(source.find('=') + 1));
     if (!link.ok()) return bad("no such label");
-    mount_entry(link->substr(link->rfind('/') + 1), argv.back(), after(argv, "-t"));
+    mount_entry(link->substr(link->rfind('/') + 1), argv.back(), after(argv, "-t"), after(argv, "-o"));
     return good();
   }
   if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime") return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
@@ -421,8 +434,9 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
   for (const auto& name : files().list("/etc/exports.d")) all += get("/etc/exports.d/" + name);
   for (const auto& line : steps::lines_of(all)) {
     const auto words = steps::split(line, ' ');
-    if (words.size() > 1 && words[0][0] == '/')
-      exports_ += words[0] + "  " + words[1].substr(0, words[1].size() - 1) + ",sec=sys,rw,no_root_squash,no_all_squash)\n";
+    for (size_t i = 1; i < words.size() && words[0][0] == '/'; ++i)
+      exports_ += words[0] + "  " + words[i].substr(0, words[i].size() - 1) + ",sec=sys,rw,secure,root_squash,no_all_squash)\n";
+    if (words.size() == 1 && words[0][0] == '/') exports_ += words[0] + "  *(ro,sec=sys,secure,root_squash,no_all_squash)\n";
   }
   return good();
 }

@@ -29,15 +29,15 @@ class FakeMachine : public Process {
   void put(const std::string& path, const std::string& content) const;
   std::string get(const std::string& path) const { return files().read(path).value_or(""); }
 
-  // Where on a member an array's data begins.
-  static constexpr uint64_t kArrayData = 32 << 20;
+  // Where on a member an array's data begins: none of the places that are looked at before a disk counts as blank.
+  static constexpr uint64_t kArrayData = 40 << 20;
   // A whole disk: kernel name, serial, size; blank.
   void add_disk(const std::string& name, const std::string& serial, uint64_t size = 512u << 20, const std::string& model = "LAB");
   // The parameter entry an approved plan would have for it as it is now.
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
   std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
-  void mount_entry(const std::string& name, const std::string& target, const std::string& fs);
+  void mount_entry(const std::string& name, const std::string& target, const std::string& fs, const std::string& options = "");
 
   // Path -> content, mode, or link target of everything below the root, devices by digest.
   std::map<std::string, std::string> snapshot() const;

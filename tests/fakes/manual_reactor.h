@@ -1,4 +1,5 @@
-// A Reactor whose clock only moves when it is told to: for unit tests and, seeded, for tests/sim.
+// A Reactor whose clocks only move when they are told to: for unit tests and, seeded, for tests/sim. Timers and steady() are one clock;
+// the wall clock goes along with it, and set_clock() sets it forth or back as NTP or an operator does.
 // Tasks run in order of their time, then of their making. Thread: one.
 #pragma once
 
@@ -12,9 +13,11 @@ namespace muster {
 
 class ManualReactor : public Reactor {
  public:
-  explicit ManualReactor(TimeMs start = 1'700'000'000'000) : now_(start) {}
+  explicit ManualReactor(TimeMs start = 1'700'000'000'000) : wall_(start - kSteadyBegin) {}
 
-  TimeMs now() const override { return now_; }
+  TimeMs now() const override { return wall_ + now_; }
+  SteadyMs steady() const override { return {now_}; }
+  void set_clock(DurationMs step) { wall_ += step; }
   void post(Task task) override { after(0, std::move(task)); }
   TimerId after(DurationMs delay, Task task) override {
     const TimerId id = ++last_;
@@ -31,7 +34,7 @@ class ManualReactor : public Reactor {
 
   bool idle() const { return tasks_.empty(); }
   // Runs the next task if it is due at `end` or earlier. False: nothing left before `end`.
-  bool step(TimeMs end = std::numeric_limits<TimeMs>::max()) {
+  bool step(int64_t end = std::numeric_limits<int64_t>::max()) {
     if (tasks_.empty() || tasks_.begin()->first.first > end) return false;
     auto node = tasks_.extract(tasks_.begin());
     now_ = node.key().first;
@@ -42,18 +45,20 @@ class ManualReactor : public Reactor {
   }
   // Everything that is due within the next `span`.
   void advance(DurationMs span) {
-    const TimeMs end = now_ + span;
+    const int64_t end = now_ + span;
     while (step(end)) {}
     now_ = end;
   }
   uint64_t steps() const { return steps_; }
 
  private:
-  TimeMs now_;
+  static constexpr int64_t kSteadyBegin = 1'000'000'000'000;
+  int64_t now_ = kSteadyBegin;   // steady
+  DurationMs wall_;              // what the wall clock is ahead of it
   TimerId last_ = 0;
   uint64_t steps_ = 0;
-  std::map<std::pair<TimeMs, TimerId>, Task> tasks_;
-  std::map<TimerId, TimeMs> due_;
+  std::map<std::pair<int64_t, TimerId>, Task> tasks_;
+  std::map<TimerId, int64_t> due_;
 };
 
 }  // namespace muster

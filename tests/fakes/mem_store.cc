@@ -59,6 +59,11 @@ void MemStore::fail_next(int count, Error error) {
   failure_ = std::move(error);
 }
 
+void MemStore::fail_reads(int count, Error error) {
+  read_failures_ = count;
+  read_failure_ = std::move(error);
+}
+
 void MemStore::write(std::vector<Write> batch, Done done) {
   Batch entry{std::move(batch), std::move(done), std::nullopt};
   if (failures_left_ > 0) {
@@ -118,6 +123,13 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       },
       [&](const ReportRow& r) { tables_.reports[r.run] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
+      [&](const RevokeCertificates& r) {
+        for (auto& [serial, certificate] : tables_.certificates)
+          if (certificate.node == r.node) certificate.revoked = true;
+      },
+      [&](const PurgeTokens& r) {
+        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);
+      },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
         for (auto& [serial, certificate] : tables_.certificates)
@@ -162,7 +174,10 @@ Result<std::vector<JournalRow>> MemStore::journal(int64_t run) {
   return out;
 }
 
-Result<std::vector<NodeRow>> MemStore::nodes() { return values(tables_.nodes); }
+Result<std::vector<NodeRow>> MemStore::nodes() {
+  if (read_failures_ > 0 && read_failures_--) return read_failure_;
+  return values(tables_.nodes);
+}
 Result<NodeRow> MemStore::node(const std::string& name) { return lookup(tables_.nodes, name, "no node " + name); }
 Result<TokenRow> MemStore::token(const std::string& digest) { return lookup(tables_.tokens, digest, "no such token"); }
 Result<CertificateRow> MemStore::certificate(const std::string& serial) {

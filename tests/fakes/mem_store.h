@@ -27,6 +27,11 @@ class MemStore : public Store {
   void crash(Unsynced unsynced);
   // The next `count` batches fail with `error` (disk full) and change nothing.
   void fail_next(int count, Error error);
+  // The next `count` reads of the node table fail with `error` (an I/O error of the disk).
+  void fail_reads(int count, Error error);
+  // What a database put back from a backup says of itself (Store::restored()).
+  void set_restored(TimeMs at) { restored_ = at; }
+  TimeMs restored() const override { return restored_; }
   size_t pending() const { return waiting_.size() + committing_.size(); }
 
   void write(std::vector<Write> batch, Done done) override;
@@ -76,8 +81,9 @@ class MemStore : public Store {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // timers of a destroyed store do nothing
   uint64_t incarnation_ = 0;                                     // timers of a crashed controller do nothing
   int64_t reserved_run_ = 0, reserved_spec_ = 0;
-  int failures_left_ = 0;
-  Error failure_;
+  TimeMs restored_ = 0;
+  int failures_left_ = 0, read_failures_ = 0;
+  Error failure_, read_failure_;
 };
 
 }  // namespace muster

@@ -40,13 +40,24 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   }
   if (!named) world_.violated("S1", "power cycle of " + node + ", for which the plan has no such action");
   if (!intended) world_.violated("S2", "power cycle of " + node + " without a durable intent");
-  if (world_.options.stagger && last_power_ && world_.reactor.now() < last_power_ + world_.options.stagger)
+  if (world_.options.stagger && last_power_ && world_.now() < last_power_ + world_.options.stagger)
     if (executor.log().all().size() > 0) {
       // A repeated call for the same attempt is not another power-on; those are told apart by the node.
       if (last_power_node_ != node) world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
     }
-  last_power_ = world_.reactor.now();
+  last_power_ = world_.now();
   last_power_node_ = node;
+}
+
+void Checkers::on_wake(const std::string& node, const Executor& executor) {
+  for (const auto& a : plan_.actions) {
+    if (a.node != node || a.kind != ActionKind::wake) continue;
+    const auto& record = executor.log().of(a.id);
+    if (record.state != ActionState::intent || !intent_is_durable(a.id, record.attempt))
+      world_.violated("S2", node + " is powered on without a durable intent");
+    return;
+  }
+  world_.violated("S1", node + " is powered on, for which the plan has no action");
 }
 
 void Checkers::on_cycle(const std::string& node, const Executor& executor, bool running) {
@@ -107,7 +118,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
   const auto run = store_.run(0);
   if (!planned || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
-  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk) return;
+  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk || planned->kind == ActionKind::wake) return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
 }

@@ -31,6 +31,7 @@ class Checkers {
   void controller_died() { last_power_ = 0; }
   // Effects, as the machines see them or as they leave the controller.
   void on_power(const std::string& node, const Executor& executor);
+  void on_wake(const std::string& node, const Executor& executor);   // power on, no cut
   // `running`: its installed system is up and has been heard for a while.
   void on_cycle(const std::string& node, const Executor& executor, bool running);
   void on_offer(const std::string& node, const wire::WorkOrder& order);

@@ -41,6 +41,7 @@ Spec make_spec(const Options& o) {
     DiskGroup os;
     os.name = "os";
     os.match.model = "SIM OS";
+    os.policy = DiskPolicy::format;
     node.disks["os"] = os;
     spec.nodes.push_back(node);
   }
@@ -133,7 +134,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void disarm(const std::string& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {
-    const TimeMs now = world().reactor.now();
+    const TimeMs now = world().now();
     const std::string& boot = home.node(node).boot_id();
     if (now - heard[node] >= kSilent || boots[node] != boot) since[node] = now;
     heard[node] = now;
@@ -141,7 +142,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
   // Long enough for the executor to know it, whatever it waited for in between.
   bool runs(const std::string& node) {
-    const TimeMs now = world().reactor.now();
+    const TimeMs now = world().now();
     return home.node(node).answers() && boots[node] == home.node(node).boot_id() && now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
   }
 
@@ -162,6 +163,10 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void forget(const std::string&) override {}   // here every call reaches its BMC at once
   void power_off(const std::string&, PowerPort::Done done) override {
     world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
+  }
+  void power_on(const std::string& node, PowerPort::Done done) override {
+    home.checkers_.on_wake(node, *executor);
+    home.node(node).power_on(mine<Status>(std::move(done)));
   }
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override {
     home.node(node).power_state(mine<Result<PowerState>>(std::move(done)));
@@ -245,6 +250,7 @@ PlannerInput SimController::input() const {
   PlannerInput in;
   in.spec = spec_;
   in.revision = 1;
+  in.authority = "sha256:sim";
   in.playbooks = make_playbooks();
   in.images["cpu"] = {image_, "/images/cpu/manifest.json"};
   for (const auto& node : spec_.nodes) {
@@ -253,9 +259,9 @@ PlannerInput SimController::input() const {
     if (!row.facts.empty())
       if (auto json = parse_json(row.facts); json.ok())
         if (auto facts = hardware_facts_from_json(*json); facts.ok()) seen.facts = *facts;
-    if (auto mode = wire::mode_from_string(row.mode); mode.ok()) seen.mode = *mode;
-    const auto heard = life_->heard.find(node.name);
-    seen.online = heard != life_->heard.end() && world_.reactor.now() - heard->second < kMinute;
+    seen.mode = life_->executor->mode_of(node.name);
+    const auto silent = life_->executor->silent_for(node.name);
+    seen.online = silent && *silent < kMinute && seen.mode;
     seen.state = row.state;
     seen.image_digest = row.image_digest;
     seen.config_digest = row.config_digest;
@@ -264,6 +270,7 @@ PlannerInput SimController::input() const {
   }
   in.request.skip_unseen = skip_unseen_;
   in.request.nodes = limit_;
+  if (reimages_) in.request.kind = RequestKind::reimage;
   return in;
 }
 
@@ -280,13 +287,23 @@ void SimController::say_up(bool skip_unseen) {
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
   // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
-  limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
+  // Those that are named and do not answer are woken first; then the same command goes on with all that are named.
+  const bool wakes = made->plan.kind == "wake" && !limit_.empty();
+  const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(), [this](const auto& n) { return silent_.count(n) > 0; });
+  if (wakes) silent_.insert(made->plan.nodes.begin(), made->plan.nodes.end());
+  if (!goes_on) limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
+  // What the note says about those that stay silent, too.
+  const auto tried = [this](const std::string& n) { return silent_.count(n) > 0; };
+  reimages_ = !goes_on && std::any_of(limit_.begin(), limit_.end(), tried);
+  if (reimages_) limit_.erase(std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }), limit_.end());
+  if (reimages_) silent_.clear();
   if (made->plan.empty()) {
+    if (!limit_.empty()) return operator_goes_on();
     skip_unseen_ = false;
     // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
     if (image_ == kImage) return image_ = "sha256:image-cpu-2", operator_goes_on();
     // Long enough after the last fault that "online" is the truth.
-    finished_ = !world_.faults && world_.reactor.now() > faults_ended_ + 2 * kMinute;
+    finished_ = !world_.faults && world_.now() > faults_ended_ + 2 * kMinute;
     if (!finished_) operator_goes_on();
     return;
   }
@@ -300,7 +317,8 @@ void SimController::ended(const RunRow& run) {
   world_.trace("", fmt::format("run {} ended as {}", run.id, run.state));
   checkers_.at_run_end(*life_->executor, run);
   skip_unseen_ = life_->executor->plan().kind == "discover";
-  if (!world_.faults && !skip_unseen_ && ++calm_runs_ >= 3) {
+  const bool woke = life_->executor->plan().kind == "wake";   // as with a discovery, the work comes after it
+  if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 6) {
     finished_ = true;
     return;
   }
@@ -309,7 +327,7 @@ void SimController::ended(const RunRow& run) {
 
 void SimController::calm() {
   world_.faults = false;
-  faults_ended_ = world_.reactor.now();
+  faults_ended_ = world_.now();
   world_.trace("", "faults end");
 }
 
@@ -332,10 +350,10 @@ void SimController::check_end() {
 
 // ---- the agent link, as controller/link_hub.cc does it ----
 
-void SimController::ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) {
+void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) {
   Life& life = *life_;
   life.hear(node);
-  life.executor->on_contact(node);
+  life.executor->on_contact(node, present);
   life.release(node);
   std::set<std::string> known(have.begin(), have.end());
   auto reply = life.news(node, known);

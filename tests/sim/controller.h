@@ -39,7 +39,7 @@ class SimController : public Uplink {
   Executor* executor();
 
   bool up() const override { return life_ != nullptr; }
-  void ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) override;
+  void ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) override;
   void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) override;
   bool armed(const std::string& node) const override;
 
@@ -64,6 +64,8 @@ class SimController : public Uplink {
   std::string image_ = kImage;
   bool skip_unseen_ = false, finished_ = false;
   std::vector<std::string> limit_;   // `--limit` of the next `muster up`
+  std::set<std::string> silent_;     // did not answer when they were powered on and waited for: installed anew by name, next
+  bool reimages_ = false;
   int runs_ = 0, calm_runs_ = 0;
 };
 

@@ -164,15 +164,15 @@ std::function<void(Reply)> once(World& world, const std::shared_ptr<bool>& alive
 
 class SimLink : public ControllerLink {
  public:
-  SimLink(World& world, Uplink& uplink, std::string node, const TimeMs& cut_until, std::shared_ptr<bool> alive)
-      : world_(world), uplink_(uplink), node_(std::move(node)), cut_until_(cut_until), alive_(std::move(alive)) {}
+  SimLink(World& world, Uplink& uplink, std::string node, Presence present, const TimeMs& cut_until, std::shared_ptr<bool> alive)
+      : world_(world), uplink_(uplink), node_(std::move(node)), present_(std::move(present)), cut_until_(cut_until), alive_(std::move(alive)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
     const auto answer = once<Result<wire::PollReply>>(world_, alive_, done);
     if (cut()) return;
-    world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_] {
+    world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_, present = present_] {
       if (!uplink->up()) return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
-      uplink->ask(node, have, [this, alive, answer, world](Result<wire::PollReply> reply) {
+      uplink->ask(node, have, present, [this, alive, answer, world](Result<wire::PollReply> reply) {
         if (*alive && !cut()) world->send([answer, reply] { answer(reply); });
       });
     });
@@ -189,10 +189,11 @@ class SimLink : public ControllerLink {
   }
 
  private:
-  bool cut() const { return world_.reactor.now() < cut_until_; }
+  bool cut() const { return world_.now() < cut_until_; }
   World& world_;
   Uplink& uplink_;
   std::string node_;
+  Presence present_;
   const TimeMs& cut_until_;
   std::shared_ptr<bool> alive_;
 };
@@ -211,7 +212,7 @@ AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t num
 
 struct SimNode::Host {
   Host(SimNode& node, std::vector<OrderRecord>& kept, AgentIdentity identity)
-      : link(node.world_, node.uplink_, node.name_, node.cut_until_, alive), journal(node.world_, kept, alive), runner(node, alive),
+      : link(node.world_, node.uplink_, node.name_, {identity.boot_id, identity.mode, identity.image_digest}, node.cut_until_, alive), journal(node.world_, kept, alive), runner(node, alive),
         agent(node.world_.reactor, link, journal, runner, std::move(identity)) {}
   ~Host() { *alive = false; }
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -243,6 +244,7 @@ HardwareFacts SimNode::facts() const {
   os.content_hash = content();
   if (ours_ && !image_.empty()) {
     os.muster_cluster = "sim";
+    os.muster_authority = "sha256:sim";
     os.muster_node = name_;
     for (const char* label : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"}) {
       PartitionFacts p;
@@ -251,7 +253,7 @@ HardwareFacts SimNode::facts() const {
     }
   }
   DiskFacts data = os;
-  data.muster_cluster = data.muster_node = "";
+  data.muster_cluster = data.muster_node = data.muster_authority = "";
   data.serial = "DATA-" + name_;
   data.model = "SIM DATA";
   data.size_bytes = 2ull << 30;
@@ -276,6 +278,23 @@ void SimNode::netboot(std::function<void(Status)> done) {
   const bool silent = world_.chance(o.bmc_silent);  // does it, or not, and never says
   if (!idle && !(silent && world_.random.chance(0.5))) world_.reactor.after(takes, [this] { power_cycle(true); });
   if (silent) return reply(60 * kSecond, fail(Code::timeout, "no answer from the BMC"));
+  reply(takes + 100, Ok{});
+}
+
+void SimNode::power_on(std::function<void(Status)> done) {
+  const Options& o = world_.options;
+  const DurationMs takes = world_.random.range(500, 4000);
+  const auto reply = [this, done](DurationMs after, Status status) {
+    world_.reactor.after(after, [done, status] { done(status); });
+  };
+  if (world_.chance(o.bmc_busy)) return reply(takes, fail(Code::unavailable, "503 service unavailable"));
+  world_.reactor.after(takes, [this] {
+    if (powered_) return;
+    world_.trace(name_, "power on");
+    powered_ = true;
+    boot();
+  });
+  if (world_.chance(o.bmc_silent)) return reply(60 * kSecond, fail(Code::timeout, "no answer from the BMC"));
   reply(takes + 100, Ok{});
 }
 

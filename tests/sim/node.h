@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "base/facts.h"
 #include "controller/power/power.h"
+#include "controller/run/ports.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/world.h"
 
@@ -22,7 +23,7 @@ class Uplink {
  public:
   virtual ~Uplink() = default;
   virtual bool up() const = 0;
-  virtual void ask(const std::string& node, std::vector<std::string> have, ControllerLink::Orders answer) = 0;
+  virtual void ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) = 0;
   virtual void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) = 0;
   virtual bool armed(const std::string& node) const = 0;
 };
@@ -34,14 +35,18 @@ class SimNode {
 
   // The BMC. `done` may never be told the truth.
   void netboot(std::function<void(Status)> done);
+  void power_on(std::function<void(Status)> done);
   void power_state(std::function<void(Result<PowerState>)> done);
   // Faults.
   void lose_power();
   void shut_down();
   void reset();
   void crash_agent();
-  void cut_network(DurationMs span) { cut_until_ = world_.reactor.now() + span; }
-  bool cut() const { return world_.reactor.now() < cut_until_; }
+  void cut_network(DurationMs span) {
+    world_.trace(name_, fmt::format("cut off for {}", to_human(span)));
+    cut_until_ = world_.now() + span;
+  }
+  bool cut() const { return world_.now() < cut_until_; }
   bool answers() const { return system_ == System::installed && !cut(); }
 
   const std::string& name() const { return name_; }

@@ -31,6 +31,19 @@ void schedule(World& world, DurationMs every, const std::function<void()>& fault
   });
 }
 
+// Of its own randomness: with and without it the rest of the world is the same.
+void set_clocks(World& world, const std::shared_ptr<Random>& random) {
+  const DurationMs every = world.options.clock_set_every;
+  if (!every) return;
+  world.reactor.after(random->range(every / 2, every * 3 / 2), [&world, random] {
+    if (!world.faults) return;
+    const DurationMs step = random->range(-25, 25) * kMinute;
+    world.trace("", fmt::format("clock set by {} min", step / kMinute));
+    world.reactor.set_clock(step);
+    set_clocks(world, random);
+  });
+}
+
 }  // namespace
 
 Verdict simulate(const Options& options) {
@@ -47,18 +60,20 @@ Verdict simulate(const Options& options) {
   if (options.store_fails > 0)
     schedule(world, kMinute, [&] { controller.fill_disk(static_cast<int>(world.random.range(1, 5))); });
   schedule(world, options.controller_killed_every, [&] { controller.kill(); });
+  set_clocks(world, std::make_shared<Random>(options.seed ^ 0xc10c));
   world.reactor.after(options.faults_end, [&controller] { controller.calm(); });
   controller.start();
-  const TimeMs begin = world.reactor.now();
+  const TimeMs begin = world.now();
+  const SteadyMs end = world.reactor.steady() + kBound;
   TimeMs checked = begin;
-  while (!controller.finished() && world.violations.empty() && world.reactor.step(begin + kBound)) {
-    if (world.reactor.now() < checked + 5 * kSecond) continue;
-    checked = world.reactor.now();
+  while (!controller.finished() && world.violations.empty() && world.reactor.step(end.ms)) {
+    if (world.now() < checked + 5 * kSecond) continue;
+    checked = world.now();
     if (controller.executor()) controller.checkers().at_all_times(*controller.executor());
   }
   if (world.violations.empty() && !controller.finished()) world.violated("L1", "the bring-up did not end");
   if (world.violations.empty()) controller.check_end();
-  return {world.violations, world.hash, world.reactor.steps(), world.reactor.now() - begin, controller.runs()};
+  return {world.violations, world.hash, world.reactor.steps(), world.now() - begin, controller.runs()};
 }
 
 }  // namespace muster::sim

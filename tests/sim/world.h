@@ -48,6 +48,7 @@ struct Options {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs stagger = 0;
   double probed_dies = 0;                // a node loses power, or its network for a while, just when another one probes it
+  DurationMs clock_set_every = 0;        // the controller's clock on the wall is set, by less than what ends a run at a restart
   DurationMs faults_end = 40 * kMinute;
   std::string plant;                     // a bug on purpose: stale | early | outside | again | blind | hard
   bool log = false;
@@ -78,6 +79,7 @@ inline Options options_for(uint64_t seed, int nodes) {
   o.stagger = r.chance(0.5) ? r.range(1, 5) * kSecond : 0;
   o.probed_dies = some(0.5);
   o.stop_hangs = some(0.5);
+  o.clock_set_every = r.chance(0.5) ? r.range(10, 30) * kMinute : 0;
   return o;
 }
 
@@ -87,7 +89,10 @@ class World {
 
   Options options;
   ManualReactor reactor;
+  const SteadyMs begin = reactor.steady();
   Random random;
+  // Since the beginning, whatever a clock on a wall shows.
+  TimeMs now() const { return reactor.steady() - begin; }
   bool faults = true;
   std::function<bool(const std::string& address, bool begins)> answers;   // a probe of a node, as the network sees it
   std::set<std::string> blind;   // nodes whose last failed probe failed because they were cut off themselves
@@ -101,7 +106,7 @@ class World {
     for (int i = 0; i < copies; ++i) reactor.after(random.range(1, faults ? options.delay : 20), message);
   }
   void trace(const std::string& node, const std::string& what) {
-    const std::string line = fmt::format("{:>10} {:<8} {}", reactor.now() - 1'700'000'000'000, node, what);
+    const std::string line = fmt::format("{:>10} {:<8} {}", now(), node, what);
     for (const char c : line) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
     if (options.log) fmt::print("{}\n", line);
   }

@@ -108,6 +108,15 @@ TEST_CASE("a kernel may be about the next peer that is there") {
             .empty());
 }
 
+TEST_CASE("a storage test is told whose it is: its file lies where other nodes test too") {
+  Bench bench;
+  bench.context.order = "7-1a2024c8906/node02/accept-2#1";
+  bench.process.answers["fio"] = prints(result("fio"));
+  REQUIRE(checks::accept_module().measure(bench.context, {{"kernel", "fio"}, {"options", {{"size", 8}}}}).ok());
+  const auto& run = bench.process.runs.at(0);
+  CHECK(std::vector<std::string>(run.end() - 4, run.end()) == std::vector<std::string>{"--node", "node02", "--order", bench.context.order});
+}
+
 TEST_CASE("links are measured to every peer, beginning with the next one, while serving") {
   Bench bench;
   bench.process.answers["link-serve"] = prints(result("link-serve"));

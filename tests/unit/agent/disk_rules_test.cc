@@ -1,10 +1,13 @@
 // The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is looked at.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/disk/gpt.h"
 #include "agent/facts.h"
 #include "agent/step.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/data_disks.h"
+#include "agent/steps/modules.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
@@ -95,6 +98,51 @@ TEST_CASE("disks: bytes that nothing knows are not blank") {
   two.machine.write_disk("nvme2n1", 0, kPrecious);
   CHECK(two.raid(two.both()).error().code == Code::denied);
   CHECK(two.machine.disk_bytes("nvme2n1", 0, kPrecious.size()) == kPrecious);
+}
+
+TEST_CASE("disks: what lies behind a quiet beginning is not blank to the writer either, and what came there after the approval is seen") {
+  for (const uint64_t at : {uint64_t{30} << 20, uint64_t{128} << 20, (uint64_t{512} << 20) - (30 << 20)}) {
+    INFO(at);
+    Two two;
+    const Json before = two.both("format");
+    two.machine.write_disk("nvme2n1", at, kPrecious);
+    CHECK(two.raid(before).error().code == Code::denied);
+    CHECK(two.mkfs(before["disks"][1]).error().code == Code::denied);
+    CHECK(two.raid(two.both()).error().code == Code::denied);
+    CHECK(two.mkfs(two.machine.approved("B")).error().code == Code::denied);
+    CHECK(two.untouched());
+    CHECK(two.machine.disk_bytes("nvme2n1", at, kPrecious.size()) == kPrecious);
+    CHECK(two.raid(two.both("format")).ok());
+  }
+}
+
+TEST_CASE("disks: a btrfs or a pool in use is refused whatever the policy") {
+  for (const char* kind : {"btrfs", "zfs"}) {
+    INFO(kind);
+    Two two;
+    if (kind == std::string("btrfs")) {
+      two.machine.write_disk("nvme2n1", 65536 + 64, "_BHRfS_M");
+      two.machine.put("/sys/fs/btrfs/0b6e/devices/nvme2n1/size", "1\n");
+    } else {
+      two.machine.write_disk("nvme2n1", 131072, std::string("\x0c\xb1\xba\0\0\0\0\0", 8));
+      two.machine.put("/proc/spl/kmem/slab", "\n");
+    }
+    CHECK(two.raid(two.both("format")).error().code == Code::denied);
+    CHECK(two.mkfs(two.machine.approved("B", "format")).error().code == Code::denied);
+    CHECK(two.untouched());
+  }
+}
+
+TEST_CASE("filesystem: none is made on an empty array of disks to be kept") {
+  Two two;
+  const Json params = two.both();
+  REQUIRE(two.raid(params).ok());
+  StepContext context = two.machine.context();
+  const auto mkfs = [&](const Json& disks) { return find_step_module("filesystem")->apply(context, {{"label", "scratch"}, {"array", true}, {"disks", disks}}); };
+  CHECK(mkfs(two.both("keep")["disks"]).error().code == Code::denied);
+  CHECK_FALSE(two.machine.called("mkfs"));
+  CHECK(mkfs(params["disks"]).ok());
+  CHECK(mkfs(two.both("keep")["disks"]).ok());   // it is there and kept
 }
 
 TEST_CASE("disks: format replaces what the plan saw, and only that") {
@@ -469,12 +517,13 @@ TEST_CASE("partition: one that is there is kept with its data, also while it is 
 }
 
 TEST_CASE("partition: nothing of the disk's former life shows up in a new partition") {
-  Cut c;
-  const Json params = c.one();
-  REQUIRE(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
-  c.machine.write_disk("nvme1n1", 17 << 20, "XFSB");   // far from both ends: the disk still counts as blank
-  REQUIRE(c.apply(params).ok());
-  CHECK(c.machine.disk_bytes("nvme1n1", 17 << 20, 4) == std::string(4, '\0'));
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.add_disk("nvme1n1", "A", 256 << 20);
+  const Json params = {{"partitions", {{{"name", "cache"}, {"size_mib", 49}}, {{"name", "data"}}}}, {"disks", Json::array({machine.approved("A")})}};
+  machine.write_disk("nvme1n1", 50 << 20, "XFSB");   // far from all that is looked at: the disk still counts as blank
+  REQUIRE(find_step_module("partition")->apply(context, params).ok());
+  CHECK(machine.disk_bytes("nvme1n1", 50 << 20, 4) == std::string(4, '\0'));
 }
 
 TEST_CASE("partition: interrupted, it goes on, and refuses what came to the disk in between") {
@@ -568,33 +617,124 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
   machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
   machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
-  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "10.20.0.0/24"}, {"may_create", false}}).ok());
+  CHECK(find_step_module("moosefs_master")->apply(context, {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", false}}).ok());
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
-  CHECK(find_step_module("moosefs_master")->apply(context, {{"network", "0.0.0.0/0"}}).error().code == Code::invalid);
 }
 
-TEST_CASE("nfs: exported to the cluster and to nobody else, whoever says otherwise") {
+TEST_CASE("moosefs: the declared nodes may mount and nobody else, and root is root on the master's node only") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
+  machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
+  const StepModule* master = find_step_module("moosefs_master");
+  Json params = {{"address", "10.20.0.11"}, {"may_create", false},
+                 {"clients", {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
+  REQUIRE(master->apply(context, params).ok());
+  std::map<std::string, std::string> lines;
+  for (const auto& line : steps::lines_of(machine.get("/etc/mfs/mfsexports.cfg")))
+    if (line[0] != '#') lines[line.substr(0, line.find(' '))] = line;
+  REQUIRE(lines.size() == 3);
+  CHECK(lines["10.20.0.11"].find("maproot=0:0") != std::string::npos);
+  for (const char* client : {"10.20.0.12", "10.20.0.13"}) {
+    CHECK(lines[client].find("maproot=nobody:nogroup") != std::string::npos);
+    CHECK(lines[client].find("admin") == std::string::npos);
+  }
+  for (const char* everybody : {"*", "0.0.0.0", "0.0.0.0/0", "10.20.0.0/24", "::", "", "node02"}) {
+    CAPTURE(everybody);
+    Json open = params, as = params;
+    open["clients"][1]["address"] = everybody;
+    as["address"] = everybody;
+    CHECK(master->apply(context, open).error().code == Code::invalid);
+    CHECK(master->apply(context, as).error().code == Code::invalid);
+  }
+}
+
+TEST_CASE("moosefs: everybody may write at the top, muster's own folder is nobody's") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
+  machine.put("/shared/x", "");
+  const Json params = {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}};
+  const StepModule* policy = find_step_module("moosefs_policy");
+  REQUIRE(policy->apply(context, params).ok());
+  CHECK(policy->check(context, params)->holds == Holds::yes);
+  CHECK(steps::look(machine.files(), "/shared").mode == 01777);
+  CHECK(steps::look(machine.files(), "/shared/.muster").directory);
+  REQUIRE(::chmod(machine.files().real("/shared").c_str(), 0755) == 0);
+  CHECK(policy->check(context, params)->holds == Holds::no);
+}
+
+TEST_CASE("mounts: what forbids programs to change who runs them is in force, not only in a file") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.add_disk("nvme1n1", "A");
+  (void)machine.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
+  Json params = {{"source", "LABEL=data"}, {"target", "/data"}};
+  const StepModule* mount = find_step_module("mount");
+  REQUIRE(mount->apply(context, params).ok());
+  params["options"] = "noatime,nosuid,nodev";
+  CHECK(mount->check(context, params)->holds == Holds::no);
+  REQUIRE(mount->apply(context, params).ok());   // of one that is mounted already, under whoever uses it
+  CHECK(mount->check(context, params)->holds == Holds::yes);
+  CHECK(machine.get("/proc/self/mountinfo").find("nosuid,nodev") != std::string::npos);
+
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
+  machine.put("/shared/x", "");
+  const Json shared = {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+  const StepModule* mfs = find_step_module("moosefs_mount");
+  REQUIRE(mfs->apply(context, shared).ok());
+  CHECK(mfs->check(context, shared)->holds == Holds::yes);
+  CHECK(machine.get("/proc/self/mountinfo").find("nosuid,nodev") != std::string::npos);
+}
+
+TEST_CASE("nfs: exported to the declared nodes and to nobody else, root squashed, whoever says otherwise") {
   FakeMachine machine;
   machine.units["nfs-server.service"] = {};
   StepContext context = machine.context();
   const StepModule* server = find_step_module("nfs_server");
-  const Json params = {{"name", "home"}, {"path", "/export"}, {"network", "10.20.0.0/24"}};
+  const Json params = {{"name", "home"}, {"path", "/export"}, {"clients", {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
+  machine.put("/export/x", "");
+  CHECK(server->apply(context, params).error().code == Code::conflict);   // nothing is mounted there
+  CHECK(machine.get("/etc/exports.d/muster-home.exports").empty());
+  machine.put("/proc/self/mountinfo", "40 1 259:1 / /export rw - xfs /dev/nvme1n1 rw\n");
   REQUIRE(server->apply(context, params).ok());
-  CHECK(machine.get("/etc/exports.d/muster-home.exports").find("mountpoint") != std::string::npos);
+  const std::string line = machine.get("/etc/exports.d/muster-home.exports");
+  CHECK(line.find("mountpoint") != std::string::npos);
+  CHECK(line.find(" 10.20.0.12(") != std::string::npos);
+  CHECK(line.find("no_root_squash") == std::string::npos);
+  CHECK(line.find("/24") == std::string::npos);
   CHECK(server->check(context, params)->holds == Holds::yes);
+  CHECK(steps::look(machine.files(), "/export").mode == 01777);
+  CHECK(steps::look(machine.files(), "/export/.muster").directory);
 
   // The files are right, the running server is not.
-  machine.put("/etc/exports", "/export *(rw)\n");
-  (void)machine.run({.argv = {"exportfs", "-ra"}}).ok();
-  CHECK(server->check(context, params)->holds == Holds::no);
-  CHECK(server->apply(context, params).error().message.find("exported to * too") != std::string::npos);
-  machine.put("/etc/exports", "");
-  CHECK(server->apply(context, params).ok());
+  const auto also = [&](const std::string& text) {
+    machine.put("/etc/exports", text);
+    (void)machine.run({.argv = {"exportfs", "-ra"}}).ok();
+    const bool right = server->check(context, params)->holds == Holds::yes;
+    const bool applied = server->apply(context, params).ok();
+    machine.put("/etc/exports", "");
+    CHECK(server->apply(context, params).ok());
+    return right || applied;
+  };
+  CHECK_FALSE(also("/export *(rw)\n"));
+  CHECK_FALSE(also("/export 10.20.0.0/24(rw,mountpoint)\n"));
 
-  for (const char* network : {"*", "0.0.0.0/0", ""}) {
+  // A node less, and none at all: a path without a client would be everybody's.
+  Json fewer = params;
+  fewer["clients"].erase(1);
+  CHECK(server->check(context, fewer)->holds == Holds::no);
+  CHECK(server->apply(context, fewer).ok());
+  CHECK(server->check(context, fewer)->holds == Holds::yes);
+  CHECK(server->check(context, params)->holds == Holds::no);
+  fewer["clients"] = Json::array();
+  CHECK(server->apply(context, fewer).ok());
+  CHECK(machine.run({.argv = {"exportfs", "-s"}})->out.empty());
+
+  for (const char* client : {"*", "0.0.0.0", "0.0.0.0/0", "10.20.0.0/24", "::", "", "node02"}) {
     Json open = params;
-    open["network"] = network;
+    open["clients"][0]["address"] = client;
     CHECK(server->apply(context, open).error().code == Code::invalid);
   }
 }
@@ -623,7 +763,7 @@ TEST_CASE("moosefs: no empty file system where anything says that there was one,
     machine.put("/state/x", "");
     machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
     machine.add_disk("nvme3n1", "SERIAL-C1");
-    Json params = {{"network", "10.20.0.0/24"}, {"may_create", found != "the plan"}, {"disks", Json::array({machine.approved("SERIAL-C1")})}};
+    Json params = {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", found != "the plan"}, {"disks", Json::array({machine.approved("SERIAL-C1")})}};
     if (found == "a copy") machine.put("/state/mfs/metalogger/metadata_ml.mfs.back", "years of data");
     if (found == "change logs") machine.put("/state/mfs/metalogger/changelog_ml.0.mfs", "days of data");
     if (found == "a label") put_xfs(machine, "nvme3n1", "mfs-ERIAL-C1");

@@ -17,13 +17,14 @@
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
+#include "tests/unit/agent/plain_disk.h"
 
 using namespace muster;
+using testing::Disk;
+using testing::kMiB;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
 
 struct Folder {
   std::string path;
@@ -52,25 +53,6 @@ void unpack(const std::string& golden, const std::string& root) {
     } else std::ofstream(root + path, std::ios::app) << rest << "\n";
   }
 }
-
-// A plain file as a disk.
-struct Disk {
-  std::string path;
-  explicit Disk(uint64_t size = 64 * kMiB) {
-    char name[] = "/tmp/muster-disk-XXXXXX";
-    ::close(::mkstemp(name));
-    path = name;
-    fs::resize_file(path, size);
-  }
-  ~Disk() { fs::remove(path); }
-  void put(uint64_t at, const std::string& bytes) const {
-    std::fstream f(path, std::ios::in | std::ios::out | std::ios::binary);
-    f.seekp(static_cast<std::streamoff>(at));
-    f << bytes;
-  }
-  BlockDevice open(BlockDevice::Access access = BlockDevice::Access::read) const { return BlockDevice::open(path, access).value(); }
-  DiskContent probe() const { return probe_disk(open()).value(); }
-};
 
 GptTable two_partitions() {
   GptTable t;
@@ -422,12 +404,14 @@ TEST_CASE("the marker is read back, and counts as content") {
   const std::string before = d.probe().hash;
   {
     auto w = d.open(BlockDevice::Access::exclusive_write);
-    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle"}));
+    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle", "sha256:ca", "7-18f/node01/image"}));
   }
   const auto m = read_marker(d.open());
   REQUIRE(m);
   CHECK(m->node == "node01");
   CHECK(m->cluster == "gaggle");
+  CHECK(m->authority == "sha256:ca");
+  CHECK(m->order == "7-18f/node01/image");
   CHECK(m->slot == "b");
   CHECK(m->current == "a");
   CHECK(m->fresh);

@@ -17,6 +17,7 @@
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "base/digest.h"
+#include "base/kernel_line.h"
 #include "base/http.h"
 #include "base/json.h"
 #include "base/os.h"
@@ -149,6 +150,7 @@ class Bench {
   }
   ~Bench() { std::filesystem::remove(path_); }
 
+  const std::string& path() const { return path_; }
   BlockDevice disk() const { return BlockDevice::open(path_, BlockDevice::Access::read).value(); }
   void put(uint64_t at, const std::string& bytes) {
     std::fstream f(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -186,6 +188,7 @@ class Bench {
     j.disk_size_bytes = kDiskSize;
     j.content_hash = content_hash();
     j.cluster = "gaggle";
+    j.authority = "sha256:ca-of-gaggle";
     j.hostname = "node01";
     j.address_cidr = "10.20.0.11/24";
     j.mac = "52:54:00:00:01:01";
@@ -197,11 +200,13 @@ class Bench {
     deps.device = [this](const std::string&) { return path_; };
     deps.source = [&j] { return http_source(j.base_url); };
     deps.seeder = &seeder;
+    deps.order = order;
     return write_image(j, deps, {.threads = threads, .request_bytes = kFrame, .attempts = 3, .backoff = 0});
   }
 
   DiskFacts facts;
   FakeSeeder seeder;
+  std::string order = {};
   int threads = 2;
 
  private:
@@ -242,6 +247,32 @@ TEST_CASE("a blank disk gets the layout and the image in slot a; the next image 
   CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
   CHECK(read_gpt(b.disk())->disk_guid == gpt->disk_guid);
   CHECK(read_marker(b.disk())->stage == "done");
+}
+
+TEST_CASE("the disk that a node starts from is found by what muster noted on it, and by nothing else") {
+  Bench b, other;
+  const Image image = make_image(1);
+  Controller c(image);
+  other.facts.name = "nvme1n1";
+  bool both = false;
+  WriteDeps deps;
+  deps.disks = [&] { return std::vector<DiskFacts>{other.facts, b.facts}; };
+  deps.device = [&](const std::string& name) { return name == "nvme0n1" || both ? b.path() : other.path(); };
+  const auto find = [&](const std::string& node, const std::string& digest) { return find_own_disk(deps, node, digest); };
+  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);   // blank
+  REQUIRE(b.write(b.job(c, image)));
+  const auto found = find("node01", image.manifest.digest);
+  REQUIRE(found.ok());
+  CHECK(found->device == b.path());
+  CHECK(found->state == static_cast<uint32_t>(read_gpt(b.disk())->named("muster-state")->number));
+  CHECK(find("node02", image.manifest.digest).error().code == Code::not_found);
+  CHECK(find("node01", "sha256:other").error().code == Code::not_found);
+  both = true;   // a second one that says the same
+  CHECK(find("node01", image.manifest.digest).error().code == Code::conflict);
+  both = false;
+  b.seeder.fail_seed = true;   // half done
+  CHECK_FALSE(b.write(b.job(c, image)));
+  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);
 }
 
 TEST_CASE("zero frames become zeros even where the disk held something") {
@@ -365,14 +396,17 @@ TEST_CASE("content that changed since approval is refused and stays as it was, b
   const Image i = make_image(1);
   Controller c(i);
   auto job = b.job(c, i);
-  b.put(0x438, "\x53\xef");  // somebody made a file system
+  std::string found = "ext2";
+  SECTION("somebody made a file system") { b.put(0x438, "\x53\xef"); }
+  SECTION("somebody has data behind a quiet beginning") { b.put(30 * kMiB, "data"), found = "unknown data"; }
+  SECTION("a second superblock is left of one") { b.put(64 * kMiB + 64, "_BHRfS_M"), found = "remains of btrfs"; }
   const std::string before = b.everything();
   for (const bool allow_ours : {false, true}) {
     job.allow_ours = allow_ours;  // "ours" does not cover what is not ours
     const auto r = b.write(job);
     REQUIRE_FALSE(r);
     CHECK(r.error().code == Code::denied);
-    CHECK(r.error().message.find("ext2") != std::string::npos);
+    CHECK(r.error().message.find(found) != std::string::npos);
   }
   job.content_hash.clear();  // approving nothing approves nothing
   CHECK(b.write(job).error().code == Code::denied);
@@ -422,6 +456,160 @@ TEST_CASE("the disk of a node of the same name in another cluster is not this no
   CHECK(written->slot == "a");
   CHECK(b.seeder.calls.front() == "seed a fresh");
   CHECK(read_marker(b.disk())->cluster == "gaggle");
+}
+
+TEST_CASE("the disk of a node of the same name in a cluster of the same name of another controller is not this node's") {
+  Bench b;
+  const Image i = make_image(1), second = make_image(2);
+  Controller first_controller(i), c(second);
+  auto other = b.job(first_controller, i);
+  other.authority = "sha256:ca-of-another-site";
+  REQUIRE(b.write(other));
+  auto job = b.job(c, second);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  const std::string before = b.everything();
+  const auto refused = b.write(job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::denied);
+  CHECK(b.everything() == before);
+  // Approved to be lost, it is lost: no slot and no state of it are kept.
+  job.content_hash = b.content_hash();
+  job.allow_ours = false;
+  b.seeder.calls.clear();
+  const auto written = b.write(job);
+  REQUIRE(written);
+  CHECK(written->fresh_layout);
+  CHECK(b.seeder.calls.front() == "seed a fresh");
+  CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
+}
+
+TEST_CASE("a marker that names no CA is this node's only where the controller says so, and names one from then on") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto old = b.job(c, i);
+  old.authority.clear();
+  REQUIRE(b.write(old));
+  auto job = b.job(c, i);
+  SECTION("the controller imaged this node") {
+    job.content_hash.clear();
+    job.allow_ours = true;
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK_FALSE(written->fresh_layout);
+    CHECK(written->slot == "b");
+  }
+  SECTION("it did not, and the loss was approved") {
+    const auto written = b.write(job);
+    REQUIRE(written);
+    CHECK(written->fresh_layout);
+  }
+  CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
+}
+
+TEST_CASE("an order that has come to its end is not carried out again, and succeeds") {
+  Bench b;
+  const Image i = make_image(1);
+  Controller c(i);
+  auto job = b.job(c, i);
+  b.order = work_of("1-18f/node01/image#1");
+  REQUIRE(b.order == work_of("1-18f/node01/image#2"));
+  REQUIRE(b.write(job));
+  std::string before;
+  const auto again = [&](const char* slot) {
+    before = b.everything();
+    b.seeder.calls.clear();
+    c.forget();
+    const auto r = b.write(job);
+    REQUIRE(r);
+    CHECK(r->finished_before);
+    CHECK(r->slot == slot);
+    CHECK(b.everything() == before);
+    CHECK(b.seeder.calls.empty());
+    CHECK(c.served().empty());
+  };
+  again("a");
+  SECTION("by what was approved, where the order has another name") {
+    b.order = "2-190/node01/image";   // its controller began anew, with the plan of before
+    again("a");
+    b.order.clear();
+    again("a");
+  }
+  SECTION("by its name, where nothing had to be approved") {
+    job.content_hash.clear();
+    job.allow_ours = true;
+    b.order = "2-190/node01/image";
+    const auto second = b.write(job);
+    REQUIRE(second);
+    CHECK_FALSE(second->finished_before);
+    CHECK(second->slot == "b");
+    again("b");
+    b.order = "3-191/node01/image";   // asked for once more, it is written once more
+    CHECK(b.write(job)->slot == "a");
+  }
+  SECTION("not the order of another node, of another image, or over another layout") {
+    const auto denied = [&](const wire::ImageJob& changed) {
+      before = b.everything();
+      CHECK(b.write(changed).error().code == Code::denied);
+      CHECK(b.everything() == before);
+    };
+    auto changed = job;
+    changed.hostname = "node02";
+    denied(changed);
+    changed = job;
+    changed.digest = "sha256:another";
+    denied(changed);
+    b.put(512, std::string(512, '\xff'));   // the tables are gone, the marker is not
+    b.put(kDiskSize - 512, std::string(512, '\xff'));
+    denied(job);
+  }
+}
+
+TEST_CASE("half-done work is gone on with by the node of the cluster of the controller that began it, and nobody else") {
+  Bench b;
+  b.threads = 1;
+  const Image i = make_image(1);
+  Controller c(i);
+  const auto job = b.job(c, i);   // blank disks of a size share a hash
+  auto other = job;
+  SECTION("another node") { other.hostname = "node02"; }
+  SECTION("another cluster") { other.cluster = "flock"; }
+  SECTION("another controller") { other.authority = "sha256:ca-of-another-site"; }
+  SECTION("none of these said") { other.cluster.clear(), other.authority.clear(); }
+  c.refuse_after = 6;
+  REQUIRE_FALSE(b.write(other));
+  REQUIRE(read_marker(b.disk())->stage == "writing");
+  c.refuse_after = -1;
+  const std::string before = b.everything();
+  const auto refused = b.write(job);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::denied);
+  CHECK(b.everything() == before);
+}
+
+TEST_CASE("a re-image that was cut off keeps the state: no file system is made on the second try either") {
+  Bench b;
+  const Image i = make_image(1), second = make_image(2);
+  {
+    Controller c(i);
+    REQUIRE(b.write(b.job(c, i)));
+  }
+  const auto state = *read_gpt(b.disk())->named("muster-state");
+  b.put(state.start + 2 * kMiB, "PRECIOUS");
+  Controller c(second);
+  auto job = b.job(c, second);
+  job.content_hash.clear();
+  job.allow_ours = true;
+  b.seeder.calls.clear();
+  b.seeder.fail_seed = true;
+  REQUIRE_FALSE(b.write(job));
+  b.seeder.fail_seed = false;
+  const auto r = b.write(job);
+  REQUIRE(r);
+  CHECK(r->resumed);
+  CHECK(b.seeder.calls == std::vector<std::string>{"seed b", "seed b", "loader b KERNEL"});
+  CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
 }
 
 TEST_CASE("a marker that names no cluster is this node's only where the controller says so") {
@@ -501,6 +689,12 @@ TEST_CASE("the new system gets its name, its network and a loader entry that nam
   CHECK(entry.find("root=PARTUUID=" + slot_partition(layout, "b")->guid + " ") != std::string::npos);
   CHECK(entry.find("console=ttyS0") != std::string::npos);
   CHECK(entry.find("initrd") == std::string::npos);
+  CHECK(kernel_argument(entry, "panic") == "panic=30");   // a node that panics is not lost until somebody comes
+  job.kernel_options = "no_timer_check panic=0 iommu=pt";   // which `r` refers to
+  REQUIRE(seed_esp(root, r));
+  const std::string theirs = root.read("/loader/entries/muster-b.conf").value();
+  CHECK(theirs.find(" no_timer_check panic=0 iommu=pt\n") != std::string::npos);
+  CHECK(theirs.find("panic=30") == std::string::npos);
   CHECK(root.read("/loader/loader.conf").value().find("default muster-b.conf\n") != std::string::npos);
   CHECK(root.read("/muster/b/vmlinuz").value() == "K");
   CHECK(root.read("/EFI/BOOT/BOOTX64.EFI").value() == "L");

@@ -53,6 +53,7 @@ Json context() {
                  {"leader", first},
                  {"is_leader", true},
                  {"members", {first, second}},
+                 {"clients", {second}},
                  {"fstype", "fuse*"},
                  {"source", "*10.20.0.11:9421"},
                  {"is_member", true},
@@ -64,13 +65,14 @@ Json context() {
               {"rdma_peers", {second}},
               {"soft_roce", true},
               {"acs", {{"bridges", Json::array()}}},
+              {"rdma_ports", Json::array()},
               {"vars",
                {{"nvidia_repository", "http://10.20.0.1/nvidia"}, {"nvidia_key_url", "http://10.20.0.1/key"}, {"nvidia_key_sha256", std::string(64, 'a')},
                 {"nvidia_driver", "595.10.01"}, {"nvidia_cuda", "13-0"}, {"nvidia_cuda_major", "13"}, {"nvidia_nccl", "2.28.3-1+cuda13.0"},
                 {"nvidia_dcgm", "1:4.4.1-1"}}}};
   out["storage_moosefs"] = out["storage_shared"];
   out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
-                         {"is_member", true}, {"members", {first}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
+                         {"is_member", true}, {"members", {first}}, {"clients", {second}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
                          {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
   out["storage_ceph"] = out["storage_shared"];

@@ -20,6 +20,7 @@ namespace {
 struct Later : RealReactor {
   std::unique_ptr<RealReactor> real = make_reactor(1);   // one worker: what is handed to it later ends later
   TimeMs now() const override { return real->now() + kDay / 2; }
+  SteadyMs steady() const override { return real->steady(); }
   void post(Task task) override { real->post(std::move(task)); }
   TimerId after(DurationMs delay, Task task) override { return real->after(delay, std::move(task)); }
   void cancel(TimerId timer) override { real->cancel(timer); }
@@ -73,7 +74,7 @@ struct Node {
         pki::sign_csr(controller.ca, pki::make_csr(old.key_pem, "node01").value(), {"node01", "muster-agent", {}, false, days}).value();
     old.ca_pem = controller.ca.certificate_pem;
     REQUIRE(write_credentials(files, "/muster", old).ok());
-    link = make_http_link(reactor, controller.url(), old, "boot").value();
+    link = make_http_link(reactor, controller.url(), old, AgentIdentity{}).value();
     thread = std::thread([this] { reactor.run(); });
   }
   ~Node() {

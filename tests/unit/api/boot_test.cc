@@ -1,4 +1,6 @@
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/digest.h"
 #include "controller/boot_port.h"
@@ -16,6 +18,7 @@ constexpr char kDisk[] = "#!ipxe\nexit\n";
 
 struct Boot {
   TempDir dir;
+  DurationMs netboot_limit = 0;
   std::string admitted;   // a MAC that is declared as node99
   ManualReactor reactor;
   MemStore store{reactor};
@@ -25,7 +28,18 @@ struct Boot {
                    {[this](const std::string& mac) { return mac == kMac ? "node01" : mac == admitted ? "node99" : ""; },
                     [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
                       return node + " " + token;
-                    }}};
+                    },
+                    [this] { return netboot_limit; },
+                    [this](const std::string& node, const std::string& kind, const Json& data) {
+                      ++told;
+                      said[kind + "/" + data.value("action", "") + "/" + node] += 1;
+                    },
+                    [this](const std::string& node) { hung_up.push_back(node); },
+                    [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); }}};
+  std::map<std::string, int> said;   // "join/second/node01" -> how often
+  int told = 0;
+  std::vector<std::string> hung_up;
+  std::vector<std::pair<std::string, std::string>> contested;
   std::string script(const std::string& mac = kMac) {
     std::optional<std::string> got;
     boot.script_for(mac, [&](Result<std::string> s) { got = *s; });
@@ -41,9 +55,20 @@ struct Boot {
     request.csr_pem = pki::make_csr(key, node).value();
     request.product_uuid = uuid;
     Result<wire::JoinReply> got = fail(Code::failed, "no answer");
-    boot.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+    request.mode = mode;
+    boot.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); }, "10.20.0.99");
     reactor.advance(100);
     return got;
+  }
+  wire::Mode mode = wire::Mode::ram;
+  CertificateRow certificate(const Result<wire::JoinReply>& reply) {
+    return store.certificate(pki::read_certificate(reply->certificate_pem)->serial).value();
+  }
+  std::string adopt_token() {
+    std::string token;
+    boot.mint("node01", "adopt", [&](Result<std::string> made) { token = *made; });
+    reactor.advance(10);
+    return token;
   }
   void arm() {
     boot.arm("node01", [](Status) {});
@@ -64,24 +89,209 @@ TEST_CASE("the RAM system is for an armed node's MAC only", "[api]") {
   CHECK(b.script() == kDisk);
 }
 
-TEST_CASE("each fetch has a token of its own, and only the last one opens", "[api]") {
+TEST_CASE("whoever asks gets the same token, and polling does not spoil it", "[api]") {
   Boot b;
   b.arm();
-  const std::string first = b.token(), second = b.token();
-  CHECK(first != second);
-  const std::string key = pki::make_key().value();
-  CHECK(b.join(first, key).error().code == Code::denied);
-  CHECK(b.join(second, key).ok());
+  const std::string first = b.token();
+  for (int i = 0; i < 200; ++i) CHECK(b.token() == first);
+  CHECK(b.said["boot/script/node01"] == 1);
+  CHECK(b.said["boot/often/node01"] == 1);
+  CHECK(b.told == 2);
+  CHECK(b.join(first, pki::make_key().value()).ok());
+}
+
+TEST_CASE("a power-on that takes long gets few tokens, each good until one is used", "[api]") {
+  Boot b;
+  b.arm();
+  std::set<std::string> tokens;
+  std::string before;
+  for (int minute = 0; minute < 300; ++minute) {
+    const std::string now = b.token();
+    if (now != before && !before.empty()) CHECK(b.store.token(sha256(before)).ok());   // the one before is not taken back
+    tokens.insert(before = now);
+    b.reactor.advance(kMinute);
+  }
+  CHECK(tokens.size() == 8);
+}
+
+TEST_CASE("asked for twice at once, one token is made", "[api]") {
+  Boot b;
+  b.arm();
+  std::vector<std::string> got;
+  for (int i = 0; i < 3; ++i) b.boot.script_for(kMac, [&](Result<std::string> s) { got.push_back(*s); });
+  b.reactor.advance(100);
+  REQUIRE(got.size() == 3);
+  CHECK(got[0] == got[2]);
+  // Another power-on while one is being written: those who wait boot from disk, their token opens nothing.
+  b.boot.disarm("node01");
+  b.arm();
+  b.boot.script_for(kMac, [&](Result<std::string> s) { got.push_back(*s); });
+  b.arm();
+  b.reactor.advance(100);
+  REQUIRE(got.size() == 4);
+  CHECK(got[3] == kDisk);
 }
 
 TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[api]") {
   Boot b;
   b.arm();
-  const std::string stolen = b.token(), used = b.token(), key = pki::make_key().value();
-  REQUIRE(b.join(used, key).ok());
+  const std::string stolen = b.token();
   b.boot.disarm("node01");
   CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);
+  b.arm();
+  CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);   // nor in the next one
+  const std::string used = b.token(), key = pki::make_key().value();
+  REQUIRE(b.join(used, key).ok());
+  b.boot.disarm("node01");
   CHECK(b.join(used, key).ok());   // its answer may have been lost
+  CHECK(b.contested.empty());
+}
+
+TEST_CASE("a token that a life of the controller before handed out is good in the power-on it continues", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();
+  BootService next(b.reactor, b.store, b.authority, {[](const std::string&) { return "node01"; }, {}});
+  next.arm("node01", [](Status) {});
+  wire::JoinRequest request;
+  request.node = "node01";
+  request.token = token;
+  request.csr_pem = pki::make_csr(pki::make_key().value(), "node01").value();
+  Result<wire::JoinReply> got = fail(Code::failed, "no answer");
+  next.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+  b.reactor.advance(100);
+  CHECK(got.ok());
+}
+
+TEST_CASE("a second join in one power-on is refused, revokes nothing, and stops the node", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();
+  const auto first = b.join(token, pki::make_key().value());
+  REQUIRE(first.ok());
+  CHECK(b.token() == token);   // who comes late is to be noticed
+  CHECK(b.said["join/joined/node01"] == 1);
+  const bool disarmed = GENERATE(false, true);   // whether the first said hello already
+  if (disarmed) b.boot.disarm("node01");
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  REQUIRE(b.contested.size() == 1);
+  CHECK(b.contested[0].first == "node01");
+  CHECK(b.said["join/second/node01"] == 1);
+  CHECK_FALSE(b.certificate(first).revoked);
+  CHECK(b.certificate(first).contested);
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.contested.size() == 1);   // once is enough
+  // The next power-on settles it.
+  b.boot.disarm("node01");
+  b.arm();
+  const std::string next = b.token();
+  CHECK(next != token);
+  const auto second = b.join(next, pki::make_key().value());
+  REQUIRE(second.ok());
+  CHECK(b.certificate(first).revoked);
+  CHECK_FALSE(b.certificate(second).revoked);
+  CHECK_FALSE(b.certificate(second).contested);
+  // What was contested in an earlier power-on is no trouble of this one.
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.contested.size() == 1);
+}
+
+TEST_CASE("two tokens of one power-on are one join", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string old = b.token();
+  b.reactor.advance(11 * kMinute);
+  const std::string fresh = b.token();
+  REQUIRE(old != fresh);
+  const auto first = b.join(old, pki::make_key().value());
+  REQUIRE(first.ok());
+  CHECK(b.join(fresh, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.contested.size() == 1);
+  CHECK(b.certificate(first).contested);
+}
+
+TEST_CASE("the first join of a power-on ends every older certificate of the node, all or nothing", "[api]") {
+  Boot b;
+  b.store.write({CertificateRow{"aa", "node01", "", 0}, CertificateRow{"bb", "node02", "", 0}}, [](Status) {});
+  b.arm();
+  const std::string token = b.token(), key = pki::make_key().value();
+  b.store.fail_next(1, fail(Code::failed, "disk full"));
+  CHECK_FALSE(b.join(token, key).ok());
+  CHECK_FALSE(b.store.certificate("aa")->revoked);
+  CHECK(b.hung_up.empty());
+  const auto joined = b.join(token, key);
+  REQUIRE(joined.ok());
+  CHECK(b.store.certificate("aa")->revoked);
+  CHECK_FALSE(b.store.certificate("bb")->revoked);
+  CHECK_FALSE(b.certificate(joined).revoked);
+  CHECK(b.hung_up == std::vector<std::string>{"node01"});   // whoever polls under an older one gets no order any more
+}
+
+TEST_CASE("adopting again ends the certificate of the first time; the token is one machine's", "[api]") {
+  Boot b;
+  b.mode = wire::Mode::adopted;
+  const auto first = b.join(b.adopt_token(), pki::make_key().value());
+  REQUIRE(first.ok());
+  const std::string token = b.adopt_token();
+  const auto second = b.join(token, pki::make_key().value());
+  REQUIRE(second.ok());
+  CHECK(b.certificate(first).revoked);
+  CHECK_FALSE(b.certificate(second).revoked);
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.contested.size() == 1);
+  CHECK(b.certificate(second).contested);
+}
+
+TEST_CASE("a script that is asked for while the RAM system runs is told of, once", "[api]") {
+  Boot b;
+  b.arm();
+  REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
+  b.boot.disarm("node01");   // it said hello
+  CHECK(b.script() == kDisk);
+  CHECK(b.script() == kDisk);
+  CHECK(b.said["boot/again/node01"] == 1);
+  b.arm();
+  REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
+  b.boot.disarm("node01");
+  b.boot.disarm("node01");   // and is told to boot from its disk
+  CHECK(b.script() == kDisk);
+  CHECK(b.said["boot/again/node01"] == 1);
+}
+
+TEST_CASE("refused joins are told of, and a flood of them is not kept", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string key = pki::make_key().value();
+  for (int i = 0; i < 300; ++i) CHECK_FALSE(b.join("guessed", key).ok());
+  CHECK(b.said["join/refused/"] == 60);
+  CHECK(b.said["join/flood/"] == 1);
+  b.reactor.advance(kMinute);
+  (void)b.join("guessed", key);
+  CHECK(b.said["join/refused/"] == 61);
+}
+
+TEST_CASE("whoever calls with a revoked certificate is told of once", "[api]") {
+  Boot b;
+  for (int i = 0; i < 5; ++i) b.boot.saw_revoked("node01", "aa", "10.20.0.99");
+  CHECK(b.said["join/revoked/node01"] == 1);
+}
+
+TEST_CASE("tokens that expired are not kept", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string first = b.token();
+  b.reactor.advance(21 * kMinute);
+  (void)b.token();
+  CHECK(b.store.token(sha256(first)).error().code == Code::not_found);
+}
+
+TEST_CASE("a token outlives the longest netboot", "[api]") {
+  Boot b;
+  b.netboot_limit = 40 * kMinute;
+  b.arm();
+  const std::string token = b.token(), key = pki::make_key().value();
+  b.reactor.advance(b.netboot_limit);
+  CHECK(b.join(token, key).ok());
 }
 
 TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {
@@ -94,6 +304,21 @@ TEST_CASE("tokens expire, and the store never has one in clear", "[api]") {
   CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
 }
 
+TEST_CASE("a token lives as long as it was made for, whatever is done to the clock", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();
+  SECTION("set forth while its node boots") {
+    b.reactor.set_clock(35 * kMinute);
+    CHECK(b.join(token, pki::make_key().value()).ok());
+  }
+  SECTION("set back: it does not live longer") {
+    b.reactor.set_clock(-24 * 60 * kMinute);
+    b.reactor.advance(kMinute * 21);
+    CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  }
+}
+
 TEST_CASE("another machine under a bound name is refused", "[api]") {
   Boot b;
   NodeRow row;
@@ -103,6 +328,8 @@ TEST_CASE("another machine under a bound name is refused", "[api]") {
   b.arm();
   const std::string key = pki::make_key().value();
   CHECK(b.join(b.token(), key, "bbbb").error().code == Code::denied);
+  CHECK(b.join(b.token(), key, "").error().code == Code::denied);   // one that shows none is another machine too
+  CHECK(b.said["join/refused/"] == 2);
   CHECK(b.join(b.token(), key, "aaaa").ok());
 }
 

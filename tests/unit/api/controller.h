@@ -35,13 +35,15 @@ class Controller {
     options_.state = dir_.path("state");
     options_.socket = dir_.path("sock");
     options_.dhcp = false;
+    options_.kernel_options = "no_timer_check";
     begin();
   }
   ~Controller() { end(); }
-  // Another life over the same state.
-  void restart() {
+  // Another life over the same state, or what `between` makes of it.
+  void restart(const std::function<void()>& between = {}) {
     end();
     daemon_.reset();
+    if (between) between();
     reactor_ = make_reactor(2);
     begin();
   }
@@ -50,6 +52,7 @@ class Controller {
   // For the command line: from now on it answers there.
   void open() {
     on_reactor([&] { REQUIRE(daemon_->start().ok()); });
+    on_reactor([] {});   // what start() posted is in the queue when that is through, not before
   }
   std::string state() const { return dir_.path("state"); }
 

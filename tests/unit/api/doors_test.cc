@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/digest.h"
+#include "base/manifest.h"
 #include "base/pki.h"
 #include "base/wire.h"
 #include "tests/unit/api/controller.h"
@@ -144,6 +145,38 @@ TEST_CASE("a joined agent is heard until its certificate is revoked", "[api]") {
   CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
 }
 
+TEST_CASE("a second machine under a node's name takes the node out of the run, and neither is heard", "[api]") {
+  Controller controller;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  controller.start_a_run("node01");
+  const std::string token = controller.token_for("node01");
+  const auto joined = controller.call(Door::tls, join_request("node01", token, pki::make_key().value()));
+  REQUIRE(joined.status == 200);
+  const auto reply = wire::join_reply_from_json(parse_json(joined.body).value()).value();
+  const auto certificate = pki::read_certificate(reply.certificate_pem).value();
+  CHECK(controller.call(Door::tls, events_of(certificate)).status == 200);
+  CHECK(controller.call(Door::tls, join_request("node01", token, pki::make_key().value())).status == 403);
+  const auto node = parse_json(controller.call(Door::local, "GET", "/v1/nodes/node01").body).value();
+  CHECK(node["state"] == "quarantined");
+  CHECK(node["reason"].get<std::string>().find("second machine") != std::string::npos);
+  CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
+  CHECK_FALSE(controller.services().store.certificate(certificate.serial)->revoked);
+  // Events are durable when what was written after them is.
+  const auto logged = [&] {
+    REQUIRE(controller.call(Door::local, "PUT", "/v1/secrets/any", "value").status == 200);
+    return controller.call(Door::local, "GET", "/v1/nodes/node01/logs").body;
+  };
+  const auto log = parse_json(logged()).value();
+  int seconds = 0;
+  for (const auto& event : log["events"]) seconds += event["kind"] == "join" && event["data"].value("action", "") == "second";
+  CHECK(seconds == 1);
+  // The next power-on's join ends the first one's certificate; that somebody still uses it is told.
+  const auto again = controller.call(Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
+  REQUIRE(again.status == 200);
+  CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
+  CHECK(logged().find("\"revoked\"") != std::string::npos);
+}
+
 TEST_CASE("a request of the wrong shape is refused and the controller lives on", "[api]") {
   Controller controller;
   REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
@@ -228,14 +261,52 @@ TEST_CASE("files are served from their folder only", "[api]") {
   const std::string images = controller.state() + "/images";
   std::filesystem::create_directories(images);
   std::filesystem::create_symlink("../pki", images + "/out");
-  std::ofstream(images + "/manifest.json") << "{}";
-  CHECK(controller.call(Door::boot, "GET", "/images/out/ca.key").status == 404);  // a link that leads out
-  CHECK(controller.call(Door::boot, "GET", "/images/manifest.json").status == 200);
-  CHECK(controller.call(Door::boot, "GET", "/images/x/y").status == 404);
+  ImageManifest image;
+  image.name = "cpu";
+  image.frame_size = 4096;
+  image.raw_size = 4096;
+  image.frames = {{0, 0, 4096, 6, sha256("frame"), sha256("raw"), false}};
+  image.files = {{"kernel", "vmlinuz", sha256("k"), 1}};
+  image.digest = manifest_digest(image);
+  const std::string digest = image.digest.substr(7), other_digest(64, 'b'), published = images + "/cpu/" + digest;
+  std::filesystem::create_directories(published + "/ram");
+  std::filesystem::create_directories(images + "/cpu/.layers/k/tree/etc");
+  std::filesystem::create_directories(images + "/cpu/.build-1");
+  for (const std::string& file : {published + "/vmlinuz", published + "/frames.zst", published + "/build.json", published + "/ram.json",
+                                  published + "/ram/init", images + "/cpu/failed-gpu.log", images + "/cpu/.build-1/frames.zst",
+                                  images + "/cpu/.layers/k/tree/etc/shadow"})
+    std::ofstream(file) << "x";
+  std::ofstream(published + "/manifest.json") << to_text(image);
+  std::filesystem::create_symlink(digest, images + "/cpu/current");
+  std::filesystem::create_symlink(digest, images + "/cpu/" + other_digest);   // a manifest under another digest
+  const auto get = [&](const std::string& path) { return controller.call(Door::boot, "GET", "/images/" + path).status; };
+  for (const char* file : {"manifest.json", "frames.zst", "vmlinuz"}) CHECK(get("cpu/" + digest + "/" + file) == 200);
+  for (const std::string& path :
+       {"cpu/" + digest + "/build.json", "cpu/" + digest + "/ram.json", "cpu/" + digest + "/ram/init", "cpu/" + digest + "/ram",
+        std::string("cpu/.layers/k/tree/etc/shadow"), std::string("cpu/.build-1/frames.zst"), std::string("cpu/failed-gpu.log"),
+        std::string("cpu/current/manifest.json"), "cpu/" + other_digest + "/manifest.json", std::string("x/y"),
+        ".layers/" + digest + "/manifest.json"}) {
+    CAPTURE(path);
+    CHECK(get(path) == 404);
+  }
   CHECK(controller.call(Door::boot, "GET", "/ram/cpu/agent").status == 404);
   const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
   CHECK(script.status == 200);
   CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
+}
+
+TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options", "[api]") {
+  Controller controller;
+  std::string spec = testing::kSpec;
+  SECTION("unless the spec says otherwise") { spec += "vars: { kernel_options: panic=0 isolcpus=2-7 }\n"; }
+  SECTION("by itself") {}
+  const bool otherwise = spec != testing::kSpec;
+  REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  controller.on_reactor([&] { controller.services().boot.arm("node01", [](Status) {}); });
+  const std::string script = controller.call(Door::boot, "GET", "/boot/52-54-00-20-00-01.ipxe").body;
+  REQUIRE(script.find(" muster.node=node01 ") != std::string::npos);
+  CHECK(script.find(otherwise ? " no_timer_check panic=0 " : " no_timer_check panic=30 ") != std::string::npos);
+  CHECK(script.find("isolcpus") == std::string::npos);   // for the installed system
 }
 
 TEST_CASE("a second controller on the same state is refused", "[api]") {

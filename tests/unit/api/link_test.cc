@@ -59,6 +59,21 @@ wire::WorkOrder order(const std::string& id, const std::string& key = "") {
 
 }  // namespace
 
+TEST_CASE("whoever waited for a node's order before somebody joined as that node gets none", "[api]") {
+  Hub h;
+  std::vector<wire::PollReply> thief, node;
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { thief.push_back(reply); });
+  h.hub.hang_up("node01");
+  REQUIRE(thief.size() == 1);
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { node.push_back(reply); });
+  h.hub.offer("node01", order("1", "secret:bmc"));
+  CHECK(thief.size() == 1);
+  CHECK(thief[0].orders.empty());
+  REQUIRE(node.size() == 1);
+  CHECK(node[0].orders.size() == 1);
+  h.hub.hang_up("node02");   // nobody waits
+}
+
 TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   Hub h;
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
@@ -105,6 +120,21 @@ TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]")
   REQUIRE(got->size() == 1);
   CHECK(got->front().id == "1/a#1");
   CHECK(got->front().params["key"] == "opened");  // secrets are put in on the way out
+}
+
+TEST_CASE("who asks for orders is told to the executor before anything is handed out", "[api]") {
+  Hub h;
+  std::vector<std::string> said;
+  h.hub.connect({{}, {}, [&](const std::string& node, const Presence& present) {
+                   said.push_back(node + " " + present.boot_id + " " + (present.mode ? std::string(to_string(*present.mode)) : "?"));
+                   h.hub.withdraw("node01", "1/a#1");   // what it is makes the order worthless
+                 }});
+  h.hub.offer("node01", order("1/a#1"));
+  size_t orders = 0;
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); }, {"b5", wire::Mode::installed, "sha256:x"});
+  h.reactor.advance(26 * kSecond);
+  CHECK(said == std::vector<std::string>{"node01 b5 installed"});
+  CHECK(orders == 0);
 }
 
 TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {

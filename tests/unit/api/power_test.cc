@@ -37,3 +37,30 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(state.status == 200);
   CHECK(parse_json(state.body).value()["power"] == "on");
 }
+
+TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; setting the secret asks again", "[api][power]") {
+  BmcBench bench("supermicro");   // three failed logins lock it
+  testing::Controller c;
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: node01, role: cpu, power: { driver: redfish, address: ")" + bench.target.address + R"(", secret: bmc },
+      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  const auto set = [&](const std::string& value) { REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", value).status == 200); };
+  const auto state = [&] { return c.call(Door::local, "GET", "/v1/power/node01/state"); };
+  set("admin:wrong");
+  for (int i = 0; i < 4; ++i) CHECK(state().status == 403);
+  CHECK(bench.bmc().failed_logins() == 1);
+  CHECK(state().body.find("muster secret set") != std::string::npos);
+  set("admin:wrong");
+  CHECK(state().status == 403);
+  CHECK(bench.bmc().failed_logins() == 2);
+  set("admin:pw:with:colons");
+  const auto right = state();
+  INFO(right.body);
+  CHECK(right.status == 200);
+}

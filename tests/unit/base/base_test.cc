@@ -1,6 +1,8 @@
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_dump.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -39,4 +41,25 @@ TEST_CASE("JSON that is nested without end is refused before anything walks it",
   std::string words = "[";
   for (int i = 0; i < 500; ++i) words += R"("[[[{{{\"[[", [], {}, )";   // wide, and brackets in texts: neither is depth
   CHECK(parse_json(words + "1]").ok());
+}
+
+TEST_CASE("writing JSON never throws, whatever bytes a text holds", "[base]") {
+  const Json cut = {{"text", "caf\xc3"}, {"list", {1, true, nullptr}}};
+  CHECK(dump_json(cut) == "{\"list\":[1,true,null],\"text\":\"caf\xef\xbf\xbd\"}");
+  CHECK(dump_json(cut, 1) == "{\n \"list\": [\n  1,\n  true,\n  null\n ],\n \"text\": \"caf\xef\xbf\xbd\"\n}");
+  CHECK(dump_ascii(cut) == R"({"list":[1,true,null],"text":"caf\ufffd"})");
+  CHECK(dump_json(Json("é")) == "\"é\"");   // what is right stays as it is: digests are made of it
+}
+
+TEST_CASE("text is cut between characters", "[base]") {
+  const std::string text = "aé€😀";   // of 1, 2, 3 and 4 bytes
+  CHECK(first_bytes(text, 10) == text);
+  CHECK(last_bytes(text, 10) == text);
+  for (const auto& [most, begin] : std::vector<std::pair<size_t, std::string>>{{9, "aé€"}, {6, "aé€"}, {5, "aé"}, {2, "a"}, {0, ""}})
+    CHECK(first_bytes(text, most) == begin);
+  for (const auto& [most, end] : std::vector<std::pair<size_t, std::string>>{{9, "é€😀"}, {8, "€😀"}, {4, "😀"}, {3, ""}, {0, ""}})
+    CHECK(last_bytes(text, most) == end);
+  const std::string none(20, '\x80');   // no UTF-8: cut all the same
+  CHECK(first_bytes(none, 10).size() == 10);
+  CHECK(last_bytes(none, 10).size() == 7);
 }

@@ -31,6 +31,9 @@ HardwareFacts full() {
   d.signatures = {"vfat"};
   d.mounted = true;
   d.is_os_ancestor = true;
+  d.muster_cluster = "gaggle";
+  d.muster_node = "node01";
+  d.muster_authority = "sha256:ca";
   f.disks = {d};
   f.firmware = "EDK II";
   f.uefi = true;

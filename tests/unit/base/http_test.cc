@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include "agent/http_link.h"
 #include "base/os.h"
 #include "base/pki.h"
 #include "tests/catch.h"
@@ -165,6 +166,23 @@ struct Authority {
 
 }  // namespace
 
+TEST_CASE("an answer larger than the client takes is an error, also where it is one of an error") {
+  const auto server = serve([](HttpRequest request, ResponderPtr responder) {
+    responder->respond(HttpResponse::text(request.path == "/error" ? 500 : 200, std::string(1001, 'x')));
+  });
+  HttpClientOptions options;
+  options.max_answer = 1000;
+  for (const char* path : {"/", "/error"}) {
+    HttpRequest request;
+    request.target = path;
+    const auto answer = client_of(*server, options)->request(request, kPatience);
+    REQUIRE_FALSE(answer.ok());
+    CHECK(answer.error().code == Code::failed);
+  }
+  options.max_answer = 1001;
+  CHECK(client_of(*server, options)->request(HttpRequest{}, kPatience).ok());
+}
+
 TEST_CASE("targets are decoded, and refused when they climb or lie") {
   auto parse = [](std::string target) {
     HttpRequest request;
@@ -204,7 +222,9 @@ TEST_CASE("ranges: what RFC 9110 says, for one range") {
 }
 
 TEST_CASE("a request goes there and back, over one connection for many, plain and over a Unix socket") {
-  auto server = serve(echo);
+  HttpServerOptions open;
+  open.trusted = [](const HttpRequest&) { return true; };
+  auto server = serve(echo, open);
   auto client = client_of(*server);
   for (int i = 0; i < 3; ++i) {
     auto answer = client->request({.method = "POST", .target = "/x%20y?q=1", .body = "body"}, kPatience);
@@ -324,6 +344,148 @@ TEST_CASE("a pin names the leaf or the CA that signed it; anything else is denie
   REQUIRE(curious->request({.target = "/"}, kPatience).ok());
   REQUIRE(curious->peer_fingerprint() ==
           pki::certificate_fingerprint(authority.server.certificate_pem).value());
+}
+
+TEST_CASE("a client of our CA does not pass for the controller, nor does another server of it where the controller is asked for") {
+  Authority authority;
+  std::atomic<int> reached = 0;
+  const auto answer = [&](HttpRequest r, ResponderPtr p) {
+    ++reached;
+    echo(std::move(r), std::move(p));
+  };
+  // A node that shows its own certificate as a server's, with the CA's behind it.
+  auto impostor = authority.server_options(false);
+  impostor.tls_options.certificate_pem = authority.agent.certificate_pem + authority.ca.certificate_pem;
+  impostor.tls_options.key_pem = authority.agent.key_pem;
+  auto node = serve(answer, impostor);
+  auto server = serve(answer, authority.server_options(false));
+  HttpClientOptions pinned, trusting, asking;
+  pinned.pin_sha256 = asking.pin_sha256 = pki::certificate_fingerprint(authority.ca.certificate_pem).value();
+  pinned.ignore_certificate_times = true;
+  trusting.ca_pem = authority.ca.certificate_pem;
+  REQUIRE(client_of(*node, pinned, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(client_of(*node, trusting, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  asking.peer_organization = "muster-controller";
+  REQUIRE(client_of(*server, asking, true)->request({.target = "/"}, kPatience).error().code == Code::denied);
+  REQUIRE(reached == 0);
+  asking.peer_organization = "muster";
+  REQUIRE(client_of(*server, asking, true)->request({.target = "/"}, kPatience).ok());
+}
+
+TEST_CASE("join asks for the controller's certificate before it shows its token", "[http]") {
+  Authority authority;
+  std::atomic<int> reached = 0;
+  const auto answer = [&](HttpRequest, ResponderPtr p) {
+    ++reached;
+    p->respond(HttpResponse::json(403, R"({"code": "denied", "message": "no"})"));
+  };
+  auto impostor = authority.server_options(false);
+  impostor.tls_options.certificate_pem = authority.agent.certificate_pem + authority.ca.certificate_pem;
+  impostor.tls_options.key_pem = authority.agent.key_pem;
+  auto node = serve(answer, impostor);
+  auto other = serve(answer, authority.server_options(false));   // a server of the same CA that is not the controller
+  auto real = authority.server_options(false);
+  const auto controller = pki::issue(authority.ca, {.common_name = "musterd", .organization = "muster-controller", .addresses = {"127.0.0.1"}, .server = true}).value();
+  real.tls_options.certificate_pem = controller.certificate_pem + authority.ca.certificate_pem;
+  real.tls_options.key_pem = controller.key_pem;
+  auto musterd = serve(answer, real);
+  JoinOptions options;
+  options.pin = pki::certificate_fingerprint(authority.ca.certificate_pem).value();
+  options.key_pem = pki::make_key().value();
+  options.request.node = "node01";
+  options.request.token = "secret";
+  for (const auto* server : {&node, &other, &musterd}) {
+    options.url = "https://127.0.0.1:" + std::to_string((*server)->port());
+    REQUIRE(join(options, nullptr).error().code == Code::denied);
+    REQUIRE(reached == (server == &musterd ? 1 : 0));
+  }
+}
+
+TEST_CASE("of somebody unknown a small body is taken, and a large one not even read") {
+  HttpServerOptions options;
+  options.trusted = [](const HttpRequest& request) { return request.headers.count("X-Known") > 0; };
+  auto server = serve(echo, options);
+  const auto head = [](size_t length, const std::string& more) {
+    return "POST / HTTP/1.1\r\nHost: x\r\n" + more + "Content-Length: " + std::to_string(length) + "\r\n\r\n";
+  };
+  // Decided from the header: not a byte of the body is sent.
+  Raw large(server->port());
+  REQUIRE(large.talk(head(65537, "")).rfind("HTTP/1.1 413 ", 0) == 0);
+  Raw small(server->port());
+  small.send(head(65536, "") + std::string(65536, 'a'));
+  REQUIRE(small.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  Raw known(server->port());
+  known.send(head(1 << 20, "X-Known: yes\r\n") + std::string(1 << 20, 'a'));
+  REQUIRE(known.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+
+  HttpServerOptions none;
+  none.max_stranger_body = 0;
+  auto boot = serve(echo, none);
+  Raw one(boot->port());
+  REQUIRE(one.talk(head(1, "")).rfind("HTTP/1.1 413 ", 0) == 0);
+  Raw get(boot->port());
+  get.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  REQUIRE(get.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+
+  Authority authority;
+  auto tls = serve(echo, authority.server_options(false));
+  HttpClientOptions stranger;
+  stranger.ca_pem = authority.ca.certificate_pem;
+  const HttpRequest post{.method = "POST", .target = "/", .body = std::string(1 << 20, 'a')};
+  REQUIRE(client_of(*tls, authority.agent_options(), true)->request(post, kPatience)->status == 200);
+  const auto refused = client_of(*tls, stranger, true)->request(post, kPatience);
+  REQUIRE((!refused.ok() || refused->status == 413));
+}
+
+TEST_CASE("strangers have so many connections per address, and those we know do not count") {
+  HttpServerOptions options;
+  options.trusted = [](const HttpRequest& request) { return request.headers.count("X-Known") > 0; };
+  options.max_strangers_per_address = 2;
+  auto server = serve(echo, options);
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n", known = "X-Known: yes\r\n";
+  const auto ask = [&](Raw& raw, const std::string& more) {
+    raw.send(get + more + "\r\n");
+    return raw.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0;
+  };
+  Raw first(server->port()), second(server->port());
+  REQUIRE(ask(first, ""));
+  REQUIRE(ask(second, ""));
+  Raw third(server->port());
+  REQUIRE_FALSE(ask(third, known));   // not even heard
+  REQUIRE(ask(second, known));        // known from now on: its place is free
+  Raw fourth(server->port());
+  REQUIRE(ask(fourth, ""));
+  Raw fifth(server->port());
+  REQUIRE_FALSE(ask(fifth, ""));
+  second.close();                     // did not count any more: gives back nothing
+  Raw sixth(server->port());
+  REQUIRE_FALSE(ask(sixth, ""));
+}
+
+TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
+  HttpServerOptions options;
+  options.max_strangers = 1;
+  auto one = serve(echo, options);
+  Raw first(one->port());
+  first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  REQUIRE(first.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  Raw second(one->port());
+  REQUIRE(second.talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n").empty());
+
+  HttpServerOptions small;
+  small.max_bodies = 4000;   // a quarter of it for strangers
+  auto server = serve(echo, small);
+  const std::string post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\nExpect: 100-continue\r\n\r\n";
+  Raw holder(server->port());
+  holder.send(post);
+  REQUIRE(holder.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
+  Raw refused(server->port());
+  REQUIRE(refused.talk(post).rfind("HTTP/1.1 503 ", 0) == 0);
+  holder.send(std::string(600, 'a'));
+  REQUIRE(holder.read("from 127.0.0.1").find("HTTP/1.1 200 ") != std::string::npos);
+  Raw later(server->port());   // what was held is given back
+  later.send(post);
+  REQUIRE(later.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
 }
 
 TEST_CASE("a certificate out of its time is refused, unless the clock is known to be wrong") {

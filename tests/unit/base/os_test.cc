@@ -1,5 +1,6 @@
 #include "base/os.h"
 
+#include "base/json_dump.h"
 #include "base/lock_file.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +25,13 @@ class TestFolder {
  private:
   std::string path_;
 };
+
+// "xéé...": an odd number of bytes, characters of two.
+std::string text_of_bytes(size_t odd) {
+  std::string out = "x";
+  while (out.size() < odd) out += "é";
+  return out;
+}
 
 std::string text(const Result<Output>& result) { return result.ok() ? result->out : result.error().message; }
 
@@ -168,6 +176,9 @@ TEST_CASE("run_ok turns a non-zero exit into an error with the tail of stderr") 
   auto bad = run_ok(*process, {.argv = {"sh", "-c", "echo reason >&2; exit 4"}});
   REQUIRE(bad.error().code == Code::failed);
   REQUIRE(bad.error().message == "sh exited with 4: reason");
+  // A long one is cut, and not in the middle of a character.
+  bad = run_ok(*process, {.argv = {"sh", "-c", "for i in 1 2 3 4 5 6 7 8; do printf '" + text_of_bytes(101) + "'; done >&2; exit 4"}});
+  CHECK(dump_json(Json(bad.error().message)).find("\xef\xbf\xbd") == std::string::npos);
 }
 
 TEST_CASE("a lock file is held by one, says by whom, and is free again with the object; one that cannot be made is no conflict") {

@@ -1,5 +1,6 @@
 #include "base/reactor.h"
 
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -52,6 +53,26 @@ TEST_CASE("offloaded work runs elsewhere and reports on the reactor's thread") {
   reactor->run();
   REQUIRE(finisher == std::this_thread::get_id());
   REQUIRE(worker != finisher);
+}
+
+TEST_CASE("what throws in a task, a timer or a worker ends only itself") {
+  auto reactor = make_reactor(1);
+  std::vector<std::string> seen;
+  reactor->post([&] {
+    seen.push_back("post");
+    throw std::runtime_error("meant to be");
+  });
+  reactor->after(0, [&] {
+    seen.push_back("timer");
+    reactor->offload([&] { throw std::runtime_error("meant to be"); },
+                     [&] {
+                       seen.push_back("done");
+                       reactor->stop();
+                     });
+    throw std::runtime_error("meant to be");
+  });
+  reactor->run();
+  REQUIRE(seen == std::vector<std::string>{"post", "timer", "done"});
 }
 
 }  // namespace muster

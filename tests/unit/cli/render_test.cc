@@ -95,3 +95,14 @@ TEST_CASE("bytes and rates read as people say them", "[cli]") {
   CHECK(bar(1.7, 4, false) == "####");
   CHECK(bar(0.5, 4, true) == "██░░");
 }
+
+TEST_CASE("a node that is silent is shown with the time since when", "[cli]") {
+  constexpr int64_t kAt = 1'700'036'398'000;   // 2023-11-15T08:19:58Z
+  Json status = {{"time", kAt + 60'000}, {"nodes", {{{"name", "node01"}, {"state", "accepted"}, {"silent_since", kAt}}}}};
+  CHECK(render_status(status, {110, false, false}).find("accepted") != std::string::npos);
+  CHECK(render_status(status, {110, false, false}).find("silent since 08:19:58Z\n") != std::string::npos);
+  status["time"] = kAt + 3 * 86'400'000;
+  CHECK(render_status(status, {110, false, false}).find("silent since 2023-11-15T08:19:58Z\n") != std::string::npos);
+  status["nodes"][0]["phase"] = "power";   // a run is at it, and says what it waits for
+  CHECK(render_status(status, {110, false, false}).find("silent since") == std::string::npos);
+}

@@ -91,6 +91,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action& action, const Json& result) { return judge(spec, *executor, action, result); };
+    hooks.reservation = [this](const Action& action, const Json& result) { return reservation(*executor, action, result); };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
       return follow_up(spec, *executor, action, results);
     };
@@ -99,6 +100,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
   void power_off(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void power_on(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
   void forget(const std::string&) override {}
   void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
     reactor.post([done] { done(PowerState::on); });
@@ -108,9 +110,9 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
   void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
 
-  Action& check(const std::string& node, Json steps) {
+  Action& check(const std::string& node, Json steps, const std::string& name = "accept") {
     Action a;
-    a.id = node + "/accept";
+    a.id = node + "/" + name;
     a.node = node;
     a.kind = ActionKind::check;
     a.phase = "accept";
@@ -139,6 +141,15 @@ struct Bench : PowerPort, BootPort, LinkPort {
       if (name == leader) steps.push_back(step("acceptance/all-reduce", "accept_mpi", params, {{"busbw_mbps", {{"min", 20}}}}));
       check(name, steps);
     }
+  }
+  // What this agent tells of the order it has at hand: one step of it, or the end.
+  void tell(const std::string& node, const std::string& kind, Json data) {
+    wire::Event e;
+    e.order = offers.at(node).begin()->second.id;
+    e.kind = kind;
+    e.data = std::move(data);
+    executor->on_event(node, e);
+    reactor.advance(100);
   }
   // Agents carry out what is on offer, one order after the other, until nothing is.
   bool work_once() {
@@ -215,6 +226,41 @@ std::function<Json(const std::string&, const wire::Step&)> cluster_with(const st
   };
 }
 const Json kBroken = {{"check", "allreduce"}, {"outcome", "failed"}, {"error", "exit 139"}};
+
+// Its own check of the node with this metric; a test that has none fails.
+Check check_of(const Report& report, const std::string& node, const std::string& name) {
+  for (const auto& n : report.nodes)
+    for (const auto& check : n.checks)
+      if (n.name == node && check.name == name) return check;
+  FAIL("no check " << name << " of " << node);
+  return {};
+}
+// Two measurements of each node alone, then one more in a later stage, behind all of those.
+Bench& with_stages(Bench& b) {
+  const std::vector<std::string> nodes = b.plan.nodes;
+  std::vector<std::string> first;
+  for (const auto& name : nodes) {
+    b.check(name, {Bench::step("acceptance/memory", "accept", {{"kernel", "stream"}}, {{"triad_mbps", {{"min", 10}}}}),
+                   Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})});
+    first.push_back(name + "/accept");
+  }
+  b.plan.barriers.push_back(first);
+  for (const auto& name : nodes)
+    b.check(name, {Bench::step("acceptance/shared", "accept", {{"kernel", "fio"}}, {{"write_mbps", {{"min", 10}}}})}, "accept-2").behind = 0;
+  return b;
+}
+// What each kernel measures on each node: 50, where `low` does not say otherwise.
+std::function<Json(const std::string&, const wire::Step&)> kernels(const std::map<std::string, std::map<std::string, double>>& low) {
+  return [low](const std::string& node, const wire::Step& step) {
+    const std::string kernel = step.params["kernel"];
+    const auto of = low.find(node);
+    const double value = of != low.end() && of->second.count(kernel) ? of->second.at(kernel) : 50;
+    return measured(kernel, kernel == "stream" ? "triad_mbps" : kernel == "fio" ? "write_mbps" : "gflops", value);
+  };
+}
+Json step_told(const std::string& id, const std::string& status, Json result) {
+  return {{"step", id}, {"name", id}, {"status", status}, {"message", ""}, {"ms", 1}, {"result", std::move(result)}};
+}
 
 }  // namespace
 
@@ -295,7 +341,7 @@ TEST_CASE("a run that did not end has a report, without a signature; a discovery
   CHECK_FALSE(signed_report(d.store, 0).ok());
 }
 
-TEST_CASE("a node below its own floor is quarantined when its order ends; with the fleet's rule it is degraded at the end", "[acceptance]") {
+TEST_CASE("a node below a floor that the others reach is quarantined; with the fleet's rule it is degraded", "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = [](const std::string& node, const wire::Step& step) {
@@ -307,6 +353,7 @@ TEST_CASE("a node below its own floor is quarantined when its order ends; with t
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
   CHECK(b.store.node("node02").value().reason.find("5 x is below 10 x") != std::string::npos);
   CHECK(b.report().nodes[1].verdict == NodeVerdict::quarantined);
+  CHECK(b.store.run(0)->state == "partial");
 
   Bench f;
   f.all_nodes("node01");
@@ -426,12 +473,27 @@ TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and n
   b.measure = [&](const std::string& node, const wire::Step& step) {
     pairs += step.params.contains("pairs");
     if (step.module == "accept_mpi") return all_reduce(step, [](const auto&) { return kBroken; });
-    return measured("dgemm", "gflops", node == "node01" ? 1 : 50);
+    Json result = measured("dgemm", "gflops", 50);
+    if (node == "node01") result["outcome"] = "corrupt";
+    return result;
   };
   b.run();
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node01"});
   CHECK(b.in_state("accepted").size() == 3);
   CHECK(pairs == 0);
+  CHECK(check_of(b.report(), "node01", "all-reduce/data").verdict == Verdict::fail);   // it ran, and is shown
+}
+
+TEST_CASE("a leader that missed a floor does not explain why the all-reduce broke off: it is looked for in pairs", "[acceptance]") {
+  Bench b;
+  b.all_nodes("node01");
+  b.measure = [](const std::string& node, const wire::Step& step) {
+    if (step.module != "accept_mpi") return measured("dgemm", "gflops", node == "node01" ? 1 : 50);
+    return cluster_with("node03", kBroken)(node, step);
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node01", "node03"});
+  CHECK(b.in_state("accepted").size() == 2);
 }
 
 TEST_CASE("a controller killed between two rounds of pairs goes on with the next, and ends with the same name", "[acceptance]") {
@@ -452,4 +514,153 @@ TEST_CASE("a controller killed between two rounds of pairs goes on with the next
     CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
     CHECK(b.in_state("accepted").size() == 3);
   }
+}
+
+TEST_CASE("a failed acceptance keeps what was measured: only what never ran is not run", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  b.measure = [](const std::string& node, const wire::Step& step) {
+    Json result = kernels({})(node, step);
+    if (node == "node02" && step.params["kernel"] == "dgemm") result["outcome"] = "corrupt", result["error"] = "element (3,4)";
+    return result;
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  const Report report = b.report();
+  CHECK(check_of(report, "node02", "dgemm/data").verdict == Verdict::fail);
+  CHECK(check_of(report, "node02", "dgemm/data").measured_text == "corrupt");
+  CHECK(check_of(report, "node02", "memory/triad_mbps").verdict == Verdict::pass);
+  CHECK(check_of(report, "node02", "memory/triad_mbps").measured == 50.0);
+  CHECK(check_of(report, "node02", "shared/data").verdict == Verdict::skipped);
+  CHECK(check_of(report, "node01", "shared/write_mbps").measured == 50.0);
+}
+
+TEST_CASE("a node that is lost in the middle of its acceptance keeps what it told until then", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  b.measure = kernels({});
+  b.start();
+  b.tell("node02", "step", step_told("acceptance/memory", "measured", measured("stream", "triad_mbps", 3)));
+  b.offers["node02"].clear();
+  b.executor->quarantine("node02", "its power supply smokes");
+  b.finish();
+  const Report report = b.report();
+  CHECK(report.nodes[1].verdict == NodeVerdict::quarantined);
+  CHECK(check_of(report, "node02", "memory/triad_mbps").verdict == Verdict::fail);
+  CHECK(check_of(report, "node02", "memory/triad_mbps").measured == 3.0);
+  CHECK(check_of(report, "node02", "dgemm/data").verdict == Verdict::skipped);
+}
+
+TEST_CASE("what one attempt measured is not lost because a later one did not come so far", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  for (auto& action : b.plan.actions) action.max_attempts = 2;
+  b.measure = kernels({});
+  b.start();
+  Json wrong = measured("dgemm", "gflops", 50);
+  wrong["outcome"] = "corrupt";
+  const auto ends = [&](Json steps) {
+    b.tell("node02", "finished", {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", std::move(steps)}}}});
+  };
+  ends({step_told("acceptance/memory", "measured", measured("stream", "triad_mbps", 40)), step_told("acceptance/dgemm", "measured", wrong)});
+  b.reactor.advance(6 * kSecond);
+  REQUIRE(b.offers["node02"].size() == 1);   // the second attempt
+  ends({step_told("acceptance/memory", "incomplete", nullptr), step_told("acceptance/dgemm", "measured", wrong)});
+  b.finish();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  const Report report = b.report();
+  CHECK(check_of(report, "node02", "memory/triad_mbps").measured == 40.0);
+  CHECK(check_of(report, "node02", "memory/triad_mbps").verdict == Verdict::pass);
+  CHECK(check_of(report, "node02", "dgemm/data").verdict == Verdict::fail);
+}
+
+TEST_CASE("a success counts alone: what a failed attempt before it measured is gone", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  for (auto& action : b.plan.actions) action.max_attempts = 2;
+  bool first = true;
+  b.measure = [&](const std::string& node, const wire::Step& step) {
+    Json result = kernels({})(node, step);
+    if (node == "node02" && step.params["kernel"] == "dgemm" && std::exchange(first, false)) result["outcome"] = "failed";
+    return result;
+  };
+  b.run();
+  CHECK(b.in_state("accepted").size() == 4);
+  CHECK(check_of(b.report(), "node02", "dgemm/data").verdict == Verdict::pass);
+}
+
+TEST_CASE("a floor that every node misses is asked about: nobody is quarantined, and nothing is called accepted", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  b.measure = kernels({{"node01", {{"stream", 3}}}, {"node02", {{"stream", 4}}}, {"node03", {{"stream", 5}}}, {"node04", {{"stream", 4}}}});
+  b.run();
+  CHECK(b.in_state("degraded").size() == 4);
+  CHECK(b.store.run(0)->state == "done");   // and nodes that are degraded: muster exits with 5
+  const Report report = b.report();
+  for (const auto& node : report.nodes) {
+    CHECK(node.verdict == NodeVerdict::degraded);
+    CHECK(check_of(report, node.name, "memory/triad_mbps").verdict == Verdict::degraded);
+    CHECK(check_of(report, node.name, "shared/write_mbps").verdict == Verdict::pass);   // all stages ran
+  }
+  CHECK(totals(report).accepted == 0);
+  REQUIRE(report.notes.size() == 1);
+  for (const char* word : {"memory/triad_mbps", "at least 10", "3 x to 5 x", "4 nodes", "profile lab", "min"}) {
+    CAPTURE(word);
+    CHECK(report.notes[0].find(word) != std::string::npos);
+    CHECK(b.store.node("node03").value().reason.find("memory/triad_mbps") != std::string::npos);
+  }
+}
+
+TEST_CASE("one node at fault of its own is taken out all the same when a floor is asked about", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  const bool corrupt = GENERATE(false, true);   // else it misses a second floor, alone
+  b.measure = [&](const std::string& node, const wire::Step& step) {
+    Json result = kernels({{"node01", {{"stream", 3}}}, {"node02", {{"stream", 4}, {"dgemm", corrupt ? 50 : 1}}}, {"node03", {{"stream", 5}}},
+                           {"node04", {{"stream", 4}}}})(node, step);
+    if (corrupt && node == "node02" && step.params["kernel"] == "dgemm") result["outcome"] = "corrupt";
+    return result;
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.in_state("degraded").size() == 3);
+}
+
+TEST_CASE("a node measured alone is judged alone", "[acceptance]") {
+  Bench b;
+  b.plan.nodes = {"node02"};
+  with_stages(b);
+  b.measure = kernels({{"node02", {{"stream", 3}}}});
+  b.run();
+  CHECK(b.state_of("node02") == "quarantined");
+  CHECK(b.report().notes.empty());
+}
+
+TEST_CASE("errors that all nodes have are no question about a floor", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  for (auto& action : b.plan.actions)
+    if (action.id == action.node + "/accept") action.params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};   // as counters have it
+  b.measure = kernels({});
+  b.run();
+  CHECK(b.in_state("quarantined").size() == 4);
+  CHECK(b.store.run(0)->state == "failed");
+}
+
+TEST_CASE("a node that missed a floor is not accepted in between, nor when the run is cancelled before anybody judged", "[acceptance]") {
+  Bench b;
+  with_stages(b);
+  b.measure = kernels({{"node01", {{"dgemm", 3}}}});
+  b.start();
+  while (b.state_of("node01") == "accepted" && b.executor->active() && b.orders.size() < 5) {
+    b.work_once();
+    b.reactor.advance(100);
+  }
+  REQUIRE(b.orders.size() == 5);   // the first order of each, and the second one of node01
+  REQUIRE(b.executor->active());
+  CHECK(b.state_of("node01") == "degraded");
+  CHECK(b.store.node("node01").value().reason.find("dgemm/gflops") != std::string::npos);
+  b.executor->cancel("enough");
+  b.reactor.advance(kSecond);
+  CHECK(b.state_of("node01") == "degraded");
 }

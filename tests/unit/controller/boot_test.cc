@@ -135,9 +135,21 @@ TEST_CASE("iPXE scripts") {
   CHECK(ipxe_script(ram()) ==
         "#!ipxe\n"
         "kernel http://10.20.0.1:7480/ram/vmlinuz initrd=initrd quiet console=ttyS0 muster.url=https://10.20.0.1:7443 "
-        "muster.pin=ab12 muster.token=t0k3n muster.node=node01 muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 || exit 1\n"
+        "muster.pin=ab12 muster.token=t0k3n muster.node=node01 muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 panic=30 || exit 1\n"
         "initrd --name initrd http://10.20.0.1:7480/ram/initrd || exit 1\n"
         "boot || exit 1\n");
+}
+
+TEST_CASE("more kernel arguments come last, and one about panics takes the place of ours") {
+  BootDecision d = ram();
+  d.extra = "no_timer_check";
+  CHECK(ipxe_script(d).find(" panic=30 no_timer_check || exit 1\n") != std::string::npos);
+  d.extra = "no_timer_check panic=0";
+  CHECK(ipxe_script(d).find("muster.mac=52:54:00:00:01:01 no_timer_check panic=0 || exit 1\n") != std::string::npos);
+  for (const char* evil : {"rdinit=/bin/sh", "muster.pin=00", "a\nshell", "${net0/mac}"}) {
+    d.extra = evil;
+    CHECK(ipxe_script(d) == "#!ipxe\nexit 1\n");
+  }
 }
 
 TEST_CASE("the script of an undeclared machine takes the address that DHCP gave it") {

@@ -1,12 +1,17 @@
 #include "kernels/kernels.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "base/digest.h"
@@ -34,31 +39,32 @@ class TestRoot {  // a folder that plays the machine: mountinfo says what we wan
   std::string path_;
 };
 
-// fio with state: writes the file it was told to write, answers with a prepared report.
+// fio with state: writes into the file it was told to use, answers with a prepared report. Like the original it is lost without a file when
+// it may not make one, and makes a file anew that is too short.
 class FakeFio : public Process {
  public:
-  std::string report = {}, reread = {};   // reread: what --verify_only answers; empty: as the first
-  std::string second = {};                // what a second attempt, with a new file, answers; empty: as the first
+  std::string report = {}, writes = "x";
   int exit_code = 0;
-  bool refuse_direct = false, shorter = false;   // shorter: the file never has its whole size
+  bool refuse_direct = false;
   std::vector<std::vector<std::string>> runs = {};
   std::string file = {};
+  std::function<void()> during = {};   // between writing and reading
 
   Result<Output> run(const Command& command) override {
-    if (command.argv[0] == "journalctl") return Output{0, "write file error: no chunkservers\n", ""};
     runs.push_back(command.argv);
-    if (runs.size() > 1 && command.argv.back() != "--verify_only" && !second.empty()) {
-      std::ofstream(file) << "x";
-      return Output{0, second, ""};
-    }
+    const auto has = [&](const char* word) { return std::count(command.argv.begin(), command.argv.end(), word) > 0; };
+    uint64_t size = 0;
     for (const auto& argument : command.argv) {
-      if (argument.rfind("--filename=", 0) == 0) std::ofstream(file = argument.substr(11)) << "x";
-      if (argument.rfind("--size=", 0) == 0 && !shorter) std::filesystem::resize_file(file, std::stoull(argument.substr(7)));
-      if (refuse_direct && argument == "--direct=1")
-        return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
+      if (argument.rfind("--filename=", 0) == 0) file = argument.substr(11);
+      if (argument.rfind("--size=", 0) == 0) size = std::stoull(argument.substr(7));
     }
-    const bool again = command.argv.back() == "--verify_only" && !reread.empty();
-    return Output{again ? 0 : exit_code, again ? reread : report, ""};
+    if (refuse_direct && has("--direct=1")) return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
+    const bool whole = std::filesystem::exists(file) && std::filesystem::file_size(file) >= size;
+    if (!whole) std::filesystem::remove(file);
+    if (!whole && has("--allow_file_create=0")) return Output{1, "", "fio: open: No such file or directory"};
+    std::fstream(file, std::ios::in | std::ios::out) << writes;
+    if (during) during();
+    return Output{exit_code, report, ""};
   }
 };
 
@@ -82,7 +88,7 @@ LinkRun run_pair(LinkOptions client, LinkServerOptions server = {}) {
   client.to = "127.0.0.1";
   client.port = opened->port();
   client.seconds = 0.02;
-  out.client = run_link(client);
+  out.client = run_link(Files("/"), client);
   serving.join();
   return out;
 }
@@ -157,6 +163,31 @@ TEST_CASE("link moves verified data both ways") {
   CHECK(run.server.detail["sessions"].size() == 1);
 }
 
+TEST_CASE("a link says which port it went over: the one with the address it is bound to") {
+  TestRoot root;
+  REQUIRE(root.files().write("/sys/class/net/lo/speed", "25000\n").ok());
+  REQUIRE(root.files().write("/sys/class/net/lo/address", "52:54:00:20:00:01\n").ok());
+  REQUIRE(root.files().write("/sys/class/net/rail0/speed", "400000\n").ok());
+  const Json port = own_port(root.files(), "127.0.0.1");
+  CHECK(port == Json{{"interface", "lo"}, {"mac", "52:54:00:20:00:01"}, {"speed_mbps", 25000}});
+  REQUIRE(root.files().write("/sys/class/net/lo/speed", "-1\n").ok());
+  CHECK_FALSE(own_port(root.files(), "127.0.0.1").contains("speed_mbps"));
+  CHECK(own_port(root.files(), "192.0.2.1").is_null());   // nobody's
+  CHECK(run_pair({.bind = "127.0.0.1"}).client.detail["own_port"]["interface"] == "lo");
+  CHECK_FALSE(run_pair({}).client.detail.contains("own_port"));
+}
+
+TEST_CASE("the rails between nodes are the active RDMA ports") {
+  TestRoot root;
+  CHECK(active_rails(root.files()) == Json::array());
+  for (const auto& [device, state] : {std::pair{"mlx5_0", "4: ACTIVE"}, {"mlx5_1", "1: DOWN"}, {"mlx5_2", "4: ACTIVE"}}) {
+    const std::string folder = std::string("/sys/class/infiniband/") + device + "/ports/1";
+    REQUIRE(root.files().write(folder + "/state", state).ok());
+    REQUIRE(root.files().write(folder + "/rate", "400 Gb/sec (4X NDR)\n").ok());
+  }
+  CHECK(active_rails(root.files()) == Json{400.0, 400.0});
+}
+
 TEST_CASE("link detects a flipped bit in either direction, at its offset") {
   SECTION("sent") {
     const auto run = run_pair({.flip = Flip{0, 70001, 5}});
@@ -182,7 +213,7 @@ TEST_CASE("a link server answers only the declared peer and ends at its deadline
   Measurement served;
   std::thread serving([&] { served = server->run(); });
   const auto m =
-      run_link({.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
+      run_link(Files("/"), {.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
   serving.join();
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.blame == Blame{"link here - 127.0.0.1"});
@@ -250,68 +281,111 @@ TEST_CASE("fio results are read, its file is removed, direct I/O is given up onl
   CHECK(m.detail["direct"] == false);
 }
 
-TEST_CASE("a shared file system's early end of file is read again, and only whole data passes") {
+TEST_CASE("an error of storage is one on the first try, shared or not") {
   TestRoot root;
   root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
-  const FioOptions options = {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20};
   FakeFio fio;
   fio.report = fio_report(5, 1 << 19);
   fio.exit_code = 1;
-  fio.reread = fio_report(0, 1 << 20);
-  const auto m = run_fio(root.files(), fio, options);
-  INFO(m.error);
-  CHECK(m.outcome == Outcome::measured);
-  CHECK(m.detail.contains("read_again"));
-  fio.reread = fio_report(84, 1 << 20);
-  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::corrupt);
-  fio.reread = fio_report(0, 1 << 19);
-  CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
-}
-
-TEST_CASE("a file that stays too short is not read again: fio would make an empty one in its place") {
-  TestRoot root;
-  root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
-  FakeFio fio;
-  fio.report = fio_report(5, 0);
-  fio.reread = fio_report(0, 1 << 20);
-  fio.exit_code = 1;
-  fio.shorter = true;
-  const auto m = run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20, .settle_seconds = 0});
+  const auto m = run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20});
   CHECK(m.outcome == Outcome::failed);
-  CHECK(m.detail["size_after_error"] == 1);
-  for (const auto& argv : fio.runs) CHECK(argv.back() != "--verify_only");
-}
-
-TEST_CASE("a shared file system that lost a write is written to once more, and the report says so; a local drive is not") {
-  TestRoot root;
-  FakeFio fio;
-  fio.report = fio_report(5, 0);
-  fio.exit_code = 1;
-  fio.shorter = true;
-  fio.second = fio_report(0, 1 << 20);
-  FioOptions options = {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20, .settle_seconds = 0};
-  root.mountinfo("36 1 0:41 / /scratch rw - fuse mfs#10.0.0.1:9421 rw\n");
-  auto m = run_fio(root.files(), fio, options);
-  CHECK(m.outcome == Outcome::measured);
-  CHECK(m.metrics.at("attempts").value == 2);
-  CHECK(m.detail["first_attempt"]["client_log"] == "write file error: no chunkservers\n");
-  CHECK(root.files().list("/scratch").empty());
-
-  fio.runs.clear();
-  fio.second = fio_report(5, 0);
-  m = run_fio(root.files(), fio, options);
-  CHECK(m.outcome == Outcome::failed);
-  CHECK(m.metrics.at("attempts").value == 2);
-  CHECK(fio.runs.size() == 2);
-
-  fio.runs.clear();
-  fio.second = fio_report(0, 1 << 20);
-  root.mountinfo("36 27 9:127 / /scratch rw - xfs /dev/md127 rw\n");
-  options.mount = root.scratch();
-  m = run_fio(root.files(), fio, options);
-  CHECK(m.outcome == Outcome::failed);
-  CHECK(m.metrics.at("attempts").value == 1);
   CHECK(fio.runs.size() == 1);
+  CHECK(m.metrics.count("attempts") == 0);
+  CHECK(m.blame == Blame{"/scratch (*10.0.0.1:9421)"});
+  CHECK(root.files().list("/scratch").empty());
+}
+
+TEST_CASE("a storage test's file is named by node and order; what is left of the node's dead ones goes, and nobody else's") {
+  TestRoot root;
+  FakeFio fio;
+  fio.report = fio_report(0, 1 << 20);
+  for (const char* name : {".muster-fio.gpu01@6-1a2024c8906-gpu01-accept-1", ".muster-fio.gpu011@6-accept-1", ".muster-fio.gpu01@by-hand-1",
+                           ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1", ".muster-fio.1"})
+    REQUIRE(root.files().write(std::string("/scratch/") + name, "x").ok());
+  const auto m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20, .node = "gpu01", .order = "7-1a2024c8906/gpu01/accept#1"});
+  CHECK(m.error == "");
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(fio.file == root.files().real("/scratch/.muster-fio.gpu01@7-1a2024c8906-gpu01-accept-1"));
+  CHECK(root.files().list("/scratch") == std::vector<std::string>{".muster-fio.1", ".muster-fio.gpu011@6-accept-1", ".muster-fio.gpu01@by-hand-1",
+                                                                  ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1"});
+  // By hand: a name of its own each time, and nothing of others is touched.
+  run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
+  const std::string first = fio.file;
+  run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
+  CHECK(fio.file != first);
+  CHECK(root.files().list("/scratch").size() == 4);
+}
+
+TEST_CASE("two nodes whose programs have the same process id test shared storage at the same time, each with its own file") {
+  TestRoot root;
+  int written[2], other_done[2];
+  REQUIRE(::pipe(written) == 0);
+  REQUIRE(::pipe(other_done) == 0);
+  // Exits with 0 when `work` holds, as process 1 of its own namespace; 77: this machine does not let us have one.
+  const auto as_process_1 = [](const std::function<bool()>& work) {
+    const pid_t outer = ::fork();
+    if (outer != 0) return outer;
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t inner = ::fork();
+    if (inner == 0) ::_exit(::getpid() == 1 && work() ? 0 : 1);
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  };
+  const auto test = [&](const std::string& node, FakeFio& fio) {
+    fio.writes = node;
+    fio.report = fio_report(0, 1 << 20);
+    return run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20, .node = node, .order = "7-1/" + node + "/accept#1"});
+  };
+  const auto holds = [](const std::string& file, const std::string& content) {
+    std::ifstream in(file);
+    std::string text(content.size(), ' ');
+    return in.read(text.data(), static_cast<std::streamsize>(text.size())) && text == content;
+  };
+  char byte = 0;
+  // The first one has written when the other one begins, and reads when that is done: then fio would find end of file, error 5.
+  const pid_t first = as_process_1([&] {
+    ::close(other_done[1]);
+    FakeFio fio;
+    bool kept = false;
+    fio.during = [&] {
+      (void)!::write(written[1], "w", 1);
+      (void)!::read(other_done[0], &byte, 1);
+      kept = holds(fio.file, "gpu01");
+    };
+    return test("gpu01", fio).outcome == Outcome::measured && kept;
+  });
+  const pid_t second = as_process_1([&] {
+    ::close(written[1]);
+    (void)!::read(written[0], &byte, 1);
+    FakeFio fio;
+    const bool good = test("gpu02", fio).outcome == Outcome::measured;
+    (void)!::write(other_done[1], "d", 1);
+    return good;
+  });
+  for (const int fd : {written[0], written[1], other_done[0], other_done[1]}) ::close(fd);
+  for (const pid_t child : {first, second}) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) WARN("no process namespaces here: only the names were tested");
+    else CHECK(WEXITSTATUS(status) == 0);
+  }
+  CHECK(root.files().list("/scratch").empty());
+}
+
+TEST_CASE("a file that is there already is written anew, not opened for creation: where root is nobody the kernel refuses that") {
+  TestRoot root;
+  REQUIRE(root.files().write("/scratch/f", "of an earlier acceptance").ok());
+  const int folder = ::open(root.files().real("/scratch").c_str(), O_RDONLY | O_DIRECTORY);
+  struct stat before = {}, after = {};
+  REQUIRE(::fstatat(folder, "f", &before, 0) == 0);
+  const int kept = ::openat(folder, "f", O_RDONLY);   // so that its number is not given out again
+  CHECK(run_checksum_write(root.files(), {.mount = root.scratch(), .name = "f", .size_bytes = 4096}).outcome == Outcome::measured);
+  REQUIRE(::fstatat(folder, "f", &after, 0) == 0);
+  CHECK(before.st_ino != after.st_ino);
+  ::close(kept);
+  ::close(folder);
 }
 
 TEST_CASE("fio's bad news is never a pass") {

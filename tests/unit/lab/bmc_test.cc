@@ -190,13 +190,53 @@ TEST_CASE("dgx-h100: settings object, mandatory ETag, the full triple, reset val
   CHECK(b.get(b.boot_path)["Boot"]["BootSourceOverrideEnabled"] == "Disabled");
 }
 
-TEST_CASE("dgx-h100: the baseboard is a second system that cannot be reset") {
-  Bench b("dgx-h100");
-  const auto systems = b.get("/redfish/v1/Systems");
-  REQUIRE(systems["Members"].size() == 2);
-  const std::string board = "/redfish/v1/Systems/HGX_Baseboard_0";
-  CHECK_FALSE(b.get(board).contains("Actions"));
-  CHECK(b.ask("POST", board + "/Actions/ComputerSystem.Reset", {{"ResetType", "On"}}).status == 404);
+TEST_CASE("dgx-h100, gb200: the baseboard is a second system that cannot be reset and cannot be read while the host is off") {
+  for (const auto& [profile, id] : {std::pair("dgx-h100", "DGX"), std::pair("gb200", "System_0")}) {
+    Bench b(profile);
+    b.system_path = std::string("/redfish/v1/Systems/") + id;
+    const std::string board = "/redfish/v1/Systems/HGX_Baseboard_0";
+    CHECK(b.get("/redfish/v1/Systems")["Members"].size() == 2);
+    CHECK(b.ask("GET", board).status == 503);
+    CHECK(b.reset("On") == 204);
+    CHECK_FALSE(b.get(board).contains("Actions"));
+    CHECK(b.ask("POST", board + "/Actions/ComputerSystem.Reset", {{"ResetType", "ForceOff"}}).status != 204);
+    CHECK(b.machine.running());
+    CHECK(b.reset("ForceOff") == 204);
+    CHECK(b.ask("GET", board).status == 503);
+  }
+}
+
+TEST_CASE("hpe: no boot override in the power-on self test, and nobody writes the mode") {
+  Bench b("hpe");
+  const Json pair = {{"Boot", {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}}}};
+  CHECK(b.once_pxe() == 400);
+  CHECK(b.ask("PATCH", b.system_path, pair).status == 204);
+  CHECK(b.reset("On") == 204);
+  const auto refused = b.ask("PATCH", b.system_path, pair);
+  CHECK(refused.status == 400);
+  CHECK(message_id(refused) == "iLO.2.15.UnableToModifyDuringSystemPOST");
+  b.settle();
+  CHECK(b.ask("PATCH", b.system_path, pair).status == 204);
+  REQUIRE(b.machine.guest_reboot());
+  CHECK(b.ask("PATCH", b.system_path, pair).status == 400);
+  CHECK(b.reset("ForceOff") == 204);
+  CHECK(b.ask("PATCH", b.system_path, pair).status == 204);
+}
+
+TEST_CASE("supermicro: three failed logins lock the account for a while, for the right password, too") {
+  Bench b("supermicro");
+  b.anonymous = true;
+  const auto look = [&](const std::string& password) {
+    return b.ask("GET", b.system_path, {}, {{"Authorization", "Basic " + to_base64("admin:" + password)}}).status;
+  };
+  CHECK(look("wrong") == 401);
+  CHECK(look("wrong") == 401);
+  CHECK(look("pw") == 200);   // the count begins anew
+  for (int i = 0; i < 3; ++i) CHECK(look("wrong") == 401);
+  CHECK(look("pw") == 401);
+  CHECK(b.bmc.failed_logins() == 5);
+  b.now += 5 * kMinute;
+  CHECK(look("pw") == 200);
 }
 
 TEST_CASE("dell: power-on is refused for a while after power-off, and so is the state it is in") {
@@ -272,6 +312,7 @@ TEST_CASE("a failing BMC answers 503 to everything until its time is over") {
 TEST_CASE("every link that a BMC shows leads somewhere, in every profile") {
   for (const auto& profile : bmc_profiles()) {
     Bench b(profile.name);
+    b.machine.start();   // while the host is off not everything can be read
     std::map<std::string, bool> seen = {{"/redfish/v1", false}};
     for (bool more = true; more;) {
       more = false;

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "lab/apt_proxy.h"
+#include "lab/controller.h"
 #include "lab/network.h"
 #include "lab/qemu_args.h"
 #include "tests/catch.h"
@@ -134,4 +135,13 @@ TEST_CASE("the package proxy serves the host's plain-HTTP mirrors, each once, th
   LabSpec spec;
   spec.controller = "10.20.0.1";
   CHECK(has(lab_side_config(folder(), spec), "listen 10.20.0.1:3142;"));
+}
+
+TEST_CASE("the lab's machines boot without the timer check that a busy host makes them fail") {
+  LabSpec spec;
+  spec.controller = "10.20.0.1";
+  const auto alone = controller_environment(spec, false);
+  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check");
+  CHECK(alone.count("MUSTER_APT_PROXY") == 0);
+  CHECK(controller_environment(spec, true).at("MUSTER_APT_PROXY") == "http://10.20.0.1:3142");
 }

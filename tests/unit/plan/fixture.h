@@ -34,6 +34,8 @@ roles:
 acceptance: { profile: lab }
 )";
 
+inline const char* kAuthority = "sha256:ca-of-gaggle";
+
 inline PlaybookStep step(const std::string& name, const std::string& phase, Json params, int stage = 1,
                          const std::string& on = "all") {
   PlaybookStep s;
@@ -94,6 +96,7 @@ inline NodeObservation seen_in_ram(const std::string& node) {
 inline void make_ours(DiskFacts& os, const std::string& node) {
   os.muster_cluster = "gaggle";
   os.muster_node = node;
+  os.muster_authority = kAuthority;
   os.blank = false;
   os.content = "GPT, muster";
   os.content_hash = "sha256:ours";
@@ -130,6 +133,7 @@ inline PlannerInput input() {
   REQUIRE(parsed.errors.empty());
   in.spec = parsed.spec;
   in.revision = 7;
+  in.authority = kAuthority;
   in.playbooks = playbooks();
   in.images["cpu"] = {"sha256:cpu", "/images/cpu/sha256:cpu/manifest.json"};
   return in;

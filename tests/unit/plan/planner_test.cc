@@ -107,6 +107,40 @@ TEST_CASE("a node that is off is netbooted before it is imaged", "[plan]") {
   CHECK(ids(planned(in), "node01").front() == "image");
 }
 
+TEST_CASE("how long a node may boot is the spec's to say", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.nodes["node02"].online = false;
+  CHECK(planned(in).find("node02/netboot")->timeout == 20 * kMinute);
+  CHECK(planned(in).find("node02/boot")->timeout == 20 * kMinute);
+  in.spec.limits.netboot = 12 * kMinute;
+  in.spec.limits.boot = 15 * kMinute;
+  const Plan plan = planned(in);
+  CHECK(plan.find("node02/netboot")->timeout == 12 * kMinute);
+  CHECK(plan.limits.netboot == 12 * kMinute);   // for actions that netboot their node on their own
+  CHECK(plan.find("node02/boot")->timeout == 15 * kMinute);
+}
+
+TEST_CASE("steps with a restart among them wait for the firmware, too", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  const DurationMs without = planned(in).find("node01/configure")->timeout;
+  in.playbooks["base"].steps.push_back(step("restart", "node", Json::object()));
+  in.playbooks["base"].steps.back().module = "reboot";
+  CHECK(planned(in).find("node01/configure")->timeout == without + in.spec.limits.boot);
+}
+
+TEST_CASE("kernel options of the controller come before those of the spec", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  const auto options_of = [&in](const std::string& node) {
+    return planned(in).find(node + "/image")->params.at("kernel_options").get<std::string>();
+  };
+  in.kernel_options = "no_timer_check";
+  CHECK(options_of("node01") == "no_timer_check");
+  in.spec.vars["kernel_options"] = "panic=0";
+  CHECK(options_of("node01") == "no_timer_check panic=0");
+  in.kernel_options.clear();
+  CHECK(options_of("node01") == "panic=0");
+}
+
 TEST_CASE("stages are barriers: soft across nodes, hard on the leader", "[plan]") {
   const Plan plan = planned(with_nodes(seen_in_ram));
   CHECK(depends(plan, "node01/shared-1", "node01/configure", true));
@@ -194,6 +228,8 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   make_ours(disks[0], "node02");
   SECTION("of another cluster") { disks[0].muster_cluster = "flock"; }
   SECTION("of this cluster, but of another node") { disks[0].muster_node = "node03"; }
+  SECTION("of the same names, of another site's controller") { disks[0].muster_authority = "sha256:ca-of-another"; }
+  SECTION("of a controller that it does not name, on a machine never installed from here") { disks[0].muster_authority.clear(); }
   SECTION("of a cluster that it does not name, on a machine never installed from here") { disks[0].muster_cluster.clear(); }
   SECTION("of a cluster that it does not name, on a machine that took an installed one's place") {
     disks[0].muster_cluster.clear();
@@ -211,15 +247,17 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   CHECK(job["allow_ours"] == false);
   CHECK(job["content_hash"] == "sha256:ours");
   CHECK(job["cluster"] == "gaggle");
+  CHECK(job["authority"] == kAuthority);
 }
 
 TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.request = {RequestKind::reimage, {"node02"}, false, false};
   auto& os = in.nodes["node02"].facts->disks[0];
-  os.muster_cluster.clear();
-  SECTION("written by an older version") {}
-  SECTION("seen by an older agent") { os.muster_node.clear(); }
+  os.muster_authority.clear();
+  SECTION("written by the version before, which names the cluster and no CA") {}
+  SECTION("written by an older version") { os.muster_cluster.clear(); }
+  SECTION("seen by an older agent") { os.muster_cluster.clear(), os.muster_node.clear(); }
   const Plan plan = planned(in);
   CHECK(plan.destroys.empty());
   CHECK(plan.find("node02/image")->params["allow_ours"] == true);
@@ -233,6 +271,12 @@ TEST_CASE("data that names no cluster is this node's only with its OS disk or it
   SECTION("its OS disk is this cluster's") {
     node.image_digest.clear();
     CHECK(planned(in).destroys.empty());
+  }
+  SECTION("its OS disk is of a cluster of that name, and of another controller") {
+    node.image_digest.clear();
+    node.facts->disks[0].muster_authority = "sha256:ca-of-another";
+    for (auto& n : in.spec.nodes) n.disks["os"].policy = DiskPolicy::format;
+    CHECK(refused(in) == "disk-foreign");
   }
   SECTION("its OS disk is new, the machine is known") {
     node.facts->disks[0] = disk("OSnew", 8ull << 30);
@@ -329,6 +373,19 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
   SECTION("keep is the default") {
     in.spec.nodes[1].disks["fast"].policy = DiskPolicy::keep;
     CHECK(refused(in) == "disk-keep");
+  }
+  SECTION("an OS disk to be kept, foreign or blank") {
+    in.spec.nodes[1].disks["os"].policy = DiskPolicy::keep;
+    CHECK(refused(in) == "disk-keep");
+    node.facts->disks[0].blank = false;
+    node.facts->disks[0].content = "ext4 \"PRECIOUS\"";
+    CHECK(refused(in) == "disk-keep");
+  }
+  SECTION("what is left of a disk of ours is not ours") {
+    node.facts->disks[3].blank = false;
+    node.facts->disks[3].signatures = {"remains of xfs at 1 MiB label=mfs-LKnode02 uuid=3", "unknown data uuid=sha256:1"};
+    in.nodes["node02"].image_digest = "sha256:cpu";
+    CHECK(refused(in) == "disk-foreign");
   }
   SECTION("in use") {
     node.facts->disks[3].mounted = true;
@@ -477,6 +534,12 @@ TEST_CASE("wrong input is an error that names it", "[plan]") {
   in.spec.roles["cpu"].pop_back();
   in.playbooks["base"].steps[1].params["content"] = "{{node.nam}}";
   CHECK(refused(in).find("playbook base") != std::string::npos);
+}
+
+TEST_CASE("a plan from before there was a limit for netboots is read as one with the usual limit", "[plan]") {
+  Json old = to_json(planned(with_nodes(seen_in_ram)));
+  REQUIRE(old["limits"].erase("netboot_ms") == 1);
+  CHECK(plan_from_json(old)->limits.netboot == 20 * kMinute);
 }
 
 TEST_CASE("a plan survives its JSON form and its digest sees every change", "[plan]") {
@@ -645,4 +708,34 @@ TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan
   const Plan plan = planned(in);
   CHECK(std::count(plan.notes.begin(), plan.notes.end(), note) == 1);
   CHECK(render_plan(plan, false).find(note) != std::string::npos);
+}
+
+TEST_CASE("a selector selects what it names, and without a name nothing", "[plan]") {
+  const DiskFacts found = disk("S1", 2ull << 30);
+  DiskFacts nameless = found;
+  nameless.serial = nameless.wwid = nameless.model = "";
+  const auto matches = [&](const DiskMatch& match) { return disk_matches(match, found) || disk_matches(match, nameless); };
+  DiskMatch match;
+  CHECK_FALSE(matches(match));
+  for (const char* nothing : {"", " ", "*", "**", "?*", "* *"}) {
+    INFO(nothing);
+    for (auto field : {&DiskMatch::serial, &DiskMatch::wwid, &DiskMatch::model, &DiskMatch::transport}) {
+      DiskMatch one;
+      one.*field = nothing;
+      CHECK_FALSE(matches(one));
+      one.size_bytes = int64_t{2} << 30;
+      CHECK_FALSE(matches(one));
+    }
+    DiskMatch listed;
+    listed.serials = {nothing};
+    CHECK_FALSE(matches(listed));
+  }
+  match.size_bytes = 0;
+  CHECK_FALSE(matches(match));
+  match.size_bytes = int64_t{2} << 30;
+  CHECK(disk_matches(match, found));
+  match.serial = "S*";
+  CHECK(disk_matches(match, found));
+  match.model = "OTHER";
+  CHECK_FALSE(disk_matches(match, found));
 }

@@ -195,4 +195,44 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
   const Action* master = plan.find("node01/storage-shared-1");
   REQUIRE(master != nullptr);
   CHECK(master->params["steps"][0]["module"] == "moosefs_master");
+  // Who may mount: every other declared node, by its address.
+  const Json& step = master->params["steps"][0]["params"];
+  CHECK(step["address"] == in.spec.nodes[0].address);
+  REQUIRE(step["clients"].size() == in.spec.nodes.size() - 1);
+  for (size_t i = 1; i < in.spec.nodes.size(); ++i) CHECK(step["clients"][i - 1]["address"] == in.spec.nodes[i].address);
+}
+
+TEST_CASE("a node that is new to a shared file system is let in by its server, to which nothing else happens", "[plan]") {
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  in.request.nodes = {"node03"};
+  NodeObservation& server = in.nodes["node01"];
+  server.mode = wire::Mode::installed;
+  server.image_digest = in.images["cpu"].digest;
+  server.state = "accepted";
+  server.config_digest = "of before";
+  const Plan plan = planned(in);
+  CHECK(plan.serving == std::vector<std::string>{"node01"});
+  CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
+  CHECK(plan.config_digests.at("node01") == "of before");   // what else changed there is still to be done
+  std::vector<const Action*> there;
+  for (const auto& action : plan.actions)
+    if (action.node == "node01") there.push_back(&action);
+  REQUIRE(there.size() == 1);
+  REQUIRE(there[0]->params["steps"].size() == 1);
+  CHECK(there[0]->params["steps"][0]["module"] == "moosefs_master");
+  for (const auto& d : plan.destroys) CHECK(d.node == "node03");
+  CHECK(plan_from_json(to_json(plan))->serving == plan.serving);
+  // Configured like this already: it is left in peace.
+  in.request.nodes = {};
+  const Plan all = planned(in);
+  in.request.nodes = {"node03"};
+  in.nodes["node01"].config_digest = all.config_digests.at("node01");
+  CHECK(planned(in).nodes == std::vector<std::string>{"node03"});
+  in.nodes["node01"].online = false;
+  in.nodes["node01"].config_digest = "of before";
+  CHECK(planned(in).nodes == std::vector<std::string>{"node03"});
 }

@@ -179,16 +179,12 @@ TEST_CASE("a limit that is derived from the inventory counts for pairs as for th
   HardwareFacts facts;
   facts.gpus.resize(8);
   for (auto& gpu : facts.gpus) gpu.model = "NVIDIA H200";
-  NicFacts port;
-  port.link_up = true;
-  port.speed_mbps = 400000;
-  facts.nics.assign(8, port);
   const FactsByNode by_node = {{"node01", &facts}};
   const auto test = [](const std::vector<std::string>& members) {
     const auto n = static_cast<double>(members.size());
     const bool slow = std::count(members.begin(), members.end(), "node03") > 0;
     return report_sample::measured("nccl", {{"ranks", {n, "ranks"}}, {"gpus", {8 * n, "ranks"}}, {"all_reduce_busbw_gbps", {slow ? 100.0 : 350.0, "GB/s"}}},
-                                   {{"algorithm", "Ring"}});
+                                   {{"algorithm", "Ring"}, {"rails", std::vector<double>(8, 400)}});
   };
   const std::vector<std::string> names = {"node01", "node02", "node03", "node04"};
   MeasuredStep step = report_sample::step("node01", "nccl", "nccl", "", {{"all_reduce_busbw_gbps", {{"derive", "nccl_bus"}, {"ratio", 0.85}}}}, test(names));

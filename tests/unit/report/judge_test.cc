@@ -404,7 +404,7 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   nic.speed_mbps = 10000;
   nic.link_up = true;
   facts.nics = {nic};
-  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Approx(1176.9).epsilon(1e-4));
+  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Approx(1176.9).epsilon(1e-4));   // the only one with link
   CHECK_FALSE(derive("gpu_bf16_tflops", result, &facts).value);
   GpuFacts gpu;
   gpu.model = "NVIDIA H200";
@@ -461,32 +461,56 @@ TEST_CASE("the bound of an all-reduce is that of the fact sheet") {
   CHECK_FALSE(collective_bound(none).value);
 }
 
-TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of this node's fastest ports") {
+TEST_CASE("TCP is held to the port that has the node's address, not to the node's fastest") {
+  HardwareFacts facts;
+  NicFacts in, rail;
+  in.name = "eno1", in.mac = "52:54:00:20:00:01", in.speed_mbps = 25000, in.link_up = true;
+  rail.name = "rail0", rail.mac = "52:54:00:20:00:99", rail.speed_mbps = 400000, rail.link_up = true;
+  facts.nics = {in, rail};
+  const auto bound = [&](Json detail) {
+    return derive("nic_payload", measured("link", {{"send_mbps", {2500, "MB/s"}}}, std::move(detail)), &facts);
+  };
+  const double of_25 = 25000.0 / 8 * 1448 / 1538;
+  const auto told = bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}, {"speed_mbps", 25000}}}});
+  CHECK(*told.value == Approx(of_25));
+  CHECK(told.text.find("eno1") != std::string::npos);
+  CHECK(*bound({{"own_port", {{"interface", "bond0"}, {"mac", "02:00:00:00:00:01"}, {"speed_mbps", 50000}}}}).value == Approx(2 * of_25));
+  CHECK(*bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}}}}).value == Approx(of_25));   // by the inventory
+  // What is not known is not guessed.
+  CHECK_FALSE(bound({{"own_port", {{"interface", "eno7"}, {"mac", "52:54:00:20:00:77"}}}}).value);
+  CHECK_FALSE(bound(Json::object()).value);
+  facts.nics = {in};
+  CHECK(*bound(Json::object()).value == Approx(of_25));   // it has no other
+}
+
+TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of the ports it went over") {
   HardwareFacts facts;
   facts.gpus.resize(8);
   for (auto& gpu : facts.gpus) gpu.model = "NVIDIA H200";
   NicFacts port;
   port.link_up = true;
-  port.speed_mbps = 400000;
-  facts.nics.assign(8, port);
-  port.speed_mbps = 25000;
-  facts.nics.push_back(port);  // the way in, no rail
-  facts.nics.insert(facts.nics.begin(), 2, facts.nics.front());  // storage's, of the same kind: no more rails than GPUs
+  port.speed_mbps = 800000;
+  facts.nics.assign(2, port);   // storage's: no rail for being fast
+  std::vector<double> rails(8, 400.0);
   const auto bound = [&](double nodes, double gpus, const char* algorithm) {
-    return derive("nccl_bus", measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}}, {{"algorithm", algorithm}}), &facts);
+    return derive("nccl_bus", measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}}, {{"algorithm", algorithm}, {"rails", rails}}), &facts);
   };
   CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
   CHECK(*bound(2, 16, "Ring").value == Approx(367.6));
-  auto only_way_in = facts;
-  only_way_in.nics = {facts.nics.back()};  // InfiniBand without IP is not told
-  CHECK_FALSE(derive("nccl_bus", measured("nccl", {{"ranks", {2, "ranks"}}, {"gpus", {16, "ranks"}}}), &only_way_in).value);
-  facts.nics.resize(4);
+  rails.resize(10, 400.0);   // storage's among them: no more rails than GPUs
+  CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
+  rails.resize(4);
   CHECK(*bound(2, 16, "Ring").value == Approx(4 * 48.5));
   CHECK(bound(2, 16, "Ring").text.find("4 ports x 48.5") != std::string::npos);
   // What is not known is said, and judges nothing.
   CHECK_FALSE(bound(0, 0, "Ring").value);
-  facts.nics.clear();
+  rails.push_back(200);
   CHECK(bound(2, 16, "Ring").text.find("which ones join the GPUs is not known") != std::string::npos);
+  CHECK_FALSE(bound(2, 16, "Ring").value);
+  rails.clear();
+  CHECK_FALSE(bound(2, 16, "Ring").value);
+  CHECK(*bound(1, 8, "NCCL's choice").value == Approx(480));   // no network in it
+  CHECK_FALSE(derive("nccl_bus", measured("nccl", {{"ranks", {2, "ranks"}}, {"gpus", {16, "ranks"}}}), &facts).value);
   facts.gpus[0].model = "Unheard Of";
   CHECK(bound(2, 16, "Ring").text.find("Unheard Of") != std::string::npos);
   CHECK_FALSE(derive("nccl_bus", nullptr, &facts).value);

@@ -13,9 +13,9 @@ const ExecutorTiming kTiming;
 // n1's probe of n2 failed a moment ago; n2 was last heard before that.
 FailedProbe failed() {
   FailedProbe p;
-  p.started = 1'000'000;
-  p.failed = p.now = 1'020'000;
-  p.others = {{"n2", false, 1'010'000, 500'000}};
+  p.started = {1'000'000};
+  p.failed = p.now = {1'020'000};
+  p.others = {{"n2", false, {1'010'000}, {500'000}}};
   p.next = "n2";
   return p;
 }
@@ -27,7 +27,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   const Blame first = judge_probe(p, kTiming);
   CHECK(first.what == What::wait);
   CHECK(first.node == "n2");
-  CHECK(first.until == 1'010'000 + kTiming.lost_after);
+  CHECK(first.until == SteadyMs{1'010'000} + kTiming.lost_after);
   SECTION("it is heard: the failure counts") {
     p.others[0].heard = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::stands);
@@ -35,6 +35,17 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   SECTION("it was given up: the failure does not count") {
     p.others[0].gone = true;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
+  }
+  SECTION("the controller came in between: whether it was away nobody knows, and the failure does not count, within limits") {
+    p.others[0].heard = p.failed + 1;
+    p.watched = p.started + 1;
+    CHECK(judge_probe(p, kTiming).what == What::excuse);
+    CHECK(judge_probe(p, kTiming).node == "n2");
+    p.others[0].excuses = kMostExcuses;
+    CHECK(judge_probe(p, kTiming).what == What::stands);
+    p.others[0].excuses = 0;
+    p.watched = p.started;
+    CHECK(judge_probe(p, kTiming).what == What::stands);
   }
   SECTION("it was away and is back: the failure does not count; time after time: it is accused itself") {
     p.others[0].heard = p.others[0].returned = p.failed + 1;
@@ -51,7 +62,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).node == "n2");
   }
   SECTION("contacts of before the controller's restart are unknown: nobody is accused at once") {
-    p.others[0].heard = 0;
+    p.others[0].heard = {0};
     CHECK(judge_probe(p, kTiming).what == What::wait);
     CHECK(judge_probe(p, kTiming).until == p.failed - kTiming.silent_after + kTiming.lost_after);
   }

@@ -5,108 +5,14 @@
 #include <set>
 
 #include "controller/run/narrow.h"
-#include "tests/catch.h"
-#include "tests/fakes/manual_reactor.h"
-#include "tests/fakes/mem_store.h"
+#include "tests/unit/run/bench.h"
 
 using namespace muster;
 
 namespace {
 
-Action action(const std::string& node, const std::string& name, ActionKind kind, Json params = Json::object()) {
-  Action a;
-  a.id = node + "/" + name;
-  a.node = node;
-  a.kind = kind;
-  a.phase = name;
-  a.title = name;
-  a.params = std::move(params);
-  return a;
-}
-
-// Ports that do what the test says; one executor life at a time over one store.
-struct Bench : PowerPort, BootPort, LinkPort {
-  ManualReactor reactor;
-  MemStore store{reactor};
-  std::vector<std::string> powered, forgotten;
-  std::set<std::string> armed;
-  std::map<std::string, wire::WorkOrder> offers;     // by node
-  std::vector<Status> power_answers;                 // taken from the front; then Ok
-  Result<PowerState> power_state = PowerState::on;
-  bool bmc_is_silent = false;
-  int looks = 0;
-  std::vector<RunRow> ended;
-  Status verdict = Ok{};
-  std::function<Conclusion(const RunRow&)> conclude;
-  std::unique_ptr<Executor> executor;
-  Plan plan;
-
-  Bench() { plan.kind = "install", plan.cluster = "test"; }
-  void live() {
-    ExecutorHooks hooks;
-    hooks.judge = [this](const Action&, const Json&) { return verdict; };
-    hooks.conclude = conclude;
-    hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
-    executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
-  }
-  void netboot(const std::string& node, PowerPort::Done done) override {
-    powered.push_back(node);
-    if (bmc_is_silent) return;
-    Status answer = Ok{};
-    if (!power_answers.empty()) {
-      answer = power_answers.front();
-      power_answers.erase(power_answers.begin());
-    }
-    reactor.post([done, answer] { done(answer); });
-  }
-  void forget(const std::string& node) override { forgotten.push_back(node); }
-  void power_off(const std::string&, PowerPort::Done done) override {
-    reactor.post([done] { done(Ok{}); });
-  }
-  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
-    ++looks;
-    reactor.post([this, done] { done(power_state); });
-  }
-  void arm(const std::string& node, std::function<void(Status)> done) override {
-    armed.insert(node);
-    reactor.post([done] { done(Ok{}); });
-  }
-  void disarm(const std::string& node) override { armed.erase(node); }
-  void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
-  void withdraw(const std::string& node, const std::string& id) override {
-    if (offers.count(node) && offers[node].id == id) offers.erase(node);
-  }
-
-  void add(Action a, std::vector<Dependency> after = {}) {
-    if (std::find(plan.nodes.begin(), plan.nodes.end(), a.node) == plan.nodes.end()) plan.nodes.push_back(a.node);
-    a.after = std::move(after);
-    plan.actions.push_back(std::move(a));
-  }
-  void start() {
-    live();
-    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
-    reactor.advance(100);
-  }
-  void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "") {
-    executor->on_hello({node, mode, boot, image});
-    reactor.advance(100);
-  }
-  void finish(const std::string& node, bool ok = true, const std::string& code = "failed", Json result = Json::object()) {
-    REQUIRE(offers.count(node));
-    finish_order(node, offers[node].id, ok, code, std::move(result));
-  }
-  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code, Json result) {
-    wire::Event e;
-    e.order = id;
-    e.kind = "finished";
-    e.data = {{"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
-    executor->on_event(node, e);
-    reactor.advance(100);
-  }
-  std::string id(const std::string& action, int attempt) { return order_id(*store.run(1), action, attempt); }
-  std::string offered(const std::string& node) { return offers.count(node) ? offers[node].id : ""; }
-  NodeRow row(const std::string& node) { return store.node(node).value_or({}); }
-};
+using testing::action;
+using Bench = testing::RunBench;
 
 }  // namespace
 
@@ -123,6 +29,24 @@ TEST_CASE("a result in a shape nobody agreed on is a failure, not the end of the
   b.executor->on_event("n1", e);
   b.reactor.advance(100);
   CHECK(b.row("n1").state != "accepted");
+}
+
+TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2"}) {
+    b.add(action(node, "netboot", ActionKind::netboot));
+    b.add(action(node, "inventory", ActionKind::inventory), {{std::string(node) + "/netboot"}});
+  }
+  b.faulty = "n1";
+  b.start();
+  b.reactor.advance(1000);
+  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").reason.find("a fault of muster") != std::string::npos);
+  CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
+  CHECK(b.row("n2").state != "quarantined");
+  b.executor->cancel("test");
+  b.reactor.advance(1000);
+  CHECK_FALSE(b.executor->active());
 }
 
 TEST_CASE("a node is forgotten only outside a run", "[run]") {
@@ -200,7 +124,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
   SECTION("unknown, and power is on") {
     b.power_answers = {fail(Code::timeout, "no answer")};
     b.start();
-    b.reactor.advance(kMinute);
+    b.reactor.advance(30 * kSecond);
     CHECK(b.looks == 1);
     CHECK(b.powered.size() == 1);
     b.hello("n1", wire::Mode::ram, "boot1");
@@ -210,7 +134,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.power_answers = {fail(Code::timeout, "no answer")};
     b.power_state = PowerState::off;
     b.start();
-    b.reactor.advance(kMinute);
+    b.reactor.advance(30 * kSecond);
     CHECK(b.powered.size() == 2);
   }
   SECTION("never on, whatever it is asked") {
@@ -249,6 +173,100 @@ TEST_CASE("a node that loses power while it is imaged is netbooted and goes on",
   CHECK(b.ended.empty());
   b.finish("n1");
   CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("a node whose firmware tests for a quarter of an hour is powered once, and `why` shows the deadline", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.plan.actions.back().timeout = b.plan.limits.netboot = 20 * kMinute;
+  SECTION("the BMC answered") {}
+  SECTION("its answer was lost") { b.power_answers = {fail(Code::timeout, "no answer")}; }
+  b.start();
+  const TimeMs begun = b.reactor.now();
+  b.reactor.advance(15 * kMinute);
+  CHECK(b.powered.size() == 1);
+  const TimeMs until = b.executor->why("n1")["wait"]["until"];
+  CHECK(until > begun + 19 * kMinute);
+  CHECK(until <= begun + 20 * kMinute);
+  b.hello("n1", wire::Mode::ram, "boot1");
+  CHECK(b.ended.size() == 1);
+}
+
+TEST_CASE("an order that has to netboot its node first has its own time when the RAM system is there", "[run]") {
+  Bench b;
+  b.plan.limits.netboot = 20 * kMinute;
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0", "sha256:old");   // not what was installed: through the RAM system again
+  b.power_state = PowerState::off;                               // it stops in order
+  b.reactor.advance(10 * kSecond);
+  b.power_state = PowerState::on;
+  REQUIRE(b.powered.size() == 1);
+  b.reactor.advance(15 * kMinute);
+  b.hello("n1", wire::Mode::ram, "boot1");
+  REQUIRE(b.offered("n1") == b.id("n1/boot", 2));
+  b.finish("n1");
+  b.reactor.advance(15 * kMinute);                               // 31 min after the attempt began
+  CHECK(b.powered.size() == 1);
+  CHECK(b.ended.empty());
+  b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
+  CHECK(b.row("n1").state == "accepted");
+}
+
+TEST_CASE("a controller that crashes while a node restarts does not switch it off in its firmware's tests", "[run]") {
+  Bench b;
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.start();
+  b.hello("n1", wire::Mode::ram, "boot1");
+  b.finish("n1");
+  b.executor.reset();
+  b.store.crash(MemStore::Unsynced::lost);
+  b.offers.clear();
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(15 * kMinute);
+  CHECK(b.powered.empty());
+  b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
+  CHECK(b.row("n1").state == "accepted");
+}
+
+TEST_CASE("a place for a power cycle that another node holds does not use up a node's time to boot", "[run]") {
+  Bench b;
+  b.plan.limits.parallel_netboot = 1;
+  b.plan.limits.netboot = 5 * kMinute;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.add(action("n2", "image", ActionKind::image));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.plan.actions[1].timeout = 60 * kMinute;
+  b.start();
+  b.hello("n2", wire::Mode::installed, "boot1");   // it has to be netbooted, and n1 holds the only place
+  b.reactor.advance(10 * kMinute);
+  CHECK(b.powered == std::vector<std::string>{"n1"});
+  CHECK(b.executor->log().of("n2/image").attempt == 2);
+  b.hello("n1", wire::Mode::ram, "boot9");
+  b.reactor.advance(4 * kMinute);
+  CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
+  CHECK(b.executor->log().of("n2/image").attempt == 2);
+}
+
+TEST_CASE("the RAM system of a repeated netboot is waited for as long as the spec says", "[run]") {
+  Bench b;
+  b.plan.limits.netboot = 3 * kMinute;
+  b.add(action("n1", "image", ActionKind::image));
+  b.plan.actions[0].timeout = 60 * kMinute;
+  b.plan.actions[0].max_attempts = 3;
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot0");   // netbooted again: it is not in the RAM system
+  b.power_state = PowerState::off;                 // and stops in order
+  b.reactor.advance(10 * kSecond);
+  b.power_state = PowerState::on;
+  REQUIRE(b.powered.size() == 1);
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.powered.size() == 1);
+  b.reactor.advance(kMinute);
+  CHECK(b.powered.size() == 2);
 }
 
 TEST_CASE("a network that is away for a minute loses nothing", "[run]") {

@@ -11,12 +11,23 @@ namespace {
 Situation imaging() {
   Situation s;
   s.kind = ActionKind::image;
-  s.now = 1'000'000;
-  s.started = 900'000;
-  s.deadline = 4'000'000;
+  s.now = {1'000'000};
+  s.started = {900'000};
+  s.deadline = {4'000'000};
   s.heard = s.now;
   s.mode = wire::Mode::ram;
   s.may_netboot = true;
+  return s;
+}
+// A power cycle was asked for, and answered some way, just now.
+Situation booting() {
+  Situation s = imaging();
+  s.kind = ActionKind::netboot;
+  s.awaiting_ram = true;
+  s.power_asked = s.now - 100;
+  s.power_answered = s.now;
+  s.heard = s.now - kMinute;
+  s.deadline = s.power_asked + 20 * kMinute;
   return s;
 }
 const ExecutorTiming kTiming;
@@ -74,12 +85,77 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   CHECK(what(s) == What::fail);
   s.power = PowerState::on;
   CHECK(what(s) == What::wait);
-  s.now += kTiming.uncertain_power;
-  CHECK(what(s) == What::netboot);
   s.power_certain = true;
   CHECK(what(s) == What::wait);
   s.now = s.deadline;
   CHECK(what(s) == What::again);
+}
+
+TEST_CASE("the firmware's tests are not cut short by another power cycle because one answer was lost", "[run]") {
+  Situation s = booting();
+  s.looked = s.now;
+  s.power = PowerState::on;
+  while (s.now < s.deadline) {
+    INFO((s.now - s.power_asked) / kSecond << " s");
+    const Decision d = advance(s, kTiming);
+    REQUIRE((d.what == What::wait || d.what == What::look));
+    if (d.what == What::look) s.looked = s.now;
+    CHECK((d.what == What::look || d.wait.until == s.deadline));   // the deadline is what people are shown
+    s.now += 10 * kSecond;
+  }
+  CHECK(what(s) == What::again);
+}
+
+TEST_CASE("a power cycle that did not happen is seen by the system that goes on speaking", "[run]") {
+  Situation s = booting();
+  s.looked = s.now;
+  s.power = PowerState::on;
+  s.power_certain = GENERATE(true, false);   // the BMC may say that it did it, too
+  s.same_system = true;
+  s.now = s.contact = s.power_answered + kTiming.cycle_shows - 1;   // its last words, perhaps
+  CHECK(what(s) == What::wait);
+  s.now = s.contact = s.power_answered + kTiming.cycle_shows;
+  CHECK(what(s) == What::netboot);
+  s.same_system = false;
+  CHECK(what(s) != What::netboot);
+}
+
+TEST_CASE("a machine that loses power while it boots is not waited for until the deadline", "[run]") {
+  Situation s = booting();
+  s.power_certain = true;
+  s.power = PowerState::on;
+  CHECK(what(s) == What::wait);
+  CHECK(advance(s, kTiming).check_at == s.power_answered + kTiming.watch_power);
+  s.now = s.power_answered + kTiming.watch_power;
+  CHECK(what(s) == What::look);
+  s.looked = s.now;
+  s.power.reset();   // the BMC does not say: it was on
+  CHECK(what(s) == What::wait);
+  s.power = PowerState::off;
+  CHECK(what(s) == What::netboot);
+}
+
+TEST_CASE("a machine that loses power while it restarts is not waited for until the deadline", "[run]") {
+  Situation s = imaging();
+  s.kind = ActionKind::boot_disk;
+  s.departed = true;
+  s.heard = s.now;
+  CHECK(what(s) == What::wait);
+  s.now += kTiming.watch_power;
+  CHECK(what(s) == What::look);
+  s.looked = s.off_since = s.now;
+  s.power = PowerState::off;
+  CHECK(what(s) == What::wait);            // firmware may do that by itself for some seconds
+  CHECK(advance(s, kTiming).check_at == s.now + kTiming.look_again);
+  s.now = s.looked = s.off_since + kTiming.off_counts;
+  CHECK(what(s) == What::again);
+  s.kind = ActionKind::reboot;
+  s.may_netboot = false;
+  CHECK(what(s) == What::fail);
+  s.off_since = {};
+  s.power = PowerState::on;
+  CHECK(what(s) == What::wait);
+  CHECK(advance(s, kTiming).wait.until == s.deadline);
 }
 
 TEST_CASE("an order in the wrong system is not offered", "[run]") {

@@ -57,10 +57,10 @@ TEST_CASE("limits count per lane and keep power-ons apart", "[run]") {
   CHECK(limits.may_begin(Limits::Lane::netboot));
   limits.end(Limits::Lane::imaging, "a");
   CHECK(limits.may_begin(Limits::Lane::imaging));
-  CHECK(limits.reserve_power_on(5000) == 5000);
-  CHECK(limits.reserve_power_on(5001) == 6000);
-  CHECK(limits.reserve_power_on(5002) == 7000);
-  CHECK(limits.reserve_power_on(90000) == 90000);
+  CHECK(limits.reserve_power_on(SteadyMs{5000}) == SteadyMs{5000});
+  CHECK(limits.reserve_power_on(SteadyMs{5001}) == SteadyMs{6000});
+  CHECK(limits.reserve_power_on(SteadyMs{5002}) == SteadyMs{7000});
+  CHECK(limits.reserve_power_on(SteadyMs{90000}) == SteadyMs{90000});
   CHECK_FALSE(limits.budget_spent(1));
   CHECK(limits.budget_spent(2));
 }

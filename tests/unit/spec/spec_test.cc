@@ -109,6 +109,8 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.roles.at("gpu") == std::vector<std::string>{"base", "ssh"});
   CHECK(s.acceptance_profile == "h100");
   CHECK(s.limits.parallel_imaging == 16);
+  CHECK(s.limits.netboot == 20 * kMinute);   // the firmware's tests of a large server take 10 min and more
+  CHECK(s.limits.boot == 20 * kMinute);
   CHECK_FALSE(s.lab);
   CHECK(s.node("gpu02") == &s.nodes[1]);
   CHECK(s.node("gpu09") == nullptr);
@@ -116,7 +118,7 @@ TEST_CASE("a good spec is read whole", "[spec]") {
 
 TEST_CASE("limits, variables and a lab section are read", "[spec]") {
   const ParsedSpec parsed = parse_spec(good() +
-                                           "limits: { parallel_imaging: 4, power_stagger: 500 ms, failure_budget: 1 }\n"
+                                           "limits: { parallel_imaging: 4, power_stagger: 500 ms, failure_budget: 1, netboot: 12 min, boot: 90 s }\n"
                                            "lab: { memory_mib: 1024, drives: [ { name: os } ] }\n"
                                            "vars: { ntp: 10.0.0.1, port: 5 }\n",
                                        kNames);
@@ -124,8 +126,23 @@ TEST_CASE("limits, variables and a lab section are read", "[spec]") {
   CHECK(parsed.spec.limits.parallel_imaging == 4);
   CHECK(parsed.spec.limits.power_stagger == 500);
   CHECK(parsed.spec.limits.failure_budget == 1);
+  CHECK(parsed.spec.limits.netboot == 12 * kMinute);
+  CHECK(parsed.spec.limits.boot == 90 * kSecond);
   CHECK(parsed.spec.lab);
   CHECK(parsed.spec.vars.at("port") == "5");
+}
+
+TEST_CASE("deadlines take minutes in both spellings, and no value that is a slip of the unit", "[spec]") {
+  const auto netboot_of = [](const std::string& value) { return parse_spec(good() + "limits: { netboot: " + value + " }\n", kNames); };
+  CHECK(netboot_of("20m").spec.limits.netboot == 20 * kMinute);
+  CHECK(netboot_of("20min").spec.limits.netboot == 20 * kMinute);
+  CHECK(netboot_of("1200").spec.limits.netboot == 20 * kMinute);
+  for (const std::string bad : {"0", "20 s", "25 h", "soon", "-5 min"}) {
+    INFO(bad);
+    const ParsedSpec parsed = netboot_of(bad);
+    REQUIRE(parsed.errors.size() == 1);
+    CHECK(parsed.errors[0].path == "limits.netboot");
+  }
 }
 
 TEST_CASE("every mistake is named with its place, its rule and the nearest spelling", "[spec]") {

@@ -1,0 +1,27 @@
+// SteadyMs: a moment on a clock that only goes on, for everything that is measured: deadlines, silence, delays.
+//
+// The wall clock (TimeMs) is for what is recorded and shown: NTP or an operator may set it by hours while a deadline runs. The two are
+// different types, so that neither is compared with the other. A SteadyMs means something in the process that read it, and nowhere else.
+// Never kept, never sent.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace muster {
+
+struct SteadyMs {
+  int64_t ms = 0;   // 0: never, longer ago than any span that is measured (Reactor::steady() is far from it)
+
+  auto operator<=>(const SteadyMs&) const = default;
+  explicit operator bool() const { return ms != 0; }
+  SteadyMs& operator+=(DurationMs span) { return ms += span, *this; }
+};
+
+constexpr SteadyMs operator+(SteadyMs at, DurationMs span) { return {at.ms + span}; }
+constexpr SteadyMs operator-(SteadyMs at, DurationMs span) { return {at.ms - span}; }
+constexpr DurationMs operator-(SteadyMs later, SteadyMs earlier) { return later.ms - earlier.ms; }
+
+}  // namespace muster

@@ -1,0 +1,106 @@
+#include "controller/store/mark.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kBytes = 256;   // always the same, with spaces at the end
+
+// What the controller is told; "" when this is its database.
+std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
+  if (!mark && start.empty()) return "";   // new, or of a muster that kept no mark
+  if (!mark) return "no journal.mark is beside it: it was put here from somewhere else";
+  if (start != mark->start && start != mark->next) return "the controller was started since this copy was taken";
+  if (commits < mark->commits)
+    return fmt::format("the controller wrote {} times since this copy was taken", mark->commits - commits);
+  return "";
+}
+
+// The runs that were under way are over: nobody knows how far they came, and what was done since.
+Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
+  const std::string reason = "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";
+  const Json ended = {{"state", "cancelled"}, {"reason", reason}};
+  TRY_(db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) "
+              "SELECT id, '', '', 0, 'ended', ?, ? FROM run WHERE state = 'running' ORDER BY id",
+              {now, dump_json(ended)}));
+  TRY_(db.run("UPDATE run SET state = 'cancelled', ended = ? WHERE state = 'running'", {now}));
+  TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', 'restored', ?)", {now, dump_json(Json{{"reason", reason}})}));
+  return db.run("UPDATE history SET name = ?, restored = ?", {random_hex(8), now});
+}
+
+Status enter(sqlite::Connection& db, const std::string& start, const std::string& why, TimeMs now, int64_t commits) {
+  TRY_(db.script("BEGIN IMMEDIATE"));
+  Status done = why.empty() ? Status(Ok{}) : disown(db, why, now);
+  if (done.ok()) done = db.run("UPDATE history SET start = ?, commits = ?, name = iif(name = '', ?, name)", {start, commits, random_hex(8)});
+  if (done.ok()) done = db.script("COMMIT");
+  if (!done.ok()) (void)db.script("ROLLBACK");
+  return done;
+}
+
+}  // namespace
+
+Mark::~Mark() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<Mark> Mark::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return fail(Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
+  return Mark(path, fd);
+}
+
+std::optional<Mark::Reading> Mark::read() const {
+  char bytes[kBytes];
+  const ssize_t got = ::pread(fd_, bytes, sizeof bytes, 0);
+  if (got != static_cast<ssize_t>(sizeof bytes)) return std::nullopt;
+  const auto json = parse_json(std::string(bytes, sizeof bytes));
+  if (!json.ok()) return std::nullopt;
+  Reading out;
+  JsonReader r(*json, "mark");
+  r.get("start", out.start);
+  r.get("next", out.next);
+  r.get("commits", out.commits);
+  if (!r.finish().ok()) return std::nullopt;
+  return out;
+}
+
+Status Mark::write(const Reading& reading, bool sync) {
+  std::string text = dump_json(Json{{"start", reading.start}, {"next", reading.next}, {"commits", reading.commits}});
+  text.resize(kBytes - 1, ' ');
+  text += '\n';
+  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) || (sync && ::fdatasync(fd_) != 0))
+    return fail(Code::failed, fmt::format("{}: {}", path_, std::strerror(errno)));
+  return Ok{};
+}
+
+std::string mark_path(const std::string& database) {
+  const auto slash = database.rfind('/');
+  return (slash == std::string::npos ? "" : database.substr(0, slash + 1)) + "journal.mark";
+}
+
+Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, Mark::Reading& entered) {
+  TRY(const std::string start, db.text("SELECT start FROM history"));
+  TRY(const int64_t commits, db.number("SELECT commits FROM history"));
+  const auto was = mark.read();
+  const std::string why = mismatch(start, commits, was);
+  const std::string next = random_hex(8);
+  // Numbers never fall: a copy of before, put back later, would be taken for the newer one.
+  entered = {next, next, std::max(commits, was ? was->commits : 0) + 1};
+  // First that this start is coming, then that it came: a controller that dies in between finds its own database again. A copy that is
+  // disowned has a mark that fits neither until that is durable.
+  if (why.empty()) TRY_(mark.write({start, next, commits}, true));
+  TRY_(enter(db, next, why, now, entered.commits));
+  TRY_(mark.write(entered, true));
+  return why;
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+// Which of this machine's network ports has an address: what is measured from there goes over that one, not over the fastest.
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/kernels.h"
+#include "kernels/rdma.h"
+
+namespace muster::kernels {
+namespace {
+
+// The kernel's name of it; empty: nothing here has that address.
+std::string interface_of(const std::string& address) {
+  ifaddrs* list = nullptr;
+  if (address.empty() || ::getifaddrs(&list) != 0) return "";
+  std::string out;
+  for (const ifaddrs* i = list; i && out.empty(); i = i->ifa_next) {
+    const int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6) continue;
+    char text[NI_MAXHOST] = {};
+    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (::getnameinfo(i->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 && address == text) out = i->ifa_name;
+  }
+  ::freeifaddrs(list);
+  return out;
+}
+
+}  // namespace
+
+Json own_port(const Files& files, const std::string& address) {
+  const std::string name = interface_of(address);
+  if (name.empty()) return nullptr;
+  const std::string folder = "/sys/class/net/" + name;
+  Json out = {{"interface", name}, {"mac", files.read_line(folder + "/address")}};
+  // -1 where there is no link, an error where the driver does not tell.
+  if (const long speed = std::strtol(files.read_line(folder + "/speed", "0").c_str(), nullptr, 10); speed > 0) out["speed_mbps"] = speed;
+  return out;
+}
+
+Json active_rails(const Files& files) {
+  Json out = Json::array();
+  for (const auto& port : rdma_ports(files))
+    if (port.active) out.push_back(port.rate_gbps);
+  return out;
+}
+
+}  // namespace muster::kernels

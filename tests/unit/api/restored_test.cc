@@ -1,0 +1,114 @@
+// A controller whose database is an older copy of itself: what it does with the run in it, and what it believes of the nodes.
+#include <filesystem>
+
+#include "base/pki.h"
+#include "base/wire.h"
+#include "controller/store/migrate.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using api::Door;
+using testing::Controller;
+
+namespace {
+
+struct Cluster : Controller {
+  Cluster() {
+    REQUIRE(call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+    key = pki::make_key().value();
+    wire::JoinRequest join;
+    join.node = "node01";
+    join.token = token_for("node01");
+    join.csr_pem = pki::make_csr(key, join.node).value();
+    join.boot_id = "boot-1";
+    const auto joined = call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
+    REQUIRE(joined.status == 200);
+    agent = pki::read_certificate(wire::join_reply_from_json(parse_json(joined.body).value()).value().certificate_pem).value();
+    say_hello();
+    start_a_run("node01");
+    settle();
+  }
+  HttpResponse as_agent(const std::string& method, const std::string& target, const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    request.peer = agent.common_name;
+    request.peer_organization = agent.organization;
+    request.peer_serial = agent.serial;
+    return call(Door::tls, request);
+  }
+  void say_hello() {
+    wire::EventBatch batch{"boot-1", "inc", {{1, 0, "", "hello", {{"mode", "ram"}, {"boot_id", "boot-1"}}}}};
+    REQUIRE(as_agent("POST", "/agent/v1/events", wire::to_json(batch).dump()).status == 200);
+  }
+  // What it has and is nobody's business is answered at once; else the call would wait for orders.
+  Json ask(const std::string& who) {
+    const auto answer = as_agent("GET", "/agent/v1/orders?" + who + "&have=1-x%2Fnowhere%231");
+    REQUIRE(answer.status == 200);
+    return parse_json(answer.body).value();
+  }
+  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  void settle() {
+    for (int i = 0; i < 2; ++i) {
+      std::promise<void> written;
+      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
+      written.get_future().get();
+    }
+  }
+  bool active() {
+    bool is = false;
+    on_reactor([&] { is = services().bringup.executor().active(); });
+    return is;
+  }
+  std::string key;
+  pki::CertificateInfo agent;
+};
+
+}  // namespace
+
+TEST_CASE("a run of an older copy of the database is not continued, and the status says why", "[api][restored]") {
+  Cluster c;
+  const std::string database = c.state() + "/muster.db", copy = c.state() + "/copy.db";
+  REQUIRE(backup_store(database, copy).ok());
+  c.settle();   // the controller went on
+  const auto put_back = [&] {
+    for (const char* with : {"", "-wal", "-shm"}) std::filesystem::remove(database + with);
+    std::filesystem::copy_file(copy, database);
+  };
+  SECTION("the same database: it goes on") {
+    c.restart();
+    c.open();
+    CHECK(c.active());
+    CHECK_FALSE(c.get("/v1/status")["problems"].contains("database"));
+    CHECK(c.observed("node01").mode == wire::Mode::ram);
+    return;
+  }
+  c.restart(put_back);
+  c.open();
+  CHECK_FALSE(c.active());
+  const Json run = c.get("/v1/runs")["runs"][0];
+  CHECK(run["state"] == "cancelled");
+  CHECK(c.get("/v1/status")["problems"].contains("database"));
+  CHECK(c.ask("boot=boot-7")["orders"].empty());
+  // What the copy knows of the node is worth nothing until the node says what it is.
+  CHECK(c.observed("node01").doubtful);
+  CHECK_FALSE(c.observed("node01").mode.has_value());
+  CHECK_FALSE(c.observed("node01").online);
+  CHECK(c.observed("node02").doubtful);
+  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax");
+  c.settle();
+  const NodeObservation seen = c.observed("node01");
+  CHECK_FALSE(seen.doubtful);
+  CHECK(seen.online);
+  CHECK(seen.mode == wire::Mode::installed);
+  CHECK(seen.image_digest == "sha256:x");
+  CHECK(c.get("/v1/nodes/node01")["boot_id"] == "boot-7");
+  // The next start is an ordinary one.
+  c.restart();
+  c.open();
+  CHECK_FALSE(c.get("/v1/status")["problems"].contains("database"));
+  CHECK_FALSE(c.observed("node01").doubtful);
+  CHECK(c.observed("node02").doubtful);
+}

@@ -1,0 +1,81 @@
+// Which floors are asked about, and which nodes stay accused.
+#include "controller/report/floors.h"
+
+#include "controller/report/verdict.h"
+#include "tests/catch.h"
+#include "tests/unit/report/sample.h"
+
+using namespace muster;
+using report_sample::measured;
+using report_sample::step;
+
+namespace {
+
+struct Value { const char* node; const char* metric; double value; const char* like = ""; Json detail = Json::object(); };
+
+struct Asked {
+  std::map<std::string, std::vector<Check>> checks;
+  std::vector<std::string> questions;
+  // Verdicts of the metric, in the order measured.
+  std::vector<Verdict> of(const std::string& node, const std::string& metric) const {
+    std::vector<Verdict> out;
+    for (const auto& check : checks.at(node))
+      if (check.name == "drives/" + metric) out.push_back(check.verdict);
+    return out;
+  }
+};
+
+Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true) {
+  std::vector<MeasuredStep> steps;
+  int serial = 0;
+  for (const auto& v : values) {
+    steps.push_back(step(v.node, "drives", "drives", "S" + std::to_string(++serial), {{v.metric, expectation}}, measured("drives", {{v.metric, {v.value, "MB/s"}}}, v.detail)));
+    steps.back().like = v.like;
+    steps.back().mandatory = mandatory;
+  }
+  Asked out;
+  out.checks = judge_measurements(steps);
+  out.questions = question_floors(out.checks, "ours");
+  return out;
+}
+
+const Json kFloor = {{"min", 50}, {"unit", "MB/s"}};
+using Verdicts = std::vector<Verdict>;
+
+}  // namespace
+
+TEST_CASE("a floor is asked about when every value of at least two nodes is below it", "[floors]") {
+  const Asked all = ask({{"a", "read", 40}, {"a", "read", 30}, {"b", "read", 20}}, kFloor);
+  CHECK(all.of("a", "read") == Verdicts{Verdict::degraded, Verdict::degraded});
+  CHECK(all.of("b", "read") == Verdicts{Verdict::degraded});
+  REQUIRE(all.questions.size() == 1);
+  CHECK(all.questions[0].find("20 MB/s to 40 MB/s") != std::string::npos);
+  // One drive that reaches it answers the question for all.
+  const Asked one = ask({{"a", "read", 40}, {"a", "read", 60}, {"b", "read", 20}}, kFloor);
+  CHECK(one.of("a", "read") == Verdicts{Verdict::fail, Verdict::pass});
+  CHECK(one.of("b", "read") == Verdicts{Verdict::fail});
+  CHECK(one.questions.empty());
+  const Asked alone = ask({{"a", "read", 40}, {"a", "read", 30}}, kFloor);
+  CHECK(alone.of("a", "read") == Verdicts{Verdict::fail, Verdict::fail});
+  CHECK(alone.questions.empty());
+}
+
+TEST_CASE("parts of one kind are asked about by themselves", "[floors]") {
+  const Asked asked = ask({{"a", "read", 40, "disk"}, {"a", "read", 6000, "nvme"}, {"b", "read", 45, "disk"}, {"b", "read", 10, "nvme"}}, kFloor);
+  CHECK(asked.of("a", "read") == Verdicts{Verdict::degraded, Verdict::pass});
+  CHECK(asked.of("b", "read") == Verdicts{Verdict::degraded, Verdict::fail});   // a slow NVMe drive is one
+  REQUIRE(asked.questions.size() == 1);
+  CHECK(asked.questions[0].find("(disk)") != std::string::npos);
+}
+
+TEST_CASE("ceilings, soft limits and checks that block nobody are not asked about; a floor that is derived is", "[floors]") {
+  const Asked high = ask({{"a", "errors", 40}, {"b", "errors", 30}}, {{"max", 0}});
+  CHECK(high.of("a", "errors") == Verdicts{Verdict::fail});
+  CHECK(high.questions.empty());
+  CHECK(ask({{"a", "read", 40}, {"b", "read", 30}}, {{"degraded_below", 50}}).questions.empty());
+  CHECK(ask({{"a", "read", 40}, {"b", "read", 30}}, kFloor, false).questions.empty());
+  const Json ports = {{"own_port", {{"interface", "eno1"}, {"speed_mbps", 10000}}}};
+  const Json derived = {{"derive", "nic_payload"}, {"fail_ratio", 0.5}};
+  CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 30, "", ports}}, derived).questions.size() == 1);
+  CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
+}

@@ -1,0 +1,118 @@
+// An executor over ports that do what the test says; one life at a time over one store.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "controller/run/executor.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/mem_store.h"
+
+namespace muster::testing {
+
+inline Action action(const std::string& node, const std::string& name, ActionKind kind, Json params = Json::object()) {
+  Action a;
+  a.id = node + "/" + name;
+  a.node = node;
+  a.kind = kind;
+  a.phase = name;
+  a.title = name;
+  a.params = std::move(params);
+  return a;
+}
+
+struct RunBench : PowerPort, BootPort, LinkPort {
+  ManualReactor reactor;
+  MemStore store{reactor};
+  std::vector<std::string> powered, forgotten, switched_on;
+  std::set<std::string> armed;
+  std::map<std::string, wire::WorkOrder> offers;     // by node
+  std::vector<Status> power_answers;                 // taken from the front; then Ok
+  Result<PowerState> power_state = PowerState::on;
+  bool bmc_is_silent = false;
+  std::string faulty;                                // for this node the power port throws
+  int looks = 0;
+  std::vector<RunRow> ended;
+  Status verdict = Ok{};
+  std::function<Conclusion(const RunRow&)> conclude;
+  std::unique_ptr<Executor> executor;
+  Plan plan;
+
+  RunBench() { plan.kind = "install", plan.cluster = "test"; }
+  void live() {
+    ExecutorHooks hooks;
+    hooks.judge = [this](const Action&, const Json&) { return verdict; };
+    hooks.conclude = conclude;
+    hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
+    executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
+  }
+  void netboot(const std::string& node, PowerPort::Done done) override {
+    powered.push_back(node);
+    if (node == faulty) throw std::runtime_error("meant to be");
+    if (bmc_is_silent) return;
+    Status answer = Ok{};
+    if (!power_answers.empty()) {
+      answer = power_answers.front();
+      power_answers.erase(power_answers.begin());
+    }
+    reactor.post([done, answer] { done(answer); });
+  }
+  void forget(const std::string& node) override { forgotten.push_back(node); }
+  void power_off(const std::string&, PowerPort::Done done) override {
+    reactor.post([done] { done(Ok{}); });
+  }
+  void power_on(const std::string& node, PowerPort::Done done) override {
+    switched_on.push_back(node);
+    reactor.post([done] { done(Ok{}); });
+  }
+  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
+    ++looks;
+    reactor.post([this, done] { done(power_state); });
+  }
+  void arm(const std::string& node, std::function<void(Status)> done) override {
+    armed.insert(node);
+    reactor.post([done] { done(Ok{}); });
+  }
+  void disarm(const std::string& node) override { armed.erase(node); }
+  void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
+  void withdraw(const std::string& node, const std::string& id) override {
+    if (offers.count(node) && offers[node].id == id) offers.erase(node);
+  }
+
+  void add(Action a, std::vector<Dependency> after = {}) {
+    if (std::find(plan.nodes.begin(), plan.nodes.end(), a.node) == plan.nodes.end()) plan.nodes.push_back(a.node);
+    a.after = std::move(after);
+    plan.actions.push_back(std::move(a));
+  }
+  void start() {
+    live();
+    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
+  }
+  void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "") {
+    executor->on_hello({node, mode, boot, image});
+    reactor.advance(100);
+  }
+  void finish(const std::string& node, bool ok = true, const std::string& code = "failed", Json result = Json::object()) {
+    REQUIRE(offers.count(node));
+    finish_order(node, offers[node].id, ok, code, std::move(result));
+  }
+  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code, Json result) {
+    wire::Event e;
+    e.order = id;
+    e.kind = "finished";
+    e.data = {{"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
+    executor->on_event(node, e);
+    reactor.advance(100);
+  }
+  std::string id(const std::string& action, int attempt) { return order_id(*store.run(1), action, attempt); }
+  std::string offered(const std::string& node) { return offers.count(node) ? offers[node].id : ""; }
+  NodeRow row(const std::string& node) { return store.node(node).value_or({}); }
+};
+
+}  // namespace muster::testing
