@@ -62,11 +62,12 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-// In the RAM system the key is kept before it is used: an agent that ended before it had the answer asks again with the same one, where
-// another key would be a second machine.
-Result<std::string> join_key(const Files& files, const std::string& folder, wire::Mode mode) {
-  const std::string path = folder + "/join.key";
-  if (mode != wire::Mode::ram) return pki::make_key();
+// The key that a token is used with, kept before it is used: who ended before the answer came, or before the service ran, asks again
+// with the same one, where another key would be a second machine.
+std::string join_key_path(const std::string& folder, const std::string& token) { return folder + "/join-" + sha256(token).substr(0, 16) + ".key"; }
+
+Result<std::string> join_key(const Files& files, const std::string& folder, const std::string& token) {
+  const std::string path = join_key_path(folder, token);
   if (files.exists(path)) return files.read(path);
   TRY(const std::string key, pki::make_key());
   TRY_(files.make_directories(folder, 0700));
@@ -78,7 +79,7 @@ Result<JoinOptions> join_options(const Files& files, const std::string& folder, 
   JoinOptions options;
   options.url = boot.url;
   TRY(options.pin, normal_pin(boot.pin));
-  TRY(options.key_pem, join_key(files, folder, mode));
+  TRY(options.key_pem, join_key(files, folder, boot.token));
   options.request.node = boot.node;
   options.request.token = boot.token;
   options.request.boot_id = files.read_line(kBootId);
@@ -261,6 +262,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
     const auto process = make_process();
     TRY_(start_service(files, *process, place));
   }
+  (void)files.remove(join_key_path(place, boot.token));   // the identity has its own copy
   fmt::print("{} joined {}; identity in {}\n", config.node, config.url, place);
   return Ok{};
 }

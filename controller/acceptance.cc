@@ -242,7 +242,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   with.history = &history;
   for (const auto& [name, found] : facts) with.facts[name] = &found;
   auto judged = judge_measurements(steps, with);
-  for (auto& question : question_floors(judged, s.plan.profile)) report.notes.push_back(std::move(question));
+  for (auto& question : question_floors(judged, s.plan.profile, history)) report.notes.push_back(std::move(question));
   std::map<std::string, std::string> by_address;
   for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
   report.links = link_matrix(steps, s.plan.nodes, by_address);

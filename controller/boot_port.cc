@@ -91,7 +91,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   fresh_[row.digest] = now + life;
   if (purpose == "adopt") adopting_[node] = row.digest;
   if (const auto armed = power_ons_.find(node); purpose == "join" && armed != power_ons_.end()) armed->second.digests.insert(row.digest);
-  store_.write({PurgeTokens{reactor_.now()}, row}, [answer = std::move(answer), token](Status written) {
+  store_.write({PurgeTokens{reactor_.now() - kDay}, row}, [answer = std::move(answer), token](Status written) {
     if (!written.ok()) return answer(std::move(written).error());
     answer(token);
   });
@@ -284,6 +284,14 @@ void BootService::second_join(const std::string& node, const std::string& serial
   const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
+  // Once the installed system has spoken its power-on is over, and so is the question which of the two is the node: whoever comes with
+  // the spent token then must not be able to stop a node at work.
+  const auto on = power_ons_.find(node);
+  const auto known = store_.node(node);
+  if ((on == power_ons_.end() || !on->second.armed) && known.ok() && known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
+    tell(node, "join", {{"action", "late"}, {"text", "a token of a power-on that is over was shown by another machine"}, {"remote", remote}});
+    return answer(refused);
+  }
   row->contested = true;
   store_.write({*row}, [node, refused, answer](Status written) {
     if (!written.ok()) log::error("certificate not marked as contested", {{"node", node}, {"error", written.error().message}});

@@ -127,7 +127,7 @@ LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& 
 }
 
 void LinkHub::take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer) {
-  if (sink_.contact) sink_.contact(node, {});
+  if (sink_.contact) sink_.contact(node, {batch.boot_id});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
   // What failed to be written is written with what comes next: the agent sends it again until then, and it is not forwarded twice.

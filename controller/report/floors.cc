@@ -24,9 +24,21 @@ std::string range_of(const std::vector<Check*>& checks) {
   return from == to ? from : from + " to " + to;
 }
 
+// Two bad machines measured alone say nothing against a floor that the others have passed.
+bool was_reached(const History& history, const std::string& name, const std::string& like, const Floor& floor) {
+  const double least = *floor.missed.front()->missed_floor;
+  for (const auto& [node, kept] : history.nodes) {
+    if (floor.nodes.count(node)) continue;
+    for (const auto& [key, past] : kept)
+      if (key.first == name && !past.empty() && past.front().good && past.front().like == like && past.front().value >= least) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks, const std::string& profile) {
+std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks, const std::string& profile,
+                                         const History& history) {
   std::map<std::pair<std::string, std::string>, Floor> floors;   // by name and kind of part
   for (auto& [node, list] : checks)
     for (auto& check : list) {
@@ -38,7 +50,7 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
     }
   std::vector<std::string> questions;
   for (auto& [key, floor] : floors) {
-    if (floor.reached || floor.nodes.size() < 2) continue;
+    if (floor.reached || floor.nodes.size() < 2 || was_reached(history, key.first, key.second, floor)) continue;
     const std::string& name = key.first;
     const std::string what = key.second.empty() ? name : name + " (" + key.second + ")", range = range_of(floor.missed);
     const std::string least = "at least " + amount(*floor.missed.front()->missed_floor, floor.missed.front()->unit);

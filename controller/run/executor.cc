@@ -21,6 +21,7 @@ struct Executor::Live {
   std::string boot_id;
   bool greeted = false;     // it said what it is to this controller process; else the row's word is all there is
   SteadyMs contact = {};    // last word from it in this process
+  SteadyMs spoke = {};      // last word of the boot that said hello; a later boot may speak before its hello was looked at
   TimeMs seen = 0;          // the same moment for people
   SteadyMs heard = {};      // where silence is counted from: its last contact, or later when that would be unfair
   SteadyMs returned = {};   // when it was last heard again after silence or a boot
@@ -458,7 +459,9 @@ void Executor::resume_node(Runtime& node) {
   node.started = now - std::clamp<DurationMs>(reactor_.now() - record.intent_time, 0, whole);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
-  node.deadline = node.with_netboot ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
+  // When its power came on is in no journal: it has the firmware's whole time from now on.
+  const bool boots = node.with_netboot || action.kind == ActionKind::netboot;
+  node.deadline = boots ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
   limits_.begin(Limits::lane_of(action.kind), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
@@ -514,6 +517,19 @@ void Executor::cancel(const std::string& reason) {
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Runtime* found = active() ? runtime(node) : nullptr;
   if (found && !found->over()) return give_up(*found, reason);
+  if (found && found->stage == Runtime::Stage::done) {
+    // It came through, others did not yet: the run's end must not overrule this.
+    found->stage = Runtime::Stage::quarantined;
+    found->reason = reason;
+    found->left_at = reactor_.steady();
+    JournalRow row;
+    row.run = run_.id;
+    row.node = node;
+    row.event = "quarantined";
+    row.time = reactor_.now();
+    row.data = {{"reason", reason}, {"action", ""}};
+    write({row});
+  }
   set_node(node, [reason](NodeRow& row) {
     row.state = "quarantined";
     row.reason = reason;
@@ -772,7 +788,7 @@ bool Executor::should_stop(const Runtime& node) const {
 
 bool Executor::ever_seen(const std::string& name) const {
   const NodeRow row = node_row(name);
-  return !rows_loaded_ || row.last_seen > 0 || !row.image_digest.empty() || ports_.store.restored() > 0;
+  return !rows_loaded_ || !row.mode.empty() || !row.image_digest.empty() || ports_.store.restored() > 0;
 }
 
 wire::WorkOrder Executor::stop_order(const Runtime& node) const {
@@ -948,7 +964,7 @@ Situation Executor::situation(const Runtime& node) const {
   if (found != live_.end()) {
     s.mode = found->second->mode;
     s.heard = found->second->heard;
-    s.contact = found->second->contact;
+    s.contact = found->second->spoke;
     s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
   }
   s.departed = node.departed;
@@ -1062,9 +1078,17 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
   if (!agent.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
     if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
+    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of which the row tells.
+    const auto row = rows_.find(name);
+    const bool known = row != rows_.end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
+    if (const auto mode = wire::mode_from_string(known ? row->second.mode : ""); known && mode.ok())
+      return on_hello({name, *mode, present.boot_id, row->second.image_digest});
     if (!present.boot_id.empty() && present.boot_id != agent.boot_id) agent.mode.reset();
   }
+  const bool other_boot = !present.boot_id.empty() && present.boot_id != agent.boot_id;   // its hello comes with this
   hear(agent);
+  if (other_boot) return;
+  agent.spoke = agent.contact;
   Runtime* node = active() ? runtime(name) : nullptr;
   if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
 }
@@ -1082,6 +1106,7 @@ void Executor::on_hello(const Hello& hello) {
   agent.greeted = true;
   if (new_boot) agent.returned = reactor_.steady();
   hear(agent);
+  agent.spoke = agent.contact;
   write(changed(hello.node, [hello, now = agent.seen](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
     row.boot_id = hello.boot_id;
@@ -1096,13 +1121,17 @@ void Executor::on_hello(const Hello& hello) {
 void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
   using St = Runtime::Stage;
   if (node.stage == St::pending || node.stage == St::committing) return;
-  if (node.stopping) {
-    if (new_boot) end_stop(node, "was restarted meanwhile");   // the order was for the system that ran before
-    return;
-  }
   const Action& action = node.action();
   const bool ram = hello.mode == wire::Mode::ram;
   const bool since = hello.boot_id != node.boot_before;
+  if (node.stopping) {
+    if (node.awaiting_ram && ram && since) {   // what the power cycle before this one was for
+      withdraw_stop(node);
+      return got_ram(node);
+    }
+    if (new_boot) end_stop(node, "was restarted meanwhile");   // the order was for the system that ran before
+    return;
+  }
   if (node.awaiting_ram) {
     if (ram && since) return got_ram(node);
     if (!ram && since && new_boot && node.power_certain)

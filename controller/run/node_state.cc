@@ -67,12 +67,13 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
-  if (s.power == PowerState::off) {
+  // Firmware may switch a machine that restarts off for some seconds by itself; a controller that crashed may have missed that it does.
+  const bool restarts = s.kind == ActionKind::boot_disk || s.kind == ActionKind::reboot;
+  const bool may_return = restarts && s.off_since && s.looked < s.off_since + t.off_counts;
+  if (s.power == PowerState::off && !may_return) {
     if (s.may_netboot) return act(What::again, "the node lost power: " + observed, true);
     if (silent >= t.lost_after) return act(What::fail, "the node lost power: " + observed);
   }
-  // A controller that crashed may have missed that the node restarts: its firmware may be at it.
-  const bool restarts = s.kind == ActionKind::boot_disk;
   if (s.power == PowerState::on && s.may_netboot && !restarts && silent >= t.lost_after)
     return act(What::again, "the agent is lost: " + observed, true);
   SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;

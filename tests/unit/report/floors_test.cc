@@ -25,7 +25,7 @@ struct Asked {
   }
 };
 
-Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true) {
+Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true, const History& history = {}) {
   std::vector<MeasuredStep> steps;
   int serial = 0;
   for (const auto& v : values) {
@@ -35,7 +35,7 @@ Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandat
   }
   Asked out;
   out.checks = judge_measurements(steps);
-  out.questions = question_floors(out.checks, "ours");
+  out.questions = question_floors(out.checks, "ours", history);
   return out;
 }
 
@@ -78,4 +78,19 @@ TEST_CASE("ceilings, soft limits and checks that block nobody are not asked abou
   const Json derived = {{"derive", "nic_payload"}, {"fail_ratio", 0.5}};
   CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 30, "", ports}}, derived).questions.size() == 1);
   CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
+}
+
+TEST_CASE("a floor that other nodes have reached before is not in question for two that miss it", "[floors]") {
+  const std::vector<Value> two = {{"a", "read", 40, "M1"}, {"b", "read", 20, "M1"}};
+  const auto past = [](const std::string& node, double value, bool good, const std::string& like) {
+    History history;
+    history.nodes[node][{"drives/read", "S9"}] = {PastValue{3, value, good, false, like}};
+    return history;
+  };
+  CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).questions.empty());
+  CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).of("a", "read") == Verdicts{Verdict::fail});
+  CHECK(ask(two, kFloor, true, past("c", 45, true, "M1")).questions.size() == 1);    // below this floor, under another profile
+  CHECK(ask(two, kFloor, true, past("c", 60, false, "M1")).questions.size() == 1);   // of a node that was not handed over
+  CHECK(ask(two, kFloor, true, past("c", 60, true, "M2")).questions.size() == 1);    // another kind of drive
+  CHECK(ask(two, kFloor, true, past("a", 60, true, "M1")).questions.size() == 1);    // itself
 }

@@ -888,6 +888,27 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   CHECK(quarantined == 1);
 }
 
+TEST_CASE("a node that is quarantined when it came through and others did not yet stays quarantined at the run's end", "[run]") {
+  Bench b;
+  for (const char* node : {"n1", "n2"}) b.add(action(node, "accept", ActionKind::check));
+  b.conclude = [&](const RunRow&) {
+    Conclusion out;
+    out.nodes = {{"n1", false, "its link is slow"}};
+    return out;
+  };
+  b.start();
+  for (const char* node : {"n1", "n2"}) b.hello(node, wire::Mode::installed, "b");
+  b.finish("n1");
+  REQUIRE(b.row("n1").state == "accepted");
+  b.executor->quarantine("n1", "a second machine tried to join as n1");
+  b.finish("n2");
+  b.reactor.advance(1000);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.ended[0].state == "partial");
+  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n2").state == "accepted");
+}
+
 TEST_CASE("a controller killed before the conclusion was written concludes again", "[run]") {
   Bench b;
   b.add(action("n1", "accept", ActionKind::check));

@@ -158,6 +158,17 @@ TEST_CASE("a machine that loses power while it restarts is not waited for until 
   CHECK(advance(s, kTiming).wait.until == s.deadline);
 }
 
+TEST_CASE("a restart that a new controller finds under way is not given up for one look that shows the power off", "[run]") {
+  Situation s = imaging();
+  s.kind = ActionKind::boot_disk;          // `departed` was in the memory of the controller before
+  s.heard = s.now - kTiming.silent_after;
+  s.looked = s.off_since = s.now;
+  s.power = PowerState::off;
+  CHECK(what(s) == What::wait);
+  s.now = s.looked = s.off_since + kTiming.off_counts;
+  CHECK(what(s) == What::again);
+}
+
 TEST_CASE("an order in the wrong system is not offered", "[run]") {
   Situation s = imaging();
   s.mode = wire::Mode::installed;
