@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/\[ base, ssh, firewall, storage-local \]/[ base, ssh, firewall, storage-local, storage-nfs ]/' \
   's/^      fast: .*/&\n      home: { match: { serial: "LABHOME*", size: 1 GiB, count: 1 }, policy: format-if-blank }/' \
-  's/^  scratch: .*/&\n  home: { engine: nfs, server: node01, disks: home, mount: \/home\/shared }/' \
+  's/^  scratch: .*/&\n  home: { engine: nfs, server: node02, disks: home, mount: \/home\/shared }/' \
   's/^    - { name: fast, .*/&\n    - { name: home, size: 1 GiB, serial_prefix: LABHOME }/' >"$work/cluster.yaml"
 lab_up
 
@@ -67,25 +67,25 @@ check "nothing was revoked" test "$(journal "select count(*) from certificate wh
 check "the thief is not heard any more" test "$(poll_as early)" = 401
 
 # Another power-on settles it.
-$muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/again.log"
+$muster up "$work/cluster.yaml" --limit node01 --yes --report "$work/report" >"$work/again.log"
 check "node01 is accepted without the thief" test "$(node_state node01)" = accepted
 check "what the thief had is revoked" test "$(journal "select count(*) from certificate where node = 'node01' and revoked = 0 and contested = 0")" = 1
 check "and does nothing" test "$(poll_as early)" = 401
 check "but tell of him" wait_until 10 seen node01 revoked 1
 
 # Shared files: for declared nodes only, nobody's root, and no rights out of them.
-node_ssh node01 sudo exportfs -s >"$work/exports"
+node_ssh node02 sudo exportfs -s >"$work/exports"
 cat "$work/exports"
-check "exported to node02 and to nobody else" sh -c "cut -d'(' -f1 '$work/exports' | tr -s ' ' | grep -qx '/home/shared 10.20.0.12' && test \$(wc -l <'$work/exports') = 1"
+check "exported to node01 and to nobody else" sh -c "cut -d'(' -f1 '$work/exports' | tr -s ' ' | grep -qx '/home/shared 10.20.0.11' && test \$(wc -l <'$work/exports') = 1"
 check "root is squashed" sh -c "grep -q '[(,]root_squash' '$work/exports'"
-check "mounted nosuid,nodev" sh -c "$muster lab ssh node02 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
-check "on the server, too" sh -c "$muster lab ssh node01 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
-node_ssh node02 sudo sh -c "'cp /usr/bin/id /home/shared/id && chmod 4755 /home/shared/id'"
-check "what root of a client writes is nobody's" test "$(node_ssh node01 stat -c %U /home/shared/id)" = nobody
-check "root of a client opens it again" node_ssh node02 sudo sh -c "'dd if=/dev/zero of=/home/shared/id bs=1M count=1 conv=fsync 2>/dev/null'"
+check "mounted nosuid,nodev" sh -c "$muster lab ssh node01 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
+check "on the server, too" sh -c "$muster lab ssh node02 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
+node_ssh node01 sudo sh -c "'cp /usr/bin/id /home/shared/id && chmod 4755 /home/shared/id'"
+check "what root of a client writes is nobody's" test "$(node_ssh node02 stat -c %U /home/shared/id)" = nobody
+check "root of a client opens it again" node_ssh node01 sudo sh -c "'dd if=/dev/zero of=/home/shared/id bs=1M count=1 conv=fsync 2>/dev/null'"
 if command -v mount.nfs4 >/dev/null; then
   mkdir -p "$work/mnt"
-  check "a stranger does not mount it" sh -c "! ip netns exec $net timeout 20 mount -t nfs4 -o soft,timeo=20,retrans=1 10.20.0.11:/home/shared '$work/mnt' 2>/dev/null"
+  check "a stranger does not mount it" sh -c "! ip netns exec $net timeout 20 mount -t nfs4 -o soft,timeo=20,retrans=1 10.20.0.12:/home/shared '$work/mnt' 2>/dev/null"
 fi
 
 # Images: what a netboot needs, and nothing beside it.
