@@ -514,6 +514,16 @@ void Executor::cancel(const std::string& reason) {
   finish_run("cancelled", reason);
 }
 
+JournalRow Executor::quarantine_row(const std::string& node, const std::string& reason, const std::string& action) const {
+  JournalRow row;
+  row.run = run_.id;
+  row.node = node;
+  row.event = "quarantined";
+  row.time = reactor_.now();
+  row.data = {{"reason", reason}, {"action", action}};
+  return row;
+}
+
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Runtime* found = active() ? runtime(node) : nullptr;
   if (found && !found->over()) return give_up(*found, reason);
@@ -522,13 +532,7 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
     found->stage = Runtime::Stage::quarantined;
     found->reason = reason;
     found->left_at = reactor_.steady();
-    JournalRow row;
-    row.run = run_.id;
-    row.node = node;
-    row.event = "quarantined";
-    row.time = reactor_.now();
-    row.data = {{"reason", reason}, {"action", ""}};
-    write({row});
+    write({quarantine_row(node, reason, "")});
   }
   set_node(node, [reason](NodeRow& row) {
     row.state = "quarantined";
@@ -645,13 +649,7 @@ void Executor::conclude(Rows& rows) {
     ++quarantined;
     node->stage = Runtime::Stage::quarantined;
     node->reason = verdict.reason;
-    JournalRow row;
-    row.run = run_.id;
-    row.node = verdict.name;
-    row.event = "quarantined";
-    row.time = reactor_.now();
-    row.data = {{"reason", verdict.reason}, {"action", ""}};
-    rows.push_back(row);
+    rows.push_back(quarantine_row(verdict.name, verdict.reason, ""));
   }
   if (quarantined > 0 && run_.state == "done") run_.state = quarantined == nodes_.size() ? "failed" : "partial";
   std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));
@@ -1075,6 +1073,7 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
   const DurationMs gap = now - agent.heard;
   // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
   if (gap >= timing_.silent_after || !agent.contact) agent.returned = now;
+  const bool other_boot = !present.boot_id.empty() && present.boot_id != agent.boot_id;   // its hello comes with this
   if (!agent.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
     if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
@@ -1083,9 +1082,8 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
     const bool known = row != rows_.end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
     if (const auto mode = wire::mode_from_string(known ? row->second.mode : ""); known && mode.ok())
       return on_hello({name, *mode, present.boot_id, row->second.image_digest});
-    if (!present.boot_id.empty() && present.boot_id != agent.boot_id) agent.mode.reset();
+    if (other_boot) agent.mode.reset();
   }
-  const bool other_boot = !present.boot_id.empty() && present.boot_id != agent.boot_id;   // its hello comes with this
   hear(agent);
   if (other_boot) return;
   agent.spoke = agent.contact;
@@ -1470,13 +1468,7 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
   limits_.end(Lane::netboot, node.name);
   limits_.end(Lane::imaging, node.name);
   ports_.boot.disarm(node.name);
-  JournalRow row;
-  row.run = run_.id;
-  row.node = node.name;
-  row.event = "quarantined";
-  row.time = reactor_.now();
-  row.data = {{"reason", why}, {"action", node.index < node.actions.size() ? node.action().id : ""}};
-  Rows rows{row};
+  Rows rows{quarantine_row(node.name, why, node.index < node.actions.size() ? node.action().id : "")};
   append(rows, changed(node.name, [why](NodeRow& changed_row) {
     changed_row.state = "quarantined";
     changed_row.reason = why;

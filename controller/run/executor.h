@@ -199,6 +199,7 @@ class Executor {
   FailedProbe failed_probe(const Runtime& node, const Json& result) const;
   bool tries_left(const Runtime& node) const;
   void lose_attempt(Runtime& node, const std::string& reason, bool with_netboot);
+  JournalRow quarantine_row(const std::string& node, const std::string& reason, const std::string& action) const;
   void give_up(Runtime& node, const std::string& reason);
   void stand_down(Runtime& node, const std::string& reason);
   Rows settled(Runtime& node, const Json& last = nullptr);

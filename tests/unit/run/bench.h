@@ -89,6 +89,12 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     a.after = std::move(after);
     plan.actions.push_back(std::move(a));
   }
+  // The controller ends, and another begins over the same store.
+  void restart() {
+    executor.reset();
+    offers.clear();
+    live();
+  }
   void start() {
     live();
     executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });

@@ -128,9 +128,7 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
     b.reactor.advance(20 * kSecond);
     b.executor->on_contact("n1");
   }
-  b.executor.reset();
-  b.offers.clear();
-  b.live();
+  b.restart();
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(100);
   CHECK(b.store.run(1)->state == "running");
@@ -159,9 +157,7 @@ TEST_CASE("a controller that is killed time and again was not away for all of it
   for (int i = 0; i < 30; ++i) {   // never up for as long as it takes to its next sign of life
     b.reactor.advance(4 * kMinute);
     b.executor->on_contact("n1");
-    b.executor.reset();
-    b.offers.clear();
-    b.live();
+    b.restart();
     REQUIRE(b.executor->resume(1).ok());
     b.reactor.advance(100);
     b.executor->on_contact("n1");

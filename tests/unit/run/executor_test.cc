@@ -498,9 +498,7 @@ TEST_CASE("a controller killed while a system stops goes on from where the machi
   Running b;
   b.go();
   REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
-  b.executor.reset();
-  b.offers.clear();
-  b.live();
+  b.restart();
   SECTION("it is off") {
     b.power_state = PowerState::off;
     REQUIRE(b.executor->resume(1).ok());
@@ -546,9 +544,7 @@ TEST_CASE("a stage waits for all that stands before its barrier, and for nobody 
   }
   SECTION("done, and the controller was killed before anybody began behind it") {
     b.finish("n2");
-    b.executor.reset();
-    b.offers.clear();
-    b.live();
+    b.restart();
     REQUIRE(b.executor->resume(1).ok());
     b.reactor.advance(100);
     CHECK(b.offered("n1") == "");

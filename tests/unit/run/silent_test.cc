@@ -10,13 +10,6 @@ namespace {
 
 const ExecutorTiming kTiming;
 
-// The controller ends, and another begins over the same store.
-void restart(Bench& b) {
-  b.executor.reset();
-  b.offers.clear();
-  b.live();
-}
-
 void set_row(Bench& b, const std::string& node, const std::function<void(NodeRow&)>& change) {
   b.executor->set_node(node, change);
   b.reactor.advance(100);
@@ -56,7 +49,7 @@ TEST_CASE("a node that said nothing since a restart is asked to stop before its 
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(kTiming.stop_wait + kMinute);
   b.powered.clear();
-  restart(b);
+  b.restart();
   REQUIRE(b.executor->resume(1).ok());
   SECTION("it is silent, and on") {
     b.reactor.advance(10 * kMinute);   // its firmware may be at it: the attempt has its whole time
@@ -100,7 +93,7 @@ TEST_CASE("an agent that asks for orders says what it is to a controller that di
   b.live();
   set_row(b, "n1", accepted_row);
   set_row(b, "n1", [](NodeRow& row) { row.mode = "ram", row.image_digest = "", row.boot_id = "boot0"; });
-  restart(b);
+  b.restart();
   CHECK(b.executor->mode_of("n1") == wire::Mode::ram);
   SECTION("it says all") {
     b.executor->on_contact("n1", present(wire::Mode::installed, "boot5", "sha256:y"));
@@ -133,7 +126,7 @@ TEST_CASE("on an older copy of the database no row says what a node is until its
   set_row(b, "n1", [&](NodeRow& row) { row.mode = "ram", row.last_seen = b.reactor.now(); });
   b.store.set_restored(b.reactor.now() + 1);
   b.reactor.advance(kSecond);
-  restart(b);
+  b.restart();
   CHECK(b.executor->outdated("n1"));
   CHECK(b.executor->outdated("n9"));   // of which the copy knows nothing at all
   CHECK_FALSE(b.executor->mode_of("n1").has_value());
@@ -144,7 +137,7 @@ TEST_CASE("on an older copy of the database no row says what a node is until its
   b.reactor.advance(100);
   CHECK_FALSE(b.executor->outdated("n1"));
   CHECK(b.executor->mode_of("n1") == wire::Mode::installed);
-  restart(b);
+  b.restart();
   CHECK_FALSE(b.executor->outdated("n1"));   // it is in the row now
   CHECK(b.executor->outdated("n9"));
 }
@@ -208,7 +201,7 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
   }
   SECTION("the controller dies meanwhile") {
     begin();
-    restart(b);
+    b.restart();
     REQUIRE(b.executor->resume(1).ok());
     b.reactor.advance(kMinute);
     b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
@@ -224,7 +217,7 @@ TEST_CASE("since when a node is silent is said when it is certain", "[run][silen
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
-  restart(b);
+  b.restart();
   CHECK(b.executor->silent_since("n1") == 0);   // a controller that just began has heard nobody yet
   b.reactor.advance(10 * kSecond);
   b.executor->on_contact("n1");
@@ -240,7 +233,7 @@ TEST_CASE("a node's row that cannot be read is not replaced by a blank one", "[r
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
-  restart(b);
+  b.restart();
   b.store.fail_reads(3, fail(Code::failed, "disk I/O error"));
   b.executor->on_hello({"n1", wire::Mode::installed, "boot2", "sha256:x"});
   b.reactor.advance(100);
@@ -260,7 +253,7 @@ TEST_CASE("changes of a node that wait for its row keep their order", "[run][sil
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
-  restart(b);
+  b.restart();
   b.store.fail_reads(1, fail(Code::failed, "disk I/O error"));
   b.executor->set_node("n1", [](NodeRow& row) { row.state = "quarantined"; });
   b.executor->set_node("n1", [](NodeRow& row) { row.state = "discovered"; });   // by now it can be read
@@ -275,7 +268,7 @@ TEST_CASE("on an older copy, an agent of an older muster is what the copy says w
   set_row(b, "n1", accepted_row);
   b.store.set_restored(b.reactor.now() + 1);
   b.reactor.advance(kSecond);
-  restart(b);
+  b.restart();
   b.executor->on_contact("n1", {"boot2"});
   CHECK(b.executor->outdated("n1"));
   b.executor->on_contact("n1", {"boot1"});
