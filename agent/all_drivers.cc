@@ -46,6 +46,7 @@ const std::vector<StepModule>& step_modules() {
       moosefs_mount_module(),
       moosefs_policy_module(),
       mount_module(),
+      mount_flags_module(),
       nfs_server_module(),
       not_applicable_module(),
       package_module(),

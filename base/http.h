@@ -4,9 +4,9 @@
 // later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
 // or a body over the limit are refused before the handler sees them: from the header alone, before a byte of the
 // body is read. A client certificate, when one was given and verified, is in HttpRequest::peer.
-// Strangers: a connection is one until it shows a client certificate of our CA, or a request of it is `trusted`.
-// A stranger's bodies, connections per address and connections in all are limited on their own, so that strangers
-// cannot crowd out those we know; all bodies that are being received share one budget.
+// Strangers: a connection is one until `trust` says of one of its requests that its sender is known; a client certificate
+// says nothing by itself, since it may be revoked. A stranger's bodies, connections per address and connections in all are
+// limited on their own, so that strangers cannot crowd out those we know; all bodies that are being received share one budget.
 // Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
 // Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
 // `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate
@@ -66,6 +66,7 @@ struct HttpResponse {
   Headers headers = {};
   std::string body = {};
   std::string file = {};        // when set: this file's content is the body, streamed from disk; Range is honoured
+  bool close = false;           // and the connection with it
 
   static HttpResponse json(int status, std::string body);
   static HttpResponse text(int status, std::string body);
@@ -93,6 +94,12 @@ struct TlsServerOptions {
   bool require_client_certificate = false;
 };
 
+enum class Trust {
+  stranger,
+  guest,   // may send a body as large as those we know, and is a stranger in all else
+  known,
+};
+
 struct HttpServerOptions {
   std::string address = "127.0.0.1";  // numeric
   uint16_t port = 0;                  // 0: any free one
@@ -105,9 +112,9 @@ struct HttpServerOptions {
   size_t max_bodies = 256 << 20;      // being received, of all connections together; over it: 503. Strangers stop at a quarter
   size_t max_strangers_per_address = 64;
   size_t max_strangers = 4096;
-  // Whether the sender of this header (no body yet) is known, by what it shows there. On the server's threads. Null: nobody is, but by a
-  // certificate. Whoever comes through a Unix socket is known.
-  std::function<bool(const HttpRequest&)> trusted = {};
+  // Who sends this header (no body yet), by what it and the certificate show. On the server's threads. Null: nobody is known. Whoever
+  // comes through a Unix socket is.
+  std::function<Trust(const HttpRequest&)> trust = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
 

@@ -71,8 +71,7 @@ constexpr DurationMs kWriteMs = 30 * kSecond;
 constexpr DurationMs kLingerMs = 2 * kSecond;
 constexpr size_t kSlowestBytesPerSecond = 64 << 10;
 
-// ---- byte
-// streams
+// ---- byte streams
 
 class ByteStream {
  public:
@@ -372,7 +371,6 @@ void Connection::note_peer() {
   peer_ = tls::subject_field(certificate.get(), NID_commonName);
   peer_organization_ = tls::subject_field(certificate.get(), NID_organizationName);
   peer_serial_ = tls::serial_hex(certificate.get());
-  note_known();
 }
 
 void Connection::note_known() {
@@ -467,9 +465,10 @@ void Connection::check_header() {
   if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "send a Content-Length");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
     return refuse(400, "Content-Length and Host may be given once");
-  if (!known_ && core_->options.trusted && core_->options.trusted(head_request())) note_known();
+  const Trust trust = known_ || !core_->options.trust ? Trust::stranger : core_->options.trust(head_request());
+  if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
-  if (!known_ && length > core_->options.max_stranger_body) return refuse(413, "the body is too large for somebody unknown here");
+  if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body) return refuse(413, "the body is too large for somebody unknown here");
   if (length > 0 && !reserve_body(length)) return refuse(503, "too many bodies are being received, ask again");
   state_ = State::body;
   body_deadline();
@@ -588,6 +587,7 @@ void Connection::open_file(HttpResponse& response) {
 }
 
 void Connection::send(HttpResponse response) {
+  if (response.close) keep_alive_ = false;
   if (!response.file.empty()) open_file(response);
   uint64_t length = file_.fd >= 0 ? file_.left : response.body.size();
   std::string head = head_of(response, length);

@@ -50,15 +50,35 @@ std::string mac_of_unknown(const std::string& name) {
 BootService::BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks)
     : reactor_(reactor), store_(store), authority_(authority), hooks_(std::move(hooks)) {}
 
-// Nothing to write: after a crash no node is armed, and the executor arms again what its journal says.
-void BootService::arm(const std::string& node, std::function<void(Status)> done) {
+BootService::PowerOn& BootService::begin(const std::string& node) {
   PowerOn next;
   next.id = ++power_on_ids_;
   next.armed = true;
-  next.inherits = power_ons_.count(node) == 0;
   PowerOn& place = power_ons_[node];
   const auto waiting = std::exchange(place, std::move(next)).waiting;
   for (const auto& answer : waiting) answer(fail(Code::cancelled, "another power-on began"));
+  return place;
+}
+
+void BootService::arm(const std::string& node, std::function<void(Status)> done) {
+  begin(node);
+  store_.write({DeleteJoinTokens{node}}, std::move(done));
+}
+
+// After a crash no node is armed, and the executor goes on with what its journal says. Whoever joined before that, and did not say hello
+// yet, keeps its place: a token that is handed out from now on is a second machine's.
+void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
+  const auto tokens = store_.join_tokens(node);
+  if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
+  PowerOn& power_on = begin(node);
+  for (const TokenRow& token : *tokens) {
+    power_on.digests.insert(token.digest);
+    if (token.public_key.empty()) continue;
+    const auto certificate = pki::read_certificate(token.certificate);
+    power_on.joined = token.digest;
+    power_on.serial = certificate.ok() ? certificate->serial : "";
+    power_on.expires = reactor_.steady() + std::clamp<DurationMs>(token.expires - reactor_.now(), 0, join_token_life());
+  }
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
 
@@ -171,7 +191,8 @@ void BootService::node_script(const std::string& node, const std::string& mac, c
   if (!power_on.armed) return answer(std::string(kBootFromDisk));
   const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
   const bool enough = static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
-  if (fresh || enough || !power_on.joined.empty()) return answer(hooks_.script(node, mac, power_on.token));
+  const bool worthless = !power_on.joined.empty() && !power_on.token.empty();
+  if (fresh || enough || worthless) return answer(hooks_.script(node, mac, power_on.token));
   renew_token(node, mac, power_on, answer);
 }
 
@@ -199,10 +220,8 @@ void BootService::renew_token(const std::string& node, const std::string& mac, P
     PowerOn& now = power_ons_[node];
     if (now.id != id) return;   // another power-on began, which answered them
     const auto waiting = std::exchange(now.waiting, {});
-    if (token.ok() && now.joined.empty()) {
-      now.token = *token;
-      now.expires = reactor_.steady() + join_token_life();
-    }
+    if (token.ok() && (now.joined.empty() || now.token.empty())) now.token = *token;
+    if (token.ok() && now.joined.empty()) now.expires = reactor_.steady() + join_token_life();
     for (const auto& one : waiting) one(token);
   });
 }
@@ -216,7 +235,7 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
   if (token.purpose == "join" && token.public_key.empty()) {
     const auto found = power_ons_.find(token.node);
     if (found == power_ons_.end() || !found->second.armed) return fail(Code::denied, "no power-on of this node is pending");
-    if (!found->second.inherits && !found->second.digests.count(token.digest))
+    if (!found->second.digests.count(token.digest))
       return fail(Code::denied, "this token was handed out for an earlier power-on");
   }
   if (token.purpose == "adopt") {

@@ -3,7 +3,8 @@
 // arm() begins a power-on of the node: its next netboot gets the RAM system. Whoever asks for the script of its MAC gets the same token,
 // which is kept in memory and stored as a digest. It stays good until a machine joined with it or it expires, which is later than any netboot
 // may take; only where half its life is over is another one made, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and a token that
-// was not used before its node was disarmed is worthless.
+// was not used before its node was disarmed is worthless. The store has the tokens of a node's newest power-on and no others, so that a
+// controller that comes back knows whether somebody joined in it.
 // One machine joins per power-on. Its join revokes every older certificate of the node, in the same batch. The same key gets the same
 // answer again until the token expires (a lost reply is harmless). Another key is a second machine: which of the two is the node nobody
 // can say, so it is refused, nothing is revoked, the first one's certificate is marked as contested (its holder is told nothing any
@@ -47,6 +48,7 @@ class BootService : public BootPort {
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);
 
   void arm(const std::string& node, std::function<void(Status)> done) override;
+  void rearm(const std::string& node, std::function<void(Status)> done) override;
   void disarm(const std::string& node) override;
   bool armed(const std::string& node) const;
   // Machines nobody declared get a discovery-only RAM system while this is on.
@@ -76,9 +78,8 @@ class BootService : public BootPort {
   struct PowerOn {
     uint64_t id = 0;
     bool armed = false;
-    bool inherits = false;          // the first in this life: its token may be one that the life before handed out
     bool left = false;              // the RAM system is not needed any more
-    std::string token;              // in clear, the newest
+    std::string token;              // in clear, the newest; "" where an earlier life made it
     SteadyMs expires = {};
     std::set<std::string> digests;  // of all its tokens
     std::vector<Script> waiting;    // for the token that is being written
@@ -86,6 +87,7 @@ class BootService : public BootPort {
     std::string joined, serial;     // digest of the token that was used; serial of what it bought
     bool asked_again = false;
   };
+  PowerOn& begin(const std::string& node);
   DurationMs join_token_life() const;
   void note_unknown(const std::string& mac);
   bool may_discover(const std::string& mac);

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "controller/acceptance.h"
 #include "controller/api/api.h"
+#include "controller/api/trust.h"
 #include "controller/authority.h"
 #include "controller/boot/boot.h"
 #include "controller/boot_port.h"
@@ -27,6 +28,7 @@
 #include "controller/power_port.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
+#include "controller/store/certificate_reader.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/vault.h"
 
@@ -42,6 +44,7 @@ struct Core {
   const DaemonOptions options;
   const Authority authority;
   std::unique_ptr<Store> store;
+  std::shared_ptr<CertificateReader> papers;   // for the servers' threads
   std::unique_ptr<Vault> vault;
   std::map<std::string, std::string> problems;
 
@@ -84,6 +87,7 @@ struct Core {
 };
 
 Status Core::finish() {
+  TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
@@ -282,7 +286,9 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
     options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
     options.tls_options.key_pem = core_->authority.server().key_pem;
     options.tls_options.client_ca_pem = core_->authority.ca_pem();
-    options.trusted = [token = core_->authority.operator_token()](const HttpRequest& request) { return api::shows_token(request, token); };
+    options.trust = [token = core_->authority.operator_token(), papers = core_->papers](const HttpRequest& head) {
+      return api::trust_of(head, token, [&](const std::string& serial) { return papers->find(serial); });
+    };
   } else {
     options.max_stranger_body = 0;   // machines that boot only fetch
   }

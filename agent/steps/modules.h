@@ -37,6 +37,7 @@ StepModule partition_module();
 StepModule raid_module();
 StepModule filesystem_module();
 StepModule mount_module();
+StepModule mount_flags_module();
 // agent/steps: pure tests
 StepModule not_applicable_module();
 StepModule probe_module();

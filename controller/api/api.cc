@@ -1,8 +1,8 @@
 #include "controller/api/api.h"
 
-#include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/log.h"
+#include "controller/api/trust.h"
 #include "controller/authority.h"
 #include "controller/boot_port.h"
 #include "controller/services.h"
@@ -10,8 +10,6 @@
 
 namespace muster::api {
 namespace {
-
-constexpr char kAgentOrganisation[] = "muster-agent";
 
 std::vector<std::string> segments(const std::string& path) {
   std::vector<std::string> parts;
@@ -42,15 +40,10 @@ Status check_operator(const Services& services, Door door, const HttpRequest& re
 }
 
 Result<std::string> check_agent(const Services& services, const HttpRequest& request) {
-  if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
-  if (request.peer_organization != kAgentOrganisation)
-    return fail(Code::denied, "this certificate is not an agent's");
-  const auto row = services.store.certificate(request.peer_serial);
-  if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
-  if (row->revoked) services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
-  if (row->revoked) return fail(Code::denied, "this certificate was revoked");
-  if (row->contested) return fail(Code::denied, "two machines joined as " + row->node + ": neither is heard before its next power-on");
-  if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
+  const auto row = request.peer_serial.empty() ? fail(Code::not_found, "no certificate") : services.store.certificate(request.peer_serial);
+  const bool ours = request.peer_organization == "muster-agent";
+  if (row.ok() && row->revoked && ours) services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
+  TRY_(check_certificate(request, row));
   return request.peer;
 }
 
@@ -78,13 +71,6 @@ Found find(const HttpRequest& request, Door door) {
 }
 
 }  // namespace
-
-bool shows_token(const HttpRequest& request, const std::string& token) {
-  const auto header = request.headers.find("Authorization");
-  const std::string scheme = "Bearer ";
-  return header != request.headers.end() && header->second.rfind(scheme, 0) == 0 &&
-         constant_time_equal(header->second.substr(scheme.size()), token);
-}
 
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args) {
   const auto want = segments(pattern);
@@ -164,7 +150,12 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   }
   if (found.route->who == Who::agents) {
     const auto agent = check_agent(services, call->request);
-    if (!agent.ok()) return call->json(401, error_json(agent.error()));
+    if (!agent.ok()) {
+      // Also one that was known when its connection began has no claim to the place any more.
+      HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
+      refused.close = true;
+      return call->responder->respond(std::move(refused));
+    }
     call->agent = *agent;
   }
   // JSON of another shape than a handler expects throws: one caller's nonsense must not end the controller.

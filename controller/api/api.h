@@ -59,9 +59,6 @@ struct Route {
 };
 const std::vector<Route>& routes();
 
-// Is the operator's token in its header? Any thread.
-bool shows_token(const HttpRequest& request, const std::string& token);
-
 void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder);
 
 // Whether `pattern` matches, filling `args`.

@@ -475,10 +475,7 @@ void Executor::resume_node(Runtime& node) {
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
                     now + timing_.power_call});
-    return ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status) {
-      n.stage = Runtime::Stage::awaiting;
-      consider(n);
-    }));
+    return rearm(node);
   }
   const NodeRow row = node_row(node.name);
   const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
@@ -486,6 +483,17 @@ void Executor::resume_node(Runtime& node) {
       (action.kind == ActionKind::reboot || row.image_digest == text_of(action.params, "digest")))
     return succeed(node, {{"boot_id", agent.boot_id}});
   reactor_.post(bound(node, [this](Runtime& n) { consider(n); }));
+}
+
+void Executor::rearm(Runtime& node) {
+  ports_.boot.rearm(node.name, bound(node, [this](Runtime& n, Status armed) {
+    const SteadyMs now = reactor_.steady();
+    if (!armed.ok() && now < n.deadline)
+      return pause(n, kSecond, {"the controller restarted in a power cycle", "the boot service", armed.error().message, "asking it again", now,
+                                now + kSecond}, [this](Runtime& m) { rearm(m); });
+    n.stage = Runtime::Stage::awaiting;
+    consider(n);
+  }));
 }
 
 // A row from time to time, so that a controller that comes back knows how long it was away. Some actions are quiet for hours.
@@ -694,6 +702,8 @@ void Executor::begin(Runtime& node, bool with_netboot) {
     row.state = state;
     row.reason.clear();
   }));
+  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before for one of this.
+  if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{node.name});
   Json data = {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}};
   if (!node.without.empty()) data["without"] = node.without;
   transition(node, ActionState::intent, std::move(data), [this, &node] { effect(node); }, std::move(extra));

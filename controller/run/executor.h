@@ -217,6 +217,7 @@ class Executor {
   void end_run(const std::string& state, const std::string& reason);
   void conclude(Rows& rows);
   void resume_node(Runtime& node);
+  void rearm(Runtime& node);
   void stay_alive();
   void sign();
   wire::WorkOrder order_for(const Runtime& node) const;

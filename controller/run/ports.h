@@ -29,8 +29,11 @@ class PowerPort {
 class BootPort {
  public:
   virtual ~BootPort() = default;
-  // From `done` on, the node's next netboot gets the RAM system and a fresh one-time token (durable before `done`).
+  // A power-on begins. From `done` on, the node's next netboot gets the RAM system and a fresh one-time token; what was handed out
+  // before is worthless, durably.
   virtual void arm(const std::string& node, std::function<void(Status)> done) = 0;
+  // A power-on that an earlier life of this controller began goes on: its tokens stay good, and who joined with one has joined.
+  virtual void rearm(const std::string& node, std::function<void(Status)> done) = 0;
   // A netboot from now on gets "boot from disk", and a token that was not used opens nothing.
   virtual void disarm(const std::string& node) = 0;
 };

@@ -97,6 +97,9 @@ Status put(Connection& db, const RevokeCertificates& r) {
   return db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.node});
 }
 Status put(Connection& db, const PurgeTokens& r) { return db.run("DELETE FROM token WHERE expires < ?", {r.expired}); }
+Status put(Connection& db, const DeleteJoinTokens& r) {
+  return db.run("DELETE FROM token WHERE node = ? AND purpose = 'join'", {r.node});
+}
 
 // ---- reading ----
 
@@ -176,6 +179,10 @@ Result<NodeRow> read_node(Connection& db, const std::string& name) { return one(
 Result<TokenRow> read_token(Connection& db, const std::string& digest) {
   return one(db, token_row, "SELECT digest, node, purpose, expires, public_key, certificate FROM token WHERE digest = ?", {digest},
              "no such token");
+}
+Result<std::vector<TokenRow>> read_join_tokens(Connection& db, const std::string& node) {
+  return all(db, token_row, "SELECT digest, node, purpose, expires, public_key, certificate FROM token WHERE node = ? AND purpose = 'join' "
+             "ORDER BY expires, digest", {node});
 }
 Result<CertificateRow> read_certificate(Connection& db, const std::string& serial) {
   return one(db, certificate_row, "SELECT serial, node, fingerprint, issued, revoked, contested FROM certificate WHERE serial = ?", {serial},

@@ -105,6 +105,7 @@ class SqliteStore : public Store {
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
   Result<NodeRow> node(const std::string& name) override { return read_node(reader_, name); }
   Result<TokenRow> token(const std::string& digest) override { return read_token(reader_, digest); }
+  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override { return read_join_tokens(reader_, node); }
   Result<CertificateRow> certificate(const std::string& serial) override { return read_certificate(reader_, serial); }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {

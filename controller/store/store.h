@@ -72,8 +72,9 @@ struct DeleteSecret { std::string name; };
 struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
 struct RevokeCertificates { std::string node; };   // all of the node that were written before this row
 struct PurgeTokens { TimeMs expired = 0; };        // those that expired before that time
+struct DeleteJoinTokens { std::string node; };     // used or not: a power-on of the node begins
 using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                           ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens>;   // rows with a key replace the row of that key
+                           ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens, DeleteJoinTokens>;   // rows with a key replace the row of that key
 
 class Store {
  public:
@@ -91,6 +92,8 @@ class Store {
   virtual Result<std::vector<NodeRow>> nodes() = 0;                    // by name
   virtual Result<NodeRow> node(const std::string& name) = 0;
   virtual Result<TokenRow> token(const std::string& digest) = 0;
+  // Of purpose "join", those that expire last at the end.
+  virtual Result<std::vector<TokenRow>> join_tokens(const std::string& node) = 0;
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;

@@ -126,6 +126,9 @@ const std::map<std::string, Sample>& changing() {
          m.add_disk("nvme1n1", "A");
          (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
        }, [](FakeMachine&) { return Json{{"source", "LABEL=data"}, {"target", "/scratch"}}; }}},
+      {"mount_flags", {[](FakeMachine& m) {
+         m.put("/proc/self/mountinfo", "40 1 0:50 / /beegfs rw,relatime - beegfs beegfs_nodev rw\n");
+       }, [](FakeMachine&) { return Json{{"target", "/beegfs"}}; }}},
       {"moosefs_disks", {with_mfs, [](FakeMachine& m) { return Json{{"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_master", {with_mfs, [](FakeMachine& m) { return Json{{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", true}, {"disks", Json::array({m.approved("C")})}}; }}},
       {"moosefs_metalogger", {with_mfs, [](FakeMachine&) { return Json{{"master", "10.20.0.11"}}; }}},
@@ -240,7 +243,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
       {"apt_repository", "apt-get -q update"}, {"download", "/usr/lib/apt/apt-helper"}, {"archive", "tar"},
       {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
       {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
-      {"filesystem", "mkfs.xfs"}, {"partition", "sfdisk"}, {"mount", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
+      {"filesystem", "mkfs.xfs"}, {"partition", "sfdisk"}, {"mount", "mount"}, {"mount_flags", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
       {"nfs_server", "exportfs -ra"}, {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"},
       {"ceph_mon", "ceph-mon --mkfs"}, {"ceph_daemons", "systemctl enable"}, {"ceph_osds", "ceph-osd --mkfs"}, {"ceph_mount", "systemctl start"},
       {"ceph_fs", "ceph --connect-timeout 30 fs new"}, {"ceph_left", "ceph --connect-timeout 30 osd purge"},

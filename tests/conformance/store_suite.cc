@@ -166,6 +166,22 @@ void older_certificates_end_with_a_new_one(StoreHarness& h) {
   CHECK(s.token("now").ok());
 }
 
+void a_power_on_takes_its_tokens_along(StoreHarness& h) {
+  Store& s = h.store();
+  must(h, {TokenRow{"b", "gpu01", "join", 9, "key", "cert"}, TokenRow{"a", "gpu01", "join", 10, "", ""}, TokenRow{"c", "gpu01", "adopt", 8, "", ""},
+           TokenRow{"d", "gpu02", "join", 7, "", ""}});
+  const auto rows = *s.join_tokens("gpu01");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].digest == "b");
+  CHECK(rows[0].certificate == "cert");
+  CHECK(rows[1].digest == "a");
+  CHECK(s.join_tokens("gpu03")->empty());
+  must(h, {DeleteJoinTokens{"gpu01"}});
+  CHECK(s.join_tokens("gpu01")->empty());
+  CHECK(s.token("c").ok());
+  CHECK(s.token("d").ok());
+}
+
 void journal_keeps_order(StoreHarness& h) {
   must(h, {run_row(1), run_row(2)});
   must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"), journal_row(1, "gpu01/image", "started")});

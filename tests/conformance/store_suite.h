@@ -22,6 +22,7 @@ class StoreHarness {
 void rows_come_back_as_written(StoreHarness& h);
 void rows_with_a_key_replace(StoreHarness& h);
 void a_forgotten_node_is_locked_out(StoreHarness& h);
+void a_power_on_takes_its_tokens_along(StoreHarness& h);
 void older_certificates_end_with_a_new_one(StoreHarness& h);
 void journal_keeps_order(StoreHarness& h);
 void batches_are_all_or_nothing(StoreHarness& h);

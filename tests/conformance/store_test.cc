@@ -89,6 +89,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": rows come back as written") { rows_come_back_as_written(*h); }
   SECTION(kind + ": rows with a key replace") { rows_with_a_key_replace(*h); }
   SECTION(kind + ": a forgotten node is locked out") { a_forgotten_node_is_locked_out(*h); }
+  SECTION(kind + ": a power-on takes its tokens along") { a_power_on_takes_its_tokens_along(*h); }
   SECTION(kind + ": older certificates end with a new one") { older_certificates_end_with_a_new_one(*h); }
   SECTION(kind + ": journal keeps order") { journal_keeps_order(*h); }
   SECTION(kind + ": batches are all or nothing") { batches_are_all_or_nothing(*h); }

@@ -27,6 +27,9 @@ poll_as() {  # status of asking for orders with what NAME got; 000: he is let wa
   lan curl -sk --max-time 3 --interface $stranger --cert "$work/$1.pem" --key "$work/$1.key" -o "$work/$1.orders" -w '%{http_code}' \
     "https://$controller:7443/agent/v1/orders?have=" || true
 }
+large_as() {  # status of a large body under what NAME got
+  fetch -k --cert "$work/$1.pem" --key "$work/$1.key" -o /dev/null -w '%{http_code}' --data-binary @"$work/large" "https://$controller:7443/agent/v1/events" || true
+}
 events() {  # events NODE ACTION: how many
   $muster logs --json | jq -s --arg n "$1" --arg a "$2" '[.[] | select((.kind == "join" or .kind == "boot") and .node == $n and .data.action == $a)] | length'
 }
@@ -71,6 +74,7 @@ $muster up "$work/cluster.yaml" --limit node01 --yes --report "$work/report" >"$
 check "node01 is accepted without the thief" test "$(node_state node01)" = accepted
 check "what the thief had is revoked" test "$(journal "select count(*) from certificate where node = 'node01' and revoked = 0 and contested = 0")" = 1
 check "and does nothing" test "$(poll_as early)" = 401
+check "not even for a large body" test "$(large_as early)" = 413
 check "but tell of him" wait_until 10 seen node01 revoked 1
 
 # Shared files: for declared nodes only, nobody's root, and no rights out of them.

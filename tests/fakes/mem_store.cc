@@ -130,6 +130,9 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       [&](const PurgeTokens& r) {
         for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);
       },
+      [&](const DeleteJoinTokens& r) {
+        std::erase_if(tables_.tokens, [&](const auto& token) { return token.second.node == r.node && token.second.purpose == "join"; });
+      },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
         for (auto& [serial, certificate] : tables_.certificates)
@@ -180,6 +183,13 @@ Result<std::vector<NodeRow>> MemStore::nodes() {
 }
 Result<NodeRow> MemStore::node(const std::string& name) { return lookup(tables_.nodes, name, "no node " + name); }
 Result<TokenRow> MemStore::token(const std::string& digest) { return lookup(tables_.tokens, digest, "no such token"); }
+Result<std::vector<TokenRow>> MemStore::join_tokens(const std::string& node) {
+  std::vector<TokenRow> found;
+  for (const auto& [digest, row] : tables_.tokens)
+    if (row.node == node && row.purpose == "join") found.push_back(row);
+  std::stable_sort(found.begin(), found.end(), [](const TokenRow& a, const TokenRow& b) { return a.expires < b.expires; });
+  return found;
+}
 Result<CertificateRow> MemStore::certificate(const std::string& serial) {
   return lookup(tables_.certificates, serial, "no certificate " + serial);
 }

@@ -44,6 +44,7 @@ class MemStore : public Store {
   Result<std::vector<NodeRow>> nodes() override;
   Result<NodeRow> node(const std::string& name) override;
   Result<TokenRow> token(const std::string& digest) override;
+  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override;
   Result<CertificateRow> certificate(const std::string& serial) override;
   Result<std::vector<SecretRow>> secrets() override;
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override;

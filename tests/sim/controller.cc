@@ -131,6 +131,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
       done(Ok{});
     });
   }
+  void rearm(const std::string& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
   void disarm(const std::string& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {

@@ -688,6 +688,23 @@ TEST_CASE("mounts: what forbids programs to change who runs them is in force, no
   CHECK(machine.get("/proc/self/mountinfo").find("nosuid,nodev") != std::string::npos);
 }
 
+TEST_CASE("mounts: what a service mounted long ago is remounted, not only at its next start") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* flags = find_step_module("mount_flags");
+  const Json params = {{"target", "/beegfs"}, {"flags", "nosuid,nodev"}};
+  CHECK(flags->check(context, params)->holds == Holds::no);
+  CHECK(flags->apply(context, params).error().code == Code::not_found);   // mounts nothing
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /beegfs rw,relatime,nodev - beegfs beegfs_nodev rw\n");
+  CHECK(flags->check(context, params)->holds == Holds::no);
+  REQUIRE(flags->apply(context, params).ok());
+  CHECK(flags->check(context, params)->holds == Holds::yes);
+  CHECK(machine.get("/proc/self/mountinfo").find("nosuid") != std::string::npos);
+  for (const char* bad : {"suid", "nosuid,dev", "ro"})
+    CHECK(flags->check(context, {{"target", "/beegfs"}, {"flags", bad}}).error().code == Code::invalid);
+  CHECK(flags->check(context, {{"target", "beegfs"}}).error().code == Code::invalid);
+}
+
 TEST_CASE("nfs: exported to the declared nodes and to nobody else, root squashed, whoever says otherwise") {
   FakeMachine machine;
   machine.units["nfs-server.service"] = {};

@@ -76,6 +76,34 @@ struct Boot {
   }
 };
 
+// The controller that comes after one that was killed: the same store, none of its memory.
+struct Life {
+  Boot& before;
+  std::vector<std::string> contested;
+  BootService boot{before.reactor, before.store, before.authority,
+                   {[](const std::string&) { return "node01"; },
+                    [](const std::string&, const std::string&, const std::string& token) -> Result<std::string> { return token; },
+                    [] { return DurationMs{0}; }, {}, {},
+                    [this](const std::string& node, const std::string&) { contested.push_back(node); }}};
+  explicit Life(Boot& one_before) : before(one_before) {}
+  std::string token() {
+    std::string got;
+    boot.script_for(kMac, [&](Result<std::string> script) { got = *script; });
+    before.reactor.advance(100);
+    return got;
+  }
+  Result<wire::JoinReply> join(const std::string& token, const std::string& key) {
+    wire::JoinRequest request;
+    request.node = "node01";
+    request.token = token;
+    request.csr_pem = pki::make_csr(key, "node01").value();
+    Result<wire::JoinReply> got = fail(Code::failed, "no answer");
+    boot.join(request, [&](Result<wire::JoinReply> reply) { got = std::move(reply); });
+    before.reactor.advance(100);
+    return got;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the RAM system is for an armed node's MAC only", "[api]") {
@@ -147,20 +175,61 @@ TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[ap
   CHECK(b.contested.empty());
 }
 
-TEST_CASE("a token that a life of the controller before handed out is good in the power-on it continues", "[api]") {
+TEST_CASE("a token that a life of the controller before handed out is good in the power-on it continues, and in no other", "[api]") {
   Boot b;
   b.arm();
   const std::string token = b.token();
-  BootService next(b.reactor, b.store, b.authority, {[](const std::string&) { return "node01"; }, {}});
-  next.arm("node01", [](Status) {});
-  wire::JoinRequest request;
-  request.node = "node01";
-  request.token = token;
-  request.csr_pem = pki::make_csr(pki::make_key().value(), "node01").value();
-  Result<wire::JoinReply> got = fail(Code::failed, "no answer");
-  next.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+  Life next(b);
+  const bool goes_on = GENERATE(true, false);
+  if (goes_on) next.boot.rearm("node01", [](Status) {});
+  else next.boot.arm("node01", [](Status) {});
   b.reactor.advance(100);
-  CHECK(got.ok());
+  CHECK(next.join(token, pki::make_key().value()).ok() == goes_on);
+}
+
+TEST_CASE("who joined before the controller restarted keeps its place in the power-on that goes on", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token(), key = pki::make_key().value();
+  const auto first = b.join(token, key);
+  REQUIRE(first.ok());
+  Life next(b);
+  next.boot.rearm("node01", [](Status) {});
+  b.reactor.advance(100);
+  CHECK(next.join(token, key).ok());   // the same machine, whose answer may have been lost
+  CHECK(next.contested.empty());
+  // A stranger who asks for the script gets a token that opens nothing, and asking often makes no more of them.
+  const std::string stolen = next.token();
+  REQUIRE(stolen.size() == 48);
+  CHECK(next.token() == stolen);
+  CHECK(next.join(stolen, pki::make_key().value()).error().code == Code::denied);
+  CHECK(next.contested == std::vector<std::string>{"node01"});
+  CHECK_FALSE(b.certificate(first).revoked);
+  CHECK(b.certificate(first).contested);
+}
+
+TEST_CASE("a power-on that begins has no tokens of the one before, durably", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string used = b.token();
+  REQUIRE(b.join(used, pki::make_key().value()).ok());
+  const std::string adopting = b.adopt_token();
+  Status armed = fail(Code::failed, "not yet");
+  b.boot.arm("node01", [&](Status done) { armed = done; });
+  CHECK_FALSE(armed.ok());   // not before the store has it
+  b.reactor.advance(100);
+  REQUIRE(armed.ok());
+  CHECK(b.store.token(sha256(used)).error().code == Code::not_found);
+  CHECK(b.store.token(sha256(adopting)).ok());
+  Life next(b);
+  next.boot.rearm("node01", [](Status) {});
+  b.reactor.advance(100);
+  CHECK(next.join(next.token(), pki::make_key().value()).ok());   // nobody had joined in this one
+  CHECK(next.contested.empty());
+  b.store.fail_next(1, fail(Code::failed, "disk full"));
+  b.boot.arm("node01", [&](Status done) { armed = done; });
+  b.reactor.advance(100);
+  CHECK_FALSE(armed.ok());
 }
 
 TEST_CASE("a second join in one power-on is refused, revokes nothing, and stops the node", "[api]") {

@@ -55,6 +55,10 @@ void echo(HttpRequest request, ResponderPtr responder) {
   responder->respond(HttpResponse::text(200, text));
 }
 
+Trust by_header(const HttpRequest& request) {
+  return request.headers.count("X-Known") ? Trust::known : request.headers.count("X-Guest") ? Trust::guest : Trust::stranger;
+}
+
 // A bare TCP connection, for requests that no decent client sends.
 class Raw {
  public:
@@ -223,7 +227,7 @@ TEST_CASE("ranges: what RFC 9110 says, for one range") {
 
 TEST_CASE("a request goes there and back, over one connection for many, plain and over a Unix socket") {
   HttpServerOptions open;
-  open.trusted = [](const HttpRequest&) { return true; };
+  open.trust = [](const HttpRequest&) { return Trust::known; };
   auto server = serve(echo, open);
   auto client = client_of(*server);
   for (int i = 0; i < 3; ++i) {
@@ -403,7 +407,7 @@ TEST_CASE("join asks for the controller's certificate before it shows its token"
 
 TEST_CASE("of somebody unknown a small body is taken, and a large one not even read") {
   HttpServerOptions options;
-  options.trusted = [](const HttpRequest& request) { return request.headers.count("X-Known") > 0; };
+  options.trust = by_header;
   auto server = serve(echo, options);
   const auto head = [](size_t length, const std::string& more) {
     return "POST / HTTP/1.1\r\nHost: x\r\n" + more + "Content-Length: " + std::to_string(length) + "\r\n\r\n";
@@ -427,19 +431,45 @@ TEST_CASE("of somebody unknown a small body is taken, and a large one not even r
   get.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   REQUIRE(get.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
 
+  Raw guest(server->port());
+  guest.send(head(1 << 20, "X-Guest: yes\r\n") + std::string(1 << 20, 'a'));
+  REQUIRE(guest.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+}
+
+TEST_CASE("a certificate makes nobody known by itself") {
   Authority authority;
-  auto tls = serve(echo, authority.server_options(false));
-  HttpClientOptions stranger;
-  stranger.ca_pem = authority.ca.certificate_pem;
+  HttpServerOptions options = authority.server_options(false);
+  std::atomic<bool> good = true;   // what the store says of it
+  options.trust = [&](const HttpRequest& request) { return good && !request.peer_serial.empty() ? Trust::known : Trust::stranger; };
+  auto tls = serve(echo, options);
+  HttpClientOptions bare;
+  bare.ca_pem = authority.ca.certificate_pem;
   const HttpRequest post{.method = "POST", .target = "/", .body = std::string(1 << 20, 'a')};
+  const auto refused = [&](const HttpClientOptions& who) {
+    const auto answer = client_of(*tls, who, true)->request(post, kPatience);
+    return !answer.ok() || answer->status == 413;
+  };
   REQUIRE(client_of(*tls, authority.agent_options(), true)->request(post, kPatience)->status == 200);
-  const auto refused = client_of(*tls, stranger, true)->request(post, kPatience);
-  REQUIRE((!refused.ok() || refused->status == 413));
+  REQUIRE(refused(bare));
+  good = false;
+  REQUIRE(refused(authority.agent_options()));
+}
+
+TEST_CASE("an answer may end its connection") {
+  auto server = serve([](HttpRequest, ResponderPtr responder) {
+    HttpResponse response = HttpResponse::text(401, "no");
+    response.close = true;
+    responder->respond(std::move(response));
+  });
+  Raw raw(server->port());
+  const std::string answer = raw.talk("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  CHECK(answer.find("Connection: close") != std::string::npos);
+  CHECK(answer.rfind("HTTP/1.1 401 ") == 0);   // and the second request has none
 }
 
 TEST_CASE("strangers have so many connections per address, and those we know do not count") {
   HttpServerOptions options;
-  options.trusted = [](const HttpRequest& request) { return request.headers.count("X-Known") > 0; };
+  options.trust = by_header;
   options.max_strangers_per_address = 2;
   auto server = serve(echo, options);
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n", known = "X-Known: yes\r\n";
@@ -454,7 +484,7 @@ TEST_CASE("strangers have so many connections per address, and those we know do 
   REQUIRE_FALSE(ask(third, known));   // not even heard
   REQUIRE(ask(second, known));        // known from now on: its place is free
   Raw fourth(server->port());
-  REQUIRE(ask(fourth, ""));
+  REQUIRE(ask(fourth, "X-Guest: yes\r\n"));   // takes a place
   Raw fifth(server->port());
   REQUIRE_FALSE(ask(fifth, ""));
   second.close();                     // did not count any more: gives back nothing

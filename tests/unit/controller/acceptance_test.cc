@@ -106,6 +106,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     reactor.post([done] { done(PowerState::on); });
   }
   void arm(const std::string&, std::function<void(Status)> done) override { reactor.post([done] { done(Ok{}); }); }
+  void rearm(const std::string& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
   void disarm(const std::string&) override {}
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
   void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }

@@ -33,6 +33,8 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;     // by node
   std::vector<Status> power_answers;                 // taken from the front; then Ok
+  std::vector<Status> rearm_answers;                 // likewise
+  std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
   bool bmc_is_silent = false;
   std::string faulty;                                // for this node the power port throws
@@ -77,6 +79,13 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   void arm(const std::string& node, std::function<void(Status)> done) override {
     armed.insert(node);
     reactor.post([done] { done(Ok{}); });
+  }
+  void rearm(const std::string& node, std::function<void(Status)> done) override {
+    rearmed.push_back(node);
+    if (rearm_answers.empty()) return arm(node, std::move(done));
+    const Status answer = rearm_answers.front();
+    rearm_answers.erase(rearm_answers.begin());
+    reactor.post([done, answer] { done(answer); });
   }
   void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }

@@ -232,6 +232,31 @@ TEST_CASE("a controller that crashes while a node restarts does not switch it of
   CHECK(b.row("n1").state == "accepted");
 }
 
+TEST_CASE("a power cycle that a new controller goes on with is the same power-on, one that it begins is another", "[run]") {
+  Bench b;
+  b.add(action("n1", "netboot", ActionKind::netboot));
+  b.plan.actions[0].timeout = 20 * kMinute;
+  b.plan.actions[0].max_attempts = 2;
+  const auto token = [&](const std::string& digest) { b.store.write({TokenRow{digest, "n1", "join", b.reactor.now() + 60 * kMinute, "key", "cert"}}, [](Status) {}); };
+  token("of an earlier run");
+  b.start();
+  CHECK(b.store.join_tokens("n1")->empty());   // gone with the intent
+  token("of this power-on");
+  b.reactor.advance(kMinute);
+  b.executor.reset();
+  b.store.crash(MemStore::Unsynced::lost);
+  b.live();
+  b.rearm_answers = {fail(Code::failed, "disk I/O error")};
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(kMinute);
+  CHECK(b.rearmed == std::vector<std::string>{"n1", "n1"});   // asked again until it is armed
+  CHECK(b.armed.count("n1") == 1);
+  CHECK(b.store.join_tokens("n1")->size() == 1);
+  b.reactor.advance(20 * kMinute);   // a second attempt begins
+  CHECK(b.executor->log().of("n1/netboot").attempt == 2);
+  CHECK(b.store.join_tokens("n1")->empty());
+}
+
 TEST_CASE("a place for a power cycle that another node holds does not use up a node's time to boot", "[run]") {
   Bench b;
   b.plan.limits.parallel_netboot = 1;

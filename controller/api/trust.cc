@@ -1,0 +1,38 @@
+#include "controller/api/trust.h"
+
+#include "base/digest.h"
+#include "controller/boot_port.h"
+
+namespace muster::api {
+namespace {
+
+constexpr char kAgentOrganisation[] = "muster-agent";
+
+}  // namespace
+
+bool shows_token(const HttpRequest& request, const std::string& token) {
+  const auto header = request.headers.find("Authorization");
+  const std::string scheme = "Bearer ";
+  return header != request.headers.end() && header->second.rfind(scheme, 0) == 0 &&
+         constant_time_equal(header->second.substr(scheme.size()), token);
+}
+
+Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row) {
+  if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
+  if (request.peer_organization != kAgentOrganisation) return fail(Code::denied, "this certificate is not an agent's");
+  if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
+  if (row->revoked) return fail(Code::denied, "this certificate was revoked");
+  if (row->contested) return fail(Code::denied, "two machines joined as " + row->node + ": neither is heard before its next power-on");
+  if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
+  return Ok{};
+}
+
+Trust trust_of(const HttpRequest& head, const std::string& operator_token,
+               const std::function<Result<CertificateRow>(const std::string& serial)>& find) {
+  if (shows_token(head, operator_token)) return Trust::known;
+  if (head.peer_serial.empty()) return Trust::stranger;
+  if (!check_certificate(head, find(head.peer_serial)).ok()) return Trust::stranger;
+  return mac_of_unknown(head.peer).empty() ? Trust::known : Trust::guest;
+}
+
+}  // namespace muster::api
