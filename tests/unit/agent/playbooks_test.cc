@@ -67,20 +67,44 @@ Json context() {
               {"acs", {{"bridges", Json::array()}}},
               {"rdma_ports", Json::array()},
               {"vars",
-               {{"nvidia_repository", "http://10.20.0.1/nvidia"}, {"nvidia_key_url", "http://10.20.0.1/key"}, {"nvidia_key_sha256", std::string(64, 'a')},
-                {"nvidia_driver", "595.10.01"}, {"nvidia_cuda", "13-0"}, {"nvidia_cuda_major", "13"}, {"nvidia_nccl", "2.28.3-1+cuda13.0"},
+               {{"nvidia_repository", "http://10.20.0.1/nvidia"},
+                {"nvidia_key_url", "http://10.20.0.1/key"},
+                {"nvidia_key_sha256", std::string(64, 'a')},
+                {"nvidia_driver", "595.10.01"},
+                {"nvidia_cuda", "13-0"},
+                {"nvidia_cuda_major", "13"},
+                {"nvidia_nccl", "2.28.3-1+cuda13.0"},
                 {"nvidia_dcgm", "1:4.4.1-1"}}}};
   out["storage_moosefs"] = out["storage_shared"];
-  out["storage_nfs"] = {{{"name", "home"}, {"engine", "nfs"}, {"mount", "/export"}, {"leader", first}, {"is_leader", true},
-                         {"is_member", true}, {"members", {first}}, {"clients", {second}}, {"level", "raid0"}, {"fs", "xfs"}, {"fstype", "xfs"},
-                         {"source", "/dev/disk/by-label/home"}, {"disks", {disk("D")}}}};
+  out["storage_nfs"] = {{{"name", "home"},
+                         {"engine", "nfs"},
+                         {"mount", "/export"},
+                         {"leader", first},
+                         {"is_leader", true},
+                         {"is_member", true},
+                         {"members", {first}},
+                         {"clients", {second}},
+                         {"level", "raid0"},
+                         {"fs", "xfs"},
+                         {"fstype", "xfs"},
+                         {"source", "/dev/disk/by-label/home"},
+                         {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
   out["storage_ceph"] = out["storage_shared"];
-  out["storage_ceph"][0].update({{"fsid", "f"}, {"mons", {first, second}}, {"is_mon", true}, {"member_count", 2}, {"min_copies", 1}, {"standbys", 1},
+  out["storage_ceph"][0].update({{"fsid", "f"},
+                                 {"mons", {first, second}},
+                                 {"is_mon", true},
+                                 {"member_count", 2},
+                                 {"min_copies", 1},
+                                 {"standbys", 1},
                                  {"osd_memory", 939524096}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
-  out.update({{"machines", {machine}}, {"own_gpus", {machine}}, {"has_gpus", true}, {"gpu_fleet", {machine, machine}}, {"gpus_of_each", 8}});
+  out.update({{"machines", {machine}},
+              {"own_gpus", {machine}},
+              {"has_gpus", true},
+              {"gpu_fleet", {machine, machine}},
+              {"gpus_of_each", 8}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
   return out;
 }
