@@ -1,0 +1,60 @@
+// Pages can be found, and two changes never want the same name.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/source_dir.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string slurp(const fs::path& path) {
+  std::ifstream in(path);
+  std::stringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("documents: the index names every page, and nothing that is not there", "[tidy]") {
+  const fs::path docs = fs::path(muster::source_dir()) / "docs";
+  const std::string index = slurp(docs / "README.md");
+  for (const auto& entry : fs::directory_iterator(docs)) {
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    if (entry.path().extension() != ".md" || name == "README.md") continue;
+    CHECK(index.find("](" + name + ")") != std::string::npos);
+  }
+  const std::regex link(R"(\]\(([^)#:]+)[^)]*\))");
+  for (auto it = std::sregex_iterator(index.begin(), index.end(), link); it != std::sregex_iterator(); ++it) {
+    CAPTURE((*it)[1].str());
+    CHECK(fs::exists(docs / (*it)[1].str()));
+  }
+}
+
+TEST_CASE("documents: decisions have numbers of their own, changes a date and a topic", "[tidy]") {
+  const fs::path root = muster::source_dir();
+  std::map<std::string, std::string> numbers;
+  for (const auto& entry : fs::directory_iterator(root / "docs/decisions")) {
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    CHECK(std::regex_match(name, std::regex(R"(\d{4}-[a-z0-9-]+\.md)")));
+    CHECK(numbers.emplace(name.substr(0, 4), name).second);
+    CHECK(slurp(entry.path()).rfind("# " + name.substr(0, 4) + ": ", 0) == 0);
+  }
+  size_t changes = 0;
+  for (const auto& entry : fs::directory_iterator(root / "changelog")) {
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    CHECK(std::regex_match(name, std::regex(R"(\d{4}-\d\d-\d\d-[a-z0-9-]+\.md)")));
+    ++changes;
+  }
+  CHECK(changes > 30);
+}
