@@ -2,9 +2,10 @@
 //
 // A step of the order may ask for it in its params:
 //   "peers_live": true   elements of its lists that are, or are objects whose "name" is, a node that is not
-//   live are left out "next_live": true    the name and address of the next node (as planned) are replaced by
-//   those of the next live node, in every
-//                        string of params and verify; without another live node the step is left out
+//                        live are left out
+//   "next_live": true    the name and address of the next node (as planned) are replaced by those of the
+//                        next live node, in every string of params and verify; without another live node the
+//                        step is left out
 // Both keys, and the order's "ring" (all nodes in order, put there by the planner), never reach the agent.
 // Thread: any.
 #pragma once
