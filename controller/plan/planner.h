@@ -52,8 +52,8 @@ struct PlannerImage {
 // What is known of one node now: its row in the store and its agent.
 struct NodeObservation {
   std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written since
-  std::optional<HardwareFacts>
-      machine;  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  std::optional<HardwareFacts> machine;
   std::optional<wire::Mode> mode;           // of its agent, last seen
   bool online = false;                      // its agent was heard in the last minute
   std::string state = "unknown";            // NodeRow::state

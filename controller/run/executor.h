@@ -269,8 +269,8 @@ class Executor {
   std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;
-  std::map<std::string, SteadyMs>
-      absent_;  // not (any more) at work in this run, and silent when others needed them
+  // not (any more) at work in this run, and silent when others needed them
+  std::map<std::string, SteadyMs> absent_;
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
   const SteadyMs began_;  // this process

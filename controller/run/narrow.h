@@ -28,8 +28,8 @@ std::vector<std::string> narrow_order(Json& params, const std::string& self,
 // Whom a step of the order is about, besides the node itself.
 struct Involved {
   std::set<std::string> names;
-  std::string next,
-      after_next;  // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+  // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+  std::string next, after_next;
 };
 // By step id; steps that ask for none of the two are not in it. `params` as planned.
 std::map<std::string, Involved> involved(const Json& params, const std::string& self,

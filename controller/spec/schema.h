@@ -3,9 +3,9 @@
 //
 // Ready-made validators work on JSON and lose the position, so this is our own, for the subset our schemas
 // use: type, properties, patternProperties, additionalProperties, required, enum, pattern, items, minItems,
-// minimum, maximum, $ref to
-// #/$defs. Two annotations: `description` beside a pattern says the rule in words; `x-not-implemented` (true
-// on a property, a list beside an enum) marks what the format knows and this release refuses. Thread: pure.
+// minimum, maximum, $ref to #/$defs. Two annotations: `description` beside a pattern says the rule in words;
+// `x-not-implemented` (true on a property, a list beside an enum) marks what the format knows and this
+// release refuses. Thread: pure.
 #pragma once
 
 #include "controller/spec/yaml.h"

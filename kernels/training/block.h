@@ -102,8 +102,8 @@ class Network {
   std::vector<const Weights*> all() const;
 
   Shape shape_;
-  size_t first_layer_, heads_, width_, hidden_,
-      threads_;  // heads_, width_ (of all own heads), hidden_: of this part
+  // heads_, width_ (of all own heads), hidden_: of this part
+  size_t first_layer_, heads_, width_, hidden_, threads_;
   Part part_;
   std::vector<Layer> layers_;
 };
