@@ -56,8 +56,7 @@ sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, siz
 int bf16_operations_per_cycle(int major, int minor);
 
 // --- places where a bit can be flipped on purpose
-// ---------------------------------------------------------------------- As in sdc.h. The library has no door
-// to its registers: only inputs and the output in memory.
+// As in sdc.h. The library has no door to its registers: only inputs and the output in memory.
 bool can_flip(sdc::Site site, Maker maker);
 
 // --- time series

@@ -124,8 +124,7 @@ struct LinkOptions {
 Measurement run_link(const Files& files, const LinkOptions& options);
 
 // --- own_port.cc
-// ---------------------------------------------------------------------------------------------------- The
-// port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
+// The port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
 Json own_port(const Files& files, const std::string& address);
 // Rates in Gb/s of the active RDMA ports: what NCCL goes over between nodes.
 Json active_rails(const Files& files);

@@ -103,8 +103,7 @@ cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank
                         unsigned long long* wrong, cudaStream_t stream);
 
 // --- training.cu: bf16 numbers of kernels/training/digits.h
-// -------------------------------------------------------------- to[i][j] = the digit of its place in the
-// whole matrix, or with `of`: folded(of[i][j] + that digit).
+// to[i][j] = the digit of its place in the whole matrix, or with `of`: folded(of[i][j] + that digit).
 cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer,
                          uint64_t kind, cudaStream_t stream);
 // Folds fp32 sums, [batches][rows][columns] without gaps, into bf16 at `to`, rows and batches as far apart as

@@ -114,10 +114,9 @@ MUSTER_BOTH bool not_finite_fp16(uint16_t bits) { return (bits & 0x7c00u) == 0x7
 MUSTER_BOTH bool not_finite_f64(uint64_t bits) { return ((bits >> 52) & 0x7ffu) == 0x7ffu; }
 
 // --- memory patterns
-// ------------------------------------------------------------------------------------------------ What
-// 64-bit word `index` of the memory under test holds in round `round`: every cell holds both values and its
-// neighbours differ from it, addresses that are wired together collide, and a random round and its inverse
-// toggle every line at once.
+// What 64-bit word `index` of the memory under test holds in round `round`: every cell holds both values and
+// its neighbours differ from it, addresses that are wired together collide, and a random round and its
+// inverse toggle every line at once.
 constexpr int kPatterns = 10;
 MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
   const uint64_t walking = 1ull << (index % 64);

@@ -65,10 +65,9 @@ MUSTER_BOTH uint64_t wgmma_descriptor(uint32_t shared_address) {
 }
 
 // --- order of the tiles
-// ------------------------------------------------------------------------------------------------ Groups of
-// `kGroup` rows of tiles, walked column by column: the blocks that run at the same time share operands in the
-// L2 cache. `rotation` shifts which block gets which tile: a multiprocessor that computes wrong moves its
-// errors with it.
+// Groups of `kGroup` rows of tiles, walked column by column: the blocks that run at the same time share
+// operands in the L2 cache. `rotation` shifts which block gets which tile: a multiprocessor that computes
+// wrong moves its errors with it.
 constexpr int kGroup = 8;
 MUSTER_BOTH Place tile_place(int index, int rows, int columns, int rotation) {
   const int all = rows * columns;
