@@ -3,7 +3,7 @@
 #   ./test.sh             everything, including one short end-to-end run on virtual machines
 #   ./test.sh --no-e2e    without the end-to-end run (says so, and exits 3 when all else passed)
 set -uo pipefail
-cd "$(dirname "$0")"
+cd "$(dirname "$0")" || exit 2
 e2e=1
 case "${1:-}" in
   "") ;;
@@ -24,6 +24,8 @@ finish() {
 }
 
 scripts/deps.sh build lab test || { echo "FAIL  packages could not be installed"; exit 1; }
+scripts/lint.sh
+result "format, spelling, shell scripts" $?
 scripts/build.sh dev || { echo "FAIL  build"; exit 1; }
 
 # The unit tests: what ran must be what is listed, and nothing may be skipped.

@@ -44,23 +44,30 @@ Result<BootParameters> join_parameters(const std::string& json) {
   r.get("node", boot.node);
   TRY_(r.finish());
   for (const auto* field : {&boot.url, &boot.pin, &boot.token, &boot.node})
-    if (field->empty()) return fail(Code::invalid, "standard input: url, pin, token and node must not be empty");
+    if (field->empty())
+      return fail(Code::invalid, "standard input: url, pin, token and node must not be empty");
   return boot;
 }
 
-std::string identity_folder(const Files& files) { return files.is_directory(kInstalledIdentity) ? kInstalledIdentity : kAdoptedIdentity; }
+std::string identity_folder(const Files& files) {
+  return files.is_directory(kInstalledIdentity) ? kInstalledIdentity : kAdoptedIdentity;
+}
 
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);
   // A torn file names nobody; what it said is lost with it.
   if (!known.ok()) return Ok{};
-  const auto strip = [](const std::string& pin) { return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin; };
+  const auto strip = [](const std::string& pin) {
+    return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
+  };
   if (strip(known->ca_pin) != strip(boot.pin))
-    return fail(Code::conflict, fmt::format("this host belongs to another controller ({}, as {}); to take it over on purpose, remove {} "
-                                            "there first", known->url, known->node, folder));
+    return fail(Code::conflict, fmt::format("this host belongs to another controller ({}, as {}); to take it "
+                                            "over on purpose, remove {} there first",
+                                            known->url, known->node, folder));
   if (known->node != boot.node)
-    return fail(Code::conflict, fmt::format("this host is already the node {}; it cannot be {} too", known->node, boot.node));
+    return fail(Code::conflict,
+                fmt::format("this host is already the node {}; it cannot be {} too", known->node, boot.node));
   return Ok{};
 }
 

@@ -1,9 +1,9 @@
 // Adoption, on the node: settling down on a running Linux host that muster did not install.
 //
-// `muster-agent join --stdin --start` reads one line of JSON {url, pin, token, node}, joins, and starts the agent as a
-// systemd service that survives reboots. Nothing else about the host is changed.
-// Refused, before the token is used: a host that already belongs to another controller or is another node, one without systemd.
-// Thread: plain functions.
+// `muster-agent join --stdin --start` reads one line of JSON {url, pin, token, node}, joins, and starts the
+// agent as a systemd service that survives reboots. Nothing else about the host is changed. Refused, before
+// the token is used: a host that already belongs to another controller or is another node, one without
+// systemd. Thread: plain functions.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ std::string identity_folder(const Files& files);
 // conflict: `folder` holds the identity of another controller (by its CA pin) or of another node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
-// invalid where systemd does not run. A host whose root file system muster wrote has the agent's unit already.
+// invalid where systemd does not run. A host whose root file system muster wrote has the agent's unit
+// already.
 Status may_serve(const Files& files);
 // Writes the unit when it differs, enables it, and starts it anew: the identity may have changed.
 Status start_service(const Files& files, Process& process, const std::string& folder);

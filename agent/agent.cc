@@ -11,11 +11,15 @@ namespace {
 bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
 
 // Orders after which this process is gone: reported first, carried out afterwards.
-bool departs(const std::string& kind) { return kind == "boot_disk" || kind == "reboot" || kind == "power_off"; }
+bool departs(const std::string& kind) {
+  return kind == "boot_disk" || kind == "reboot" || kind == "power_off";
+}
 
 Json finish_data(const Status& status, Json result) {
   if (status.ok()) return {{"ok", true}, {"code", ""}, {"message", ""}, {"result", std::move(result)}};
-  return {{"ok", false}, {"code", std::string(to_string(status.error().code))}, {"message", status.error().message},
+  return {{"ok", false},
+          {"code", std::string(to_string(status.error().code))},
+          {"message", status.error().message},
           {"result", std::move(result)}};
 }
 
@@ -29,10 +33,16 @@ auto guarded(const std::shared_ptr<bool>& alive, F callback) {
 
 }  // namespace
 
-Agent::Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner, AgentIdentity identity,
-             AgentOptions options)
-    : reactor_(reactor), link_(link), journal_(journal), runner_(runner), identity_(std::move(identity)), options_(options),
-      alive_(std::make_shared<bool>(true)), random_(identity_.jitter_seed) {}
+Agent::Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner,
+             AgentIdentity identity, AgentOptions options)
+    : reactor_(reactor),
+      link_(link),
+      journal_(journal),
+      runner_(runner),
+      identity_(std::move(identity)),
+      options_(options),
+      alive_(std::make_shared<bool>(true)),
+      random_(identity_.jitter_seed) {}
 
 Agent::~Agent() {
   *alive_ = false;
@@ -45,8 +55,11 @@ Status Agent::start() {
   for (const auto& record : records)
     if (record.finished) finished_[record.order] = record.finish;
   emit("", "hello",
-       {{"mode", std::string(wire::to_string(identity_.mode))}, {"boot_id", identity_.boot_id},
-        {"image_digest", identity_.image_digest}, {"agent_version", identity_.version}, {"slot", identity_.slot}});
+       {{"mode", std::string(wire::to_string(identity_.mode))},
+        {"boot_id", identity_.boot_id},
+        {"image_digest", identity_.image_digest},
+        {"agent_version", identity_.version},
+        {"slot", identity_.slot}});
   return Ok{};
 }
 
@@ -67,7 +80,8 @@ uint64_t Agent::emit(const std::string& order, const std::string& kind, Json dat
 void Agent::make_room() {
   if (outbox_.size() <= options_.buffer_events) return;
   for (const char* kind : {"log", "progress"}) {
-    const auto it = std::find_if(outbox_.begin(), outbox_.end(), [&](const wire::Event& e) { return e.kind == kind; });
+    const auto it =
+        std::find_if(outbox_.begin(), outbox_.end(), [&](const wire::Event& e) { return e.kind == kind; });
     if (it == outbox_.end()) continue;
     outbox_.erase(it);
     return;
@@ -108,10 +122,12 @@ void Agent::on_acked(Result<uint64_t> reply) {
   post_backoff_ = {};
   post_not_before_ = {};
   while (!outbox_.empty() && outbox_.front().seq <= *reply) outbox_.pop_front();
-  for (auto it = reported_.begin(); it != reported_.end();) it = it->second <= *reply ? reported_.erase(it) : std::next(it);
+  for (auto it = reported_.begin(); it != reported_.end();)
+    it = it->second <= *reply ? reported_.erase(it) : std::next(it);
   schedule_post(0);
   if (!std::exchange(greeted_, true)) schedule_poll(0);
-  if (current_ && departs(current_->kind) && finished_.count(current_->id) && !reported_.count(current_->id)) depart();
+  if (current_ && departs(current_->kind) && finished_.count(current_->id) && !reported_.count(current_->id))
+    depart();
 }
 
 // ---- orders in ----
@@ -125,7 +141,8 @@ void Agent::schedule_poll(DurationMs delay) {
 
 std::vector<std::string> Agent::have() const {
   std::vector<std::string> ids;
-  if (current_ && !withdrawn_) ids.push_back(current_->id);   // what is said to be had no longer need not be withdrawn again
+  if (current_ && !withdrawn_)
+    ids.push_back(current_->id);  // what is said to be had no longer need not be withdrawn again
   if (waiting_) ids.push_back(waiting_->id);
   for (const auto& [id, seq] : reported_)
     if (!current_ || current_->id != id) ids.push_back(id);
@@ -154,7 +171,7 @@ void Agent::stop(const std::string& order) {
   if (!current_ || current_->id != order || settling_ || withdrawn_ || departs(current_->kind)) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: it stops at its next safe point");
-  if (runner_busy_) runner_.cancel();   // else it has not begun yet
+  if (runner_busy_) runner_.cancel();  // else it has not begun yet
 }
 
 // True when the order is new here.
@@ -179,10 +196,11 @@ void Agent::begin(const wire::WorkOrder& order) {
   deadline_passed_ = settling_ = withdrawn_ = false;
   if (!departs(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
-    // Running it again is harmless, so a journal that cannot be written is reported and does not stop the work.
-    if (!status.ok()) log("error", "journal: " + status.error().message);
-    run_order();
-  }));
+                    // Running it again is harmless, so a journal that cannot be written is reported and does
+                    // not stop the work.
+                    if (!status.ok()) log("error", "journal: " + status.error().message);
+                    run_order();
+                  }));
 }
 
 void Agent::run_order() {
@@ -213,14 +231,16 @@ void Agent::on_deadline() {
     runner_.cancel();
     return arm_deadline(options_.cancel_grace);
   }
-  settle(fail(Code::timeout, "the work did not stop after its deadline of " + to_human(current_->deadline)), Json::object());
+  settle(fail(Code::timeout, "the work did not stop after its deadline of " + to_human(current_->deadline)),
+         Json::object());
 }
 
 void Agent::on_done(const std::string& order, WorkOutcome outcome) {
   runner_busy_ = false;
   if (!current_ || current_->id != order || settling_) {
     // The end of work that was given up before, or of a departure that failed: only the way is free again.
-    if (!outcome.status.ok()) emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
+    if (!outcome.status.ok())
+      emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
     if (current_ && current_->id == order && departs(current_->kind)) current_.reset();
     return next_order();
   }
@@ -235,17 +255,18 @@ void Agent::settle(const Status& status, Json result) {
   settling_ = true;
   if (deadline_timer_) reactor_.cancel(std::exchange(deadline_timer_, 0));
   Json finish = finish_data(status, std::move(result));
-  journal_.append({current_->id, current_->kind, true, finish}, guarded(alive_, [this, finish](Status written) {
-    if (!written.ok()) log("error", "journal: " + written.error().message);
-    on_settled(finish);
-  }));
+  journal_.append({current_->id, current_->kind, true, finish},
+                  guarded(alive_, [this, finish](Status written) {
+                    if (!written.ok()) log("error", "journal: " + written.error().message);
+                    on_settled(finish);
+                  }));
 }
 
 void Agent::on_settled(Json finish) {
   const std::string id = current_->id;
   finished_[id] = finish;
   reported_[id] = emit(id, "finished", std::move(finish));
-  if (departs(current_->kind)) return;   // on_acked() goes on
+  if (departs(current_->kind)) return;  // on_acked() goes on
   current_.reset();
   next_order();
 }
@@ -262,8 +283,10 @@ void Agent::depart() {
   if (runner_busy_) return;
   runner_busy_ = true;
   const std::string id = current_->id;
-  runner_.run(*current_, guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
-              guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
+  runner_.run(
+      *current_,
+      guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
+      guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
 }
 
 DurationMs Agent::pause(Backoff& backoff) {

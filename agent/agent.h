@@ -1,16 +1,23 @@
-// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports with numbered events.
+// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports
+// with numbered events.
 //
-// Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS), AgentJournal,
-// WorkRunner. Promises:
+// Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS),
+// AgentJournal, WorkRunner. Promises:
 //   - hello is the first event and acknowledged before the first poll for orders;
 //   - one order at a time; an order id that finished is never run again, its result is sent again (journal);
-//     one that was taken up but not finished before a restart runs again when offered again (orders are repeatable);
-//   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported finished and acknowledged
+//     one that was taken up but not finished before a restart runs again when offered again (orders are
+//        repeatable);
+//   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
+//      finished and acknowledged
 //     BEFORE the runner carries them out, because nobody can report afterwards;
-//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress, never anything else;
-//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s to 30 s);
-//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as `timeout`;
-//   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A departure is not called off.
+//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
+//      never anything else;
+//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s
+//      to 30 s);
+//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as
+//      `timeout`;
+//   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
+//      departure is not called off.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 
@@ -30,15 +37,15 @@
 
 namespace muster {
 
-// The two calls of the protocol. Each answers exactly once, after at most about 40 s (the transport's deadline), never inside
-// the call. Joining (certificate, token) happened before and is the link's business.
+// The two calls of the protocol. Each answers exactly once, after at most about 40 s (the transport's
+// deadline), never inside the call. Joining (certificate, token) happened before and is the link's business.
 class ControllerLink {
  public:
   using Orders = std::function<void(Result<wire::PollReply>)>;
   using Acked = std::function<void(Result<uint64_t>)>;
   virtual ~ControllerLink() = default;
-  // Long poll: answers at once when an order not named in `have` is on offer or one that is named was withdrawn, else after about 25 s
-  // (possibly with nothing).
+  // Long poll: answers at once when an order not named in `have` is on offer or one that is named was
+  // withdrawn, else after about 25 s (possibly with nothing).
   virtual void poll(const std::vector<std::string>& have, Orders done) = 0;
   virtual void post(const wire::EventBatch& batch, Acked done) = 0;
 };
@@ -46,31 +53,33 @@ class ControllerLink {
 struct AgentIdentity {
   wire::Mode mode = wire::Mode::ram;
   std::string boot_id;
-  std::string incarnation;      // random per process
-  std::string image_digest;     // of the running system; empty in the RAM system
-  std::string slot;             // root slot in use, "a" or "b"; empty in the RAM system
+  std::string incarnation;   // random per process
+  std::string image_digest;  // of the running system; empty in the RAM system
+  std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
-  uint64_t jitter_seed = 1;     // any number that differs between nodes
+  uint64_t jitter_seed = 1;  // any number that differs between nodes
 };
 
 struct AgentOptions {
   size_t buffer_events = 4096;
   size_t batch_events = 256;
-  DurationMs flush_delay = 300;             // progress and log lines wait this long for company
+  DurationMs flush_delay = 300;  // progress and log lines wait this long for company
   DurationMs backoff_first = kSecond, backoff_last = 30 * kSecond;
-  DurationMs idle_poll_pause = kSecond;     // after a poll that brought nothing new
-  DurationMs cancel_grace = 30 * kSecond;   // a runner that does not stop this long after its deadline is reported as such
+  DurationMs idle_poll_pause = kSecond;  // after a poll that brought nothing new
+  DurationMs cancel_grace =
+      30 * kSecond;  // a runner that does not stop this long after its deadline is reported as such
 };
 
 class Agent {
  public:
-  Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner, AgentIdentity identity,
-        AgentOptions options = {});
+  Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner,
+        AgentIdentity identity, AgentOptions options = {});
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Loads the journal, queues hello, starts talking. An unreadable journal is an error: running an order twice is worse.
+  // Loads the journal, queues hello, starts talking. An unreadable journal is an error: running an order
+  // twice is worse.
   Status start();
   // Queues a log line for the controller.
   void log(const std::string& level, const std::string& text);
@@ -81,7 +90,9 @@ class Agent {
   SteadyMs last_contact() const { return last_contact_; }
 
  private:
-  struct Backoff { DurationMs next = 0; };
+  struct Backoff {
+    DurationMs next = 0;
+  };
   uint64_t emit(const std::string& order, const std::string& kind, Json data);
   void make_room();
   void schedule_post(DurationMs delay);
@@ -111,21 +122,21 @@ class Agent {
   AgentIdentity identity_;
   AgentOptions options_;
 
-  std::shared_ptr<bool> alive_;                 // callbacks that outlive the agent do nothing
+  std::shared_ptr<bool> alive_;  // callbacks that outlive the agent do nothing
   uint64_t next_seq_ = 1;
-  std::deque<wire::Event> outbox_;              // not acknowledged, in order
+  std::deque<wire::Event> outbox_;  // not acknowledged, in order
   bool posting_ = false;
   Reactor::TimerId post_timer_ = 0, poll_timer_ = 0, deadline_timer_ = 0;
   SteadyMs post_due_, post_not_before_;
   Backoff post_backoff_, poll_backoff_;
-  bool greeted_ = false;                        // hello was acknowledged
-  std::map<std::string, Json> finished_;        // order -> data of its finished event
-  std::map<std::string, uint64_t> reported_;    // order -> seq of its finished event while not acknowledged
+  bool greeted_ = false;                      // hello was acknowledged
+  std::map<std::string, Json> finished_;      // order -> data of its finished event
+  std::map<std::string, uint64_t> reported_;  // order -> seq of its finished event while not acknowledged
   std::string running_id_;
-  std::optional<wire::WorkOrder> current_;      // taken up, not settled (or settled and about to depart)
-  std::optional<wire::WorkOrder> waiting_;      // offered while busy
+  std::optional<wire::WorkOrder> current_;  // taken up, not settled (or settled and about to depart)
+  std::optional<wire::WorkOrder> waiting_;  // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
-  bool withdrawn_ = false;                      // the current order
+  bool withdrawn_ = false;  // the current order
   uint64_t random_;
   SteadyMs last_contact_;
 };

@@ -1,5 +1,6 @@
-// The disks of this machine and the one question every writer asks before it writes: is this still the disk that was approved,
-// with what was on it then? Between the steps (and facts) and agent/disk, which knows how to probe.
+// The disks of this machine and the one question every writer asks before it writes: is this still the disk
+// that was approved, with what was on it then? Between the steps (and facts) and agent/disk, which knows how
+// to probe.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
-// AgentJournal in a file: one JSON record per line, rewritten whole and atomically (Files::write syncs), newest 256 orders kept.
+// AgentJournal in a file: one JSON record per line, rewritten whole and atomically (Files::write syncs),
+// newest 256 orders kept.
 //
-// Owned by agent/main.cc. Installed system: /state/muster/journal; RAM system: a path in its root, which dies with the boot.
-// Thread: the reactor's. append() writes before it returns; `done` is posted.
+// Owned by agent/main.cc. Installed system: /state/muster/journal; RAM system: a path in its root, which dies
+// with the boot. Thread: the reactor's. append() writes before it returns; `done` is posted.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ class FileJournal : public AgentJournal {
   Reactor& reactor_;
   const Files& files_;
   std::string path_;
-  std::vector<OrderRecord> records_;   // the newest of each order, oldest order first
+  std::vector<OrderRecord> records_;  // the newest of each order, oldest order first
 };
 
 }  // namespace muster

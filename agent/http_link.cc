@@ -125,8 +125,8 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
 }
 
 // The connection was bound to that CA; what came over it is checked all the same, because it is kept.
-Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem, const std::string& csr_pem,
-                            const std::string& pin) {
+Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
+                            const std::string& csr_pem, const std::string& pin) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
   if (ca != pin) return fail(Code::denied, "the controller sent a CA that is not the pinned one");
   TRY(const std::string ours, pki::public_key_fingerprint(csr_pem));
@@ -137,17 +137,22 @@ Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key
 
 class HttpLink : public RenewableLink {
  public:
-  HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls, std::unique_ptr<HttpClient> posts,
-           const AgentIdentity& identity)
-      : reactor_(reactor), url_(std::move(url)),
-        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" + std::string(wire::to_string(identity.mode)) +
-              "&image=" + query_value(identity.image_digest) + "&have="), polls_(std::move(polls)), posts_(std::move(posts)) {}
+  HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls,
+           std::unique_ptr<HttpClient> posts, const AgentIdentity& identity)
+      : reactor_(reactor),
+        url_(std::move(url)),
+        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) +
+              "&mode=" + std::string(wire::to_string(identity.mode)) +
+              "&image=" + query_value(identity.image_digest) + "&have="),
+        polls_(std::move(polls)),
+        posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
     std::string target = asks_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      Result<wire::PollReply> reply = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      Result<wire::PollReply> reply =
+          fail(Code::invalid, "the answer could not be read: see the agent's log");
       contain_exceptions("an answer with orders", [&] { reply = ask_orders(client, target); });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
@@ -204,7 +209,8 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   HttpClientOptions client_settings;
   client_settings.base = options.url;
   client_settings.pin_sha256 = pin;
-  client_settings.peer_organization = kControllerOrganization;   // other nodes have certificates of the same CA
+  client_settings.peer_organization =
+      kControllerOrganization;  // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
   TRY(auto client, make_http_client(client_settings));
   TRY(const wire::JoinReply reply, ask_certificate(*client, "join", wire::to_json(message)));

@@ -30,7 +30,8 @@ Result<std::string> normal_pin(const std::string& pin);
 // Percent-encoding of one query value: order ids hold '/' and '#'.
 std::string query_value(const std::string& text);
 
-// Another certificate for the same key, over the connection that the present one opens. One attempt; blocking. conflict: too early.
+// Another certificate for the same key, over the connection that the present one opens. One attempt;
+// blocking. conflict: too early.
 Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present);
 
 // A link whose certificate can change while it is up: calls under way end with the old one.
@@ -38,7 +39,8 @@ class RenewableLink : public ControllerLink {
  public:
   virtual Status use(const Credentials& credentials) = 0;
 };
-// Each request for orders says who asks: a controller that was restarted, or whose database was put back, did not hear the hello.
+// Each request for orders says who asks: a controller that was restarted, or whose database was put back, did
+// not hear the hello.
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
                                                       const AgentIdentity& identity);

@@ -1,9 +1,9 @@
 // AgentJournal: what an agent remembers of its orders across restarts of its process.
 //
-// Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an order counts.
-// The RAM system keeps it in memory-backed files (it dies with the boot), the installed system in /state/muster.
-// File version: agent/file_journal.h; in memory: tests/sim/node.h.
-// Thread: the reactor's thread; `done` never runs inside append().
+// Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an
+// order counts. The RAM system keeps it in memory-backed files (it dies with the boot), the installed system
+// in /state/muster. File version: agent/file_journal.h; in memory: tests/sim/node.h. Thread: the reactor's
+// thread; `done` never runs inside append().
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 namespace muster {
 
 struct OrderRecord {
-  std::string order;            // WorkOrder::id
-  std::string kind;             // WorkOrder::kind
-  bool finished = false;        // false: taken up, end not known
-  Json finish = Json();         // data of the `finished` event, sent again when the order is offered again
+  std::string order;      // WorkOrder::id
+  std::string kind;       // WorkOrder::kind
+  bool finished = false;  // false: taken up, end not known
+  Json finish = Json();   // data of the `finished` event, sent again when the order is offered again
 };
 Json to_json(const OrderRecord& record);
 Result<OrderRecord> order_record_from_json(const Json& json);

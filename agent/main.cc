@@ -1,14 +1,21 @@
 // muster-agent: the node's end of muster.
-//   muster-agent                                  as process 1 of the RAM system: sets the machine up, joins, takes orders
+//   muster-agent                                  as process 1 of the RAM system: sets the machine up,
+//       joins, takes orders
 //   muster-agent run --config FILE                as a service of an installed system
-//   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a certificate
-//   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept running (agent/adopt.h)
-//   muster-agent preview --stdin                  what adopting this host would change; writes nothing (agent/preview.h)
+//   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
+//       certificate
+//   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept
+//       running (agent/adopt.h)
+//   muster-agent preview --stdin                  what adopting this host would change; writes nothing
+//       (agent/preview.h)
 //   muster-agent facts                            prints this machine's facts as JSON
-//   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer, agent/steps/two_phase.h)
-//   muster-agent check | apply [--log FILE]       the steps of an order (JSON on standard input), carried out here and now; the log
+//   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer,
+//       agent/steps/two_phase.h)
+//   muster-agent check | apply [--log FILE]       the steps of an order (JSON on standard input), carried
+//       out here and now; the log
 //                                                 has every program that was run and what it said
-//   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer; agent/steps/acs.h)
+//   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
+//       agent/steps/acs.h)
 //   muster-agent version
 #include <sys/reboot.h>
 #include <unistd.h>
@@ -62,9 +69,11 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-// The key that a token is used with, kept before it is used: who ended before the answer came, or before the service ran, asks again
-// with the same one, where another key would be a second machine.
-std::string join_key_path(const std::string& folder, const std::string& token) { return folder + "/join-" + sha256(token).substr(0, 16) + ".key"; }
+// The key that a token is used with, kept before it is used: who ended before the answer came, or before the
+// service ran, asks again with the same one, where another key would be a second machine.
+std::string join_key_path(const std::string& folder, const std::string& token) {
+  return folder + "/join-" + sha256(token).substr(0, 16) + ".key";
+}
 
 Result<std::string> join_key(const Files& files, const std::string& folder, const std::string& token) {
   const std::string path = join_key_path(folder, token);
@@ -75,7 +84,8 @@ Result<std::string> join_key(const Files& files, const std::string& folder, cons
   return key;
 }
 
-Result<JoinOptions> join_options(const Files& files, const std::string& folder, const BootParameters& boot, wire::Mode mode) {
+Result<JoinOptions> join_options(const Files& files, const std::string& folder, const BootParameters& boot,
+                                 wire::Mode mode) {
   JoinOptions options;
   options.url = boot.url;
   TRY(options.pin, normal_pin(boot.pin));
@@ -112,14 +122,17 @@ Status leave_ram(int how) {
 
 // The next boot's agent must be this one: the join of this boot ended all that were before.
 Status start_disk(const Files& files, const std::string& node, const Json& params) {
-  const Status handed = hand_over_identity(files, kRamIdentity, node, params.is_object() ? params.value("digest", "") : "");
-  if (!handed.ok()) log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
+  const Status handed =
+      hand_over_identity(files, kRamIdentity, node, params.is_object() ? params.value("digest", "") : "");
+  if (!handed.ok())
+    log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
   return leave_ram(RB_AUTOBOOT);
 }
 
 WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node) {
   WorkFunctions out;
-  out.image = [&files, &process](const wire::WorkOrder& order, const WorkRunner::Emit& emit, const CancelCheck& cancelled) {
+  out.image = [&files, &process](const wire::WorkOrder& order, const WorkRunner::Emit& emit,
+                                 const CancelCheck& cancelled) {
     return run_image_job(files, process, order, emit, cancelled);
   };
   out.boot_disk = [&files, node](const Json& params) { return start_disk(files, node, params); };
@@ -136,7 +149,8 @@ WorkFunctions installed_functions(Process& process) {
     (void)out;
     // The manager ends this process; coming back from here would be reported as a failure.
     std::this_thread::sleep_for(std::chrono::minutes(5));
-    return fail(Code::failed, std::string("five minutes after `systemctl ") + verb + "` this system still runs");
+    return fail(Code::failed,
+                std::string("five minutes after `systemctl ") + verb + "` this system still runs");
   };
   WorkFunctions out;
   out.reboot = [systemctl](const Json&) { return systemctl("reboot"); };
@@ -145,7 +159,8 @@ WorkFunctions installed_functions(Process& process) {
 }
 
 // Takes orders until a signal.
-Status serve(Files& files, Process& process, const std::string& folder, const AgentConfig& config, WorkFunctions functions) {
+Status serve(Files& files, Process& process, const std::string& folder, const AgentConfig& config,
+             WorkFunctions functions) {
   TRY(const Credentials credentials, read_credentials(files, folder));
   const auto reactor = make_reactor(1);
   AgentIdentity identity;
@@ -162,7 +177,9 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
   Agent agent(*reactor, *link, journal, *runner, identity);
   TRY_(agent.start());
-  log::info("agent", {{"node", config.node}, {"mode", std::string(wire::to_string(config.mode))}, {"controller", config.url}});
+  log::info("agent", {{"node", config.node},
+                      {"mode", std::string(wire::to_string(config.mode))},
+                      {"controller", config.url}});
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
   Renewal renewal(*reactor, files, *link, folder, config);
   if (config.mode != wire::Mode::ram) renewal.look();
@@ -182,7 +199,8 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
 Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
   // An agent that was started again in the same boot is who it was: its token is spent.
-  if (const auto known = read_config(files, kRamIdentity); known.ok() && read_credentials(files, kRamIdentity).ok())
+  if (const auto known = read_config(files, kRamIdentity);
+      known.ok() && read_credentials(files, kRamIdentity).ok())
     return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process, known->node));
   TRY(const AgentConfig config, join_and_keep(files, kRamIdentity, boot, wire::Mode::ram, 10 * kMinute));
   ram_contact();
@@ -194,7 +212,8 @@ int ram_agent(const RamEnvironment&) {
   Files files;
   const auto process = make_process();
   const Status ended = run_ram(files, *process);
-  log::error("the RAM system's agent ended", {{"error", ended.ok() ? "stopped by a signal" : ended.error().message}});
+  log::error("the RAM system's agent ended",
+             {{"error", ended.ok() ? "stopped by a signal" : ended.error().message}});
   return 1;
 }
 
@@ -215,16 +234,19 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   const auto it = options.find("config");
-  const std::string folder = folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
+  const std::string folder =
+      folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
   TRY(AgentConfig config, read_config(files, folder));
-  // The image writer hands on what the RAM system's agent wrote; this system is an installed one all the same.
+  // The image writer hands on what the RAM system's agent wrote; this system is an installed one all the
+  // same.
   if (config.mode == wire::Mode::ram) config.mode = wire::Mode::installed;
   return serve(files, *process, folder, config, installed_functions(*process));
 }
 
 Result<std::string> line_from_stdin() {
   std::string line;
-  for (int c = getchar(); c != EOF && c != '\n' && line.size() < 8192; c = getchar()) line += static_cast<char>(c);
+  for (int c = getchar(); c != EOF && c != '\n' && line.size() < 8192; c = getchar())
+    line += static_cast<char>(c);
   if (line.empty()) return fail(Code::invalid, "nothing on standard input");
   return line;
 }
@@ -244,7 +266,8 @@ Result<BootParameters> parameters_of(const std::map<std::string, std::string>& o
   // "-": from standard input, so that it is in no process list.
   if (boot.token == "-") {
     TRY(boot.token, line_from_stdin());
-    while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back()))) boot.token.pop_back();
+    while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back())))
+      boot.token.pop_back();
   }
   return boot;
 }
@@ -262,7 +285,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
     const auto process = make_process();
     TRY_(start_service(files, *process, place));
   }
-  (void)files.remove(join_key_path(place, boot.token));   // the identity has its own copy
+  (void)files.remove(join_key_path(place, boot.token));  // the identity has its own copy
   fmt::print("{} joined {}; identity in {}\n", config.node, config.url, place);
   return Ok{};
 }
@@ -311,8 +334,10 @@ class LoggedProcess : public Process {
       if (command.on_output) command.on_output(text);
     };
     auto output = inner_.run(heard);
-    if (!output.ok()) fmt::print(log_, "- {}\n", output.error().message);
-    else if (!output->ok()) fmt::print(log_, "- exit status {}\n", output->exit_code);
+    if (!output.ok())
+      fmt::print(log_, "- {}\n", output.error().message);
+    else if (!output->ok())
+      fmt::print(log_, "- exit status {}\n", output->exit_code);
     std::fflush(log_);
     return output;
   }
@@ -322,7 +347,8 @@ class LoggedProcess : public Process {
   FILE* log_;
 };
 
-// {"steps": [...]} as in an order; one line per step, the last one JSON. For baking, for trying a playbook and for measuring.
+// {"steps": [...]} as in an order; one line per step, the last one JSON. For baking, for trying a playbook
+// and for measuring.
 Status run_steps_here(bool write, const std::string& log_path) {
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
   TRY(Json order, parse_json(text));
@@ -331,7 +357,8 @@ Status run_steps_here(bool write, const std::string& log_path) {
   if (!order.contains("stop_on_failure")) order["stop_on_failure"] = false;
   Files files;
   const auto plain = make_process();
-  const std::unique_ptr<FILE, int (*)(FILE*)> log(log_path.empty() ? nullptr : std::fopen(log_path.c_str(), "ae"), std::fclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> log(
+      log_path.empty() ? nullptr : std::fopen(log_path.c_str(), "ae"), std::fclose);
   if (!log_path.empty() && !log) return fail(Code::failed, "cannot write " + log_path);
   const auto logged = log ? std::make_unique<LoggedProcess>(*plain, log.get()) : nullptr;
   Process* process = logged ? static_cast<Process*>(logged.get()) : plain.get();
@@ -346,19 +373,25 @@ Status run_steps_here(bool write, const std::string& log_path) {
   TRY(const StepOrder parsed, step_order_from_json(order, context));
   const auto begun = std::chrono::steady_clock::now();
   const auto now = [begun] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun).count();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun)
+        .count();
   };
-  const WorkOutcome outcome = run_steps(context, parsed, now, [&tell](const std::string& kind, const Json& data) {
-    if (kind == "step")
-      tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""), data.value("message", ""), data.value("diff", "")));
-  });
-  fmt::print("{}\n", dump_json(Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}));
+  const WorkOutcome outcome =
+      run_steps(context, parsed, now, [&tell](const std::string& kind, const Json& data) {
+        if (kind == "step")
+          tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""),
+                           data.value("message", ""), data.value("diff", "")));
+      });
+  fmt::print("{}\n",
+             dump_json(Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}));
   return outcome.status;
 }
 
 int usage() {
-  fmt::print(stderr, "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node NAME | --stdin) [--start] "
-                     "[--folder DIR] | preview --stdin | facts | check [--log FILE] | apply [--log FILE] | acs | rollback NAME | version\n");
+  fmt::print(stderr,
+             "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
+             "NAME | --stdin) [--start] [--folder DIR] | preview --stdin | facts | check [--log FILE] | "
+             "apply [--log FILE] | acs | rollback NAME | version\n");
   return 2;
 }
 
@@ -382,14 +415,22 @@ int main_with(int argc, char** argv) {
     options[name.substr(2)] = argv[++i];
   }
   Status ended = Ok{};
-  if (verb == "run") ended = run_installed(options);
-  else if (verb == "join") ended = run_join(options);
-  else if (verb == "preview" && options.count("stdin")) ended = run_preview();
-  else if (verb == "facts") ended = print_facts();
-  else if (verb == "check" || verb == "apply") ended = run_steps_here(verb == "apply", options["log"]);
-  else if (verb == "acs") ended = run_acs();
-  else if (verb == "version" || verb == "--version") fmt::print("muster-agent {}\n", MUSTER_VERSION);
-  else return usage();
+  if (verb == "run")
+    ended = run_installed(options);
+  else if (verb == "join")
+    ended = run_join(options);
+  else if (verb == "preview" && options.count("stdin"))
+    ended = run_preview();
+  else if (verb == "facts")
+    ended = print_facts();
+  else if (verb == "check" || verb == "apply")
+    ended = run_steps_here(verb == "apply", options["log"]);
+  else if (verb == "acs")
+    ended = run_acs();
+  else if (verb == "version" || verb == "--version")
+    fmt::print("muster-agent {}\n", MUSTER_VERSION);
+  else
+    return usage();
   if (ended.ok()) return 0;
   fmt::print(stderr, "muster-agent: {}\n", ended.error().message);
   return ended.error().code == Code::invalid ? 2 : 1;

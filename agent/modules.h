@@ -24,8 +24,9 @@ class ModuleLoader {
   ModuleLoader(const Files& files, std::string folder, Insert insert);
   // Loads `name` and what it needs. Unknown names are built into the kernel or absent: no error.
   Status load(const std::string& name);
-  // Loads what the devices of all buses ask for, again and again until nothing new is asked for (a bus driver makes new
-  // devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the others.
+  // Loads what the devices of all buses ask for, again and again until nothing new is asked for (a bus driver
+  // makes new devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the
+  // others.
   std::vector<std::string> load_for_devices();
 
  private:

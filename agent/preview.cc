@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-constexpr char kSecret[] = "secret:";   // controller/vault.h: a reference, resolved when an order is sent
+constexpr char kSecret[] = "secret:";  // controller/vault.h: a reference, resolved when an order is sent
 
 bool holds_secret(const Json& params) {
   if (params.is_string()) return params.get_ref<const std::string&>().find(kSecret) != std::string::npos;
@@ -18,7 +18,8 @@ bool holds_secret(const Json& params) {
 }
 
 Json preview_step(StepContext& context, const StepModule& module, const wire::Step& step) {
-  Json out = {{"step", step.id}, {"module", step.module}, {"outcome", "unknown"}, {"diff", ""}, {"message", ""}};
+  Json out = {
+      {"step", step.id}, {"module", step.module}, {"outcome", "unknown"}, {"diff", ""}, {"message", ""}};
   if (holds_secret(step.params)) {
     out["outcome"] = "secret";
     return out;
@@ -34,7 +35,9 @@ Json preview_step(StepContext& context, const StepModule& module, const wire::St
   }
   out["diff"] = found->diff;
   out["message"] = found->note;
-  out["outcome"] = found->holds == Holds::yes ? "already" : found->holds == Holds::no ? "would_change" : "not_applicable";
+  out["outcome"] = found->holds == Holds::yes  ? "already"
+                   : found->holds == Holds::no ? "would_change"
+                                               : "not_applicable";
   return out;
 }
 
@@ -72,7 +75,10 @@ Json preview_steps(StepContext& context, const std::vector<wire::Step>& steps) {
   for (const auto& step : steps) {
     const StepModule* module = context.module ? context.module(step.module) : nullptr;
     if (!module) {
-      out.push_back({{"step", step.id}, {"module", step.module}, {"outcome", "unknown"}, {"diff", ""},
+      out.push_back({{"step", step.id},
+                     {"module", step.module},
+                     {"outcome", "unknown"},
+                     {"diff", ""},
                      {"message", "this agent has no such module"}});
       continue;
     }
@@ -86,12 +92,17 @@ Result<Json> preview(Files& files, Process& process, const PreviewRequest& reque
   const std::string folder = identity_folder(files);
   const auto known = read_config(files, folder);
   const std::string refusal = refusal_of(files, folder, request);
-  const bool known_here = refusal.empty() && known.ok() && known->node == request.node && read_credentials(files, folder).ok();
-  const bool joined = known_here && run_ok(process, {{"systemctl", "is-active", "--quiet", "muster-agent.service"}}).ok();
+  const bool known_here =
+      refusal.empty() && known.ok() && known->node == request.node && read_credentials(files, folder).ok();
+  const bool joined =
+      known_here && run_ok(process, {{"systemctl", "is-active", "--quiet", "muster-agent.service"}}).ok();
   TRY(const HardwareFacts facts, collect_facts(files));
   StepContext context{files, process, request.node};
   context.module = [](const std::string& name) { return find_step_module(name); };
-  return Json{{"facts", to_json(facts)}, {"joined", joined}, {"refusal", refusal}, {"steps", preview_steps(context, request.steps)}};
+  return Json{{"facts", to_json(facts)},
+              {"joined", joined},
+              {"refusal", refusal},
+              {"steps", preview_steps(context, request.steps)}};
 }
 
 }  // namespace muster

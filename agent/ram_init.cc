@@ -55,7 +55,9 @@ constexpr Mount kMounts[] = {{"proc", "/proc", "", true},
 
 Status mount_one(const Mount& m) {
   ::mkdir(m.at, 0755);
-  if (::mount(m.type, m.at, m.type, MS_NOSUID | MS_NOEXEC * (strcmp(m.type, "devtmpfs") != 0), m.options) == 0 || errno == EBUSY)
+  if (::mount(m.type, m.at, m.type, MS_NOSUID | MS_NOEXEC * (strcmp(m.type, "devtmpfs") != 0), m.options) ==
+          0 ||
+      errno == EBUSY)
     return Ok{};
   return fail(Code::failed, std::string("mounting ") + m.at + ": " + strerror(errno));
 }
@@ -83,8 +85,10 @@ void bring_up_network(RamEnvironment& env, const RamOptions& options) {
   auto name = interface_with_mac(Files("/"), network->mac);
   for (; !name && monotonic_ms() < until; name = interface_with_mac(Files("/"), network->mac)) pause_ms(50);
   Status up = name ? configure_ipv4(*name, network->cidr) : Status(std::move(name).error());
-  if (up) env.interface = *name;
-  else env.problems.push_back(up.error().message);
+  if (up)
+    env.interface = *name;
+  else
+    env.problems.push_back(up.error().message);
 }
 
 [[noreturn]] void reboot_now() {
@@ -154,13 +158,15 @@ Result<RamNetwork> ram_network(const std::string& cmdline) {
   const bool is_address = ::inet_pton(AF_INET, network.cidr.substr(0, slash).c_str(), &address) == 1;
   const int prefix = slash == std::string::npos ? 0 : std::atoi(network.cidr.c_str() + slash + 1);
   if (!is_address || prefix < 1 || prefix > 32)
-    return fail(Code::invalid, "muster.ip is not an address with prefix, such as 10.20.0.11/24, but '" + network.cidr + "'");
+    return fail(Code::invalid,
+                "muster.ip is not an address with prefix, such as 10.20.0.11/24, but '" + network.cidr + "'");
   return network;
 }
 
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac) {
   std::string wanted = mac;
-  std::transform(wanted.begin(), wanted.end(), wanted.begin(), [](unsigned char c) { return c == '-' ? ':' : static_cast<char>(std::tolower(c)); });
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](unsigned char c) { return c == '-' ? ':' : static_cast<char>(std::tolower(c)); });
   for (const auto& name : files.list("/sys/class/net")) {
     // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.
     const std::string folder = "/sys/class/net/" + name;

@@ -1,9 +1,10 @@
-// RAM init: what muster-agent does when it is the first process of the RAM system, before and around the agent itself.
+// RAM init: what muster-agent does when it is the first process of the RAM system, before and around the
+// agent itself.
 //
-// Process 1 mounts the kernel's file systems, loads drivers, brings the boot interface up with the address it was given, and
-// then runs the agent in a child. It never exits and never trusts the child: a child that ends is started again after a
-// pause. Dead-man timer: when no contact with the controller was reported for ten minutes, the machine is rebooted; its
-// boot-once override is spent, so it comes up from disk as it was.
+// Process 1 mounts the kernel's file systems, loads drivers, brings the boot interface up with the address it
+// was given, and then runs the agent in a child. It never exits and never trusts the child: a child that ends
+// is started again after a pause. Dead-man timer: when no contact with the controller was reported for ten
+// minutes, the machine is rebooted; its boot-once override is spent, so it comes up from disk as it was.
 // Thread: process 1 has one; ram_contact() may be called from any thread of the child.
 // Never: writes to a disk, opens a shell, prints secrets.
 #pragma once
@@ -22,15 +23,15 @@ namespace muster {
 bool is_ram_init();
 
 struct RamEnvironment {
-  std::string cmdline;                     // /proc/cmdline
-  std::string interface;                   // kernel name of the one that is up; empty when none was found in time
+  std::string cmdline;    // /proc/cmdline
+  std::string interface;  // kernel name of the one that is up; empty when none was found in time
   std::vector<std::string> problems = {};  // what went wrong so far, for the agent's first log lines
 };
 
 struct RamOptions {
-  DurationMs dead_man = 10 * kMinute;      // without contact; counts from start
+  DurationMs dead_man = 10 * kMinute;  // without contact; counts from start
   DurationMs restart_pause = 2 * kSecond;
-  DurationMs wait_for_link = 30 * kSecond; // for an interface with muster.mac to appear
+  DurationMs wait_for_link = 30 * kSecond;  // for an interface with muster.mac to appear
 };
 
 // Does not return. `agent` runs in a child process and gets the environment; what it returns is logged.
@@ -44,8 +45,8 @@ Status mount_kernel_file_systems();
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);
 // "10.20.0.11/24" on `interface`, and the interface up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
-// Where the boot network is, as the kernel command line says: muster.mac and muster.ip. iPXE writes the address in itself on a
-// machine nobody declared. Code::invalid says which of the two is missing or is none.
+// Where the boot network is, as the kernel command line says: muster.mac and muster.ip. iPXE writes the
+// address in itself on a machine nobody declared. Code::invalid says which of the two is missing or is none.
 struct RamNetwork {
   std::string mac, cidr;
 };

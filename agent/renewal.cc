@@ -10,7 +10,8 @@ bool renewal_due(const std::string& certificate_pem, TimeMs now) {
   return info.ok() && now > info->not_before + (info->not_after - info->not_before) / 3 * 2;
 }
 
-Renewal::Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder, AgentConfig config)
+Renewal::Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder,
+                 AgentConfig config)
     : reactor_(reactor), files_(files), link_(link), folder_(std::move(folder)), config_(std::move(config)) {}
 
 void Renewal::look() {
@@ -24,11 +25,17 @@ void Renewal::look() {
 
 void Renewal::keep(const Result<Credentials>& fresh) {
   const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
-  if (!kept.ok()) return log::warning("the certificate is not renewed; tried again tomorrow", {{"error", kept.error().message}});
-  // It is on the disk, and the old one stays good for a third of its life: the next start of the agent uses the new one.
+  if (!kept.ok())
+    return log::warning("the certificate is not renewed; tried again tomorrow",
+                        {{"error", kept.error().message}});
+  // It is on the disk, and the old one stays good for a third of its life: the next start of the agent uses
+  // the new one.
   const Status used = link_.use(*fresh);
-  if (used.ok()) log::info("certificate renewed", {{"node", config_.node}});
-  else log::warning("certificate renewed, but the link keeps the old one until the agent restarts", {{"error", used.error().message}});
+  if (used.ok())
+    log::info("certificate renewed", {{"node", config_.node}});
+  else
+    log::warning("certificate renewed, but the link keeps the old one until the agent restarts",
+                 {{"error", used.error().message}});
 }
 
 }  // namespace muster

@@ -1,8 +1,8 @@
 // Renewal: the agent's certificate is replaced long before it ends, without anybody doing anything.
 //
-// Looked at when the agent starts and once a day; due when two thirds of its life are over by this machine's clock. The key stays; the
-// new certificate is on the disk before it is used. A failure costs a line in the log and is tried again the next day.
-// Thread: the reactor's.
+// Looked at when the agent starts and once a day; due when two thirds of its life are over by this machine's
+// clock. The key stays; the new certificate is on the disk before it is used. A failure costs a line in the
+// log and is tried again the next day. Thread: the reactor's.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ bool renewal_due(const std::string& certificate_pem, TimeMs now);
 class Renewal {
  public:
   // All must outlive the reactor's run.
-  Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder, AgentConfig config);
-  void look();   // now, and every day from now on
+  Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder,
+          AgentConfig config);
+  void look();  // now, and every day from now on
 
  private:
   void keep(const Result<Credentials>& fresh);

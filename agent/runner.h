@@ -1,9 +1,10 @@
-// WorkRunner: carries out one work order on this machine. The agent owns order, journal and deadlines; the runner owns the work.
+// WorkRunner: carries out one work order on this machine. The agent owns order, journal and deadlines; the
+// runner owns the work.
 //
-// Owned by main (agent/work_runner.cc runs the work in a worker thread) or by the simulated node. One order at a time: run() is
-// never called again before the `done` of the last one was called.
-// Thread: run(), cancel() and both callbacks on the reactor's thread; callbacks never run inside run() or cancel().
-// Never: remembers orders, talks to the controller, decides whether an order runs again.
+// Owned by main (agent/work_runner.cc runs the work in a worker thread) or by the simulated node. One order
+// at a time: run() is never called again before the `done` of the last one was called. Thread: run(),
+// cancel() and both callbacks on the reactor's thread; callbacks never run inside run() or cancel(). Never:
+// remembers orders, talks to the controller, decides whether an order runs again.
 #pragma once
 
 #include <functional>
@@ -27,10 +28,11 @@ class WorkRunner {
   using Emit = std::function<void(const std::string& kind, Json data)>;
   using Done = std::function<void(WorkOutcome)>;
   virtual ~WorkRunner() = default;
-  // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success; the runner just does
-  // it, and calls `done` only when that failed.
+  // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success;
+  // the runner just does it, and calls `done` only when that failed.
   virtual void run(const wire::WorkOrder& order, Emit emit, Done done) = 0;
-  // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless when idle.
+  // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
+  // when idle.
   virtual void cancel() = 0;
 };
 

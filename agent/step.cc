@@ -18,7 +18,8 @@ bool has_type(const Json& value, const std::string& type) {
 }  // namespace
 
 Status check_parameters(const StepModule& module, const Json& params) {
-  if (!params.is_object() && !params.is_null()) return fail(Code::invalid, module.name + ": parameters must be an object");
+  if (!params.is_object() && !params.is_null())
+    return fail(Code::invalid, module.name + ": parameters must be an object");
   std::string problems;
   const auto complain = [&](const std::string& text) { problems += (problems.empty() ? "" : "; ") + text; };
   std::set<std::string> known;

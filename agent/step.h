@@ -1,12 +1,15 @@
 // StepModule: one small kind of change to a node. Playbook steps are built from these.
 //
 // Contract of every module:
-//   check(params)  reads only. Says whether the declared state holds, with a diff for people when it does not.
-//   apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again after a crash at any point.
+//   check(params)  reads only. Says whether the declared state holds, with a diff for people when it does
+//                  not.
+//   apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again after
+//                  a crash at any point.
 //   verify(params) tests the effect in the running system, not the configuration, and can fail.
-// Modules get the world through StepContext and nothing else (no direct system calls on absolute paths: tests root Files at a
-// folder and script Process). A module is one file in agent/steps/ (or storage/, checks/) and one line in agent/all_drivers.cc.
-// Not for: deciding order, retries, journalling (agent/runner.h).
+// Modules get the world through StepContext and nothing else (no direct system calls on absolute paths:
+// tests root Files at a folder and script Process). A module is one file in agent/steps/ (or storage/,
+// checks/) and one line in agent/all_drivers.cc. Not for: deciding order, retries, journalling
+// (agent/runner.h).
 #pragma once
 
 #include <functional>
@@ -23,14 +26,14 @@ namespace muster {
 struct StepContext {
   Files& files;
   Process& process;
-  std::string node;                       // own name
+  std::string node;  // own name
   // Sends a progress or log line while the step runs.
   std::function<void(const std::string& text)> say = {};
   // True when the order was cancelled or its deadline passed: long work stops at the next safe point.
   std::function<bool()> cancelled = {};
   // Another module of the registry, by name; nullptr when there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
-  std::string order = {};                 // id of the order under way; empty: there is none
+  std::string order = {};  // id of the order under way; empty: there is none
 };
 
 enum class Holds { yes, no, not_applicable };
@@ -43,20 +46,23 @@ struct CheckResult {
 
 struct StepModule {
   std::string name;
-  std::string help;                 // one paragraph
-  // Parameter schema: [{"name","type":"string|int|bool|list|object","required","default","help"}...]; unknown parameters are errors.
+  std::string help;  // one paragraph
+  // Parameter schema: [{"name","type":"string|int|bool|list|object","required","default","help"}...]; unknown
+  // parameters are errors.
   Json parameters = Json::array();
   std::function<Result<CheckResult>(StepContext&, const Json& params)> check;
-  std::function<Status(StepContext&, const Json& params)> apply;      // null: a pure test, `check` decides
-  std::function<Status(StepContext&, const Json& params)> verify;     // null: check again
-  // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. When set, check/apply are unused.
+  std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides
+  std::function<Status(StepContext&, const Json& params)> verify;  // null: check again
+  // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. When
+  // set, check/apply are unused.
   std::function<Result<Json>(StepContext&, const Json& params)> measure;
-  // Many checks at once where one process can answer for all (packages, services...); same order as the input. Null: one by one.
+  // Many checks at once where one process can answer for all (packages, services...); same order as the
+  // input. Null: one by one.
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
 
-// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/reboot.cc). While it is there and of another boot,
-// the order is being carried out again after that restart.
+// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/reboot.cc). While it is
+// there and of another boot, the order is being carried out again after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
 // The list, in agent/all_drivers.cc.

@@ -20,22 +20,27 @@ Status check_module(const StepContext& context, const std::string& module, const
   return check_parameters(*found, params);
 }
 
-StepEnd failed(std::string message, std::string diff = "") { return {"failed", std::move(message), std::move(diff)}; }
+StepEnd failed(std::string message, std::string diff = "") {
+  return {"failed", std::move(message), std::move(diff)};
+}
 // A probe that could not be made says nothing about the node; any other error does.
 StepEnd from_error(const Error& error) {
-  const bool unmade = error.code == Code::unavailable || error.code == Code::timeout || error.code == Code::cancelled;
+  const bool unmade =
+      error.code == Code::unavailable || error.code == Code::timeout || error.code == Code::cancelled;
   return {unmade ? "incomplete" : "failed", error.message, "", Json(), error.code == Code::cancelled};
 }
 
 class StepRun {
  public:
-  StepRun(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now, const WorkRunner::Emit& emit)
+  StepRun(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now,
+          const WorkRunner::Emit& emit)
       : context_(context), order_(order), now_(now), emit_(emit) {}
 
   WorkOutcome run() {
     for (size_t i = 0; i < order_.steps.size(); ++i) {
       const TimeMs begun = now_();
-      emit_("progress", {{"done", i}, {"total", order_.steps.size()}, {"unit", "steps"}, {"text", order_.steps[i].id}});
+      emit_("progress",
+            {{"done", i}, {"total", order_.steps.size()}, {"unit", "steps"}, {"text", order_.steps[i].id}});
       StepEnd end = one(i);
       record(i, end, now_() - begun);
     }
@@ -73,7 +78,9 @@ class StepRun {
       params.push_back(order_.steps[k].params);
     const auto answers = module.check_many(context_, params);
     for (size_t k = 0; k < params.size(); ++k)
-      batch_.emplace(i + k, k < answers.size() ? answers[k] : fail(Code::failed, "the module did not answer for this step"));
+      batch_.emplace(i + k, k < answers.size()
+                                ? answers[k]
+                                : fail(Code::failed, "the module did not answer for this step"));
     return batch_.at(i);
   }
 
@@ -120,7 +127,8 @@ class StepRun {
 
   void record(size_t i, const StepEnd& end, DurationMs took) {
     const wire::Step& step = order_.steps[i];
-    Json data = {{"step", step.id}, {"name", step.id}, {"status", end.status}, {"message", end.message}, {"ms", took}};
+    Json data = {
+        {"step", step.id}, {"name", step.id}, {"status", end.status}, {"message", end.message}, {"ms", took}};
     if (!end.diff.empty()) data["diff"] = end.diff;
     if (!end.result.is_null()) data["result"] = end.result;
     emit_("step", data);
@@ -157,18 +165,22 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
   r.get_or("mode", mode, std::string("apply"));
   const Json& steps = r.raw("steps");
   TRY_(r.finish());
-  if (mode != "apply" && mode != "check") return fail(Code::invalid, "order.mode: '" + mode + "' is neither apply nor check");
+  if (mode != "apply" && mode != "check")
+    return fail(Code::invalid, "order.mode: '" + mode + "' is neither apply nor check");
   order.write = mode == "apply";
   if (!steps.is_array()) return fail(Code::invalid, "order.steps: expected a list");
   std::set<std::string> ids;
   for (const auto& json : steps) {
     TRY(auto step, wire::step_from_json(json));
-    if (!ids.insert(step.id).second) return fail(Code::invalid, "order.steps: '" + step.id + "' is there twice");
+    if (!ids.insert(step.id).second)
+      return fail(Code::invalid, "order.steps: '" + step.id + "' is there twice");
     if (step.params.is_null()) step.params = Json::object();
-    if (auto ok = check_module(context, step.module, step.params); !ok.ok()) return std::move(ok).error().with(step.id);
+    if (auto ok = check_module(context, step.module, step.params); !ok.ok())
+      return std::move(ok).error().with(step.id);
     if (!step.verify.is_null()) {
       if (!step.verify.is_object()) return fail(Code::invalid, step.id + ": verify must be {module, params}");
-      auto ok = check_module(context, step.verify.value("module", ""), step.verify.value("params", Json::object()));
+      auto ok =
+          check_module(context, step.verify.value("module", ""), step.verify.value("params", Json::object()));
       if (!ok.ok()) return std::move(ok).error().with(step.id + " verify");
     }
     order.steps.push_back(std::move(step));

@@ -72,7 +72,8 @@ class RealWorkRunner : public WorkRunner {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
       // The controller is told, whatever happens: it waits for the end of this order.
-      WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"), Json::object()};
+      WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"),
+                             Json::object()};
       contain_exceptions("an order", [&] { outcome = carry_out(job->order, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
@@ -112,7 +113,8 @@ class RealWorkRunner : public WorkRunner {
     // After a restart that a step of this order asked for, everything before it is proven again.
     parsed->reverify = restarted();
     WorkOutcome outcome = run_steps(context, *parsed, monotonic_ms, emit);
-    if (parsed->reverify && files_.remove(kRebootRecord).ok()) emit("log", {{"level", "info"}, {"text", "went on after a restart"}});
+    if (parsed->reverify && files_.remove(kRebootRecord).ok())
+      emit("log", {{"level", "info"}, {"text", "went on after a restart"}});
     return outcome;
   }
 

@@ -19,7 +19,8 @@ namespace muster {
 
 using CancelCheck = std::function<bool()>;
 struct WorkFunctions {
-  std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit, const CancelCheck& cancelled)>
+  std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
+                             const CancelCheck& cancelled)>
       image = {};
   // These do not come back when they succeed.
   std::function<Status(const Json&params)> boot_disk = {}, reboot = {}, power_off = {};

@@ -20,9 +20,7 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {}
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 
-void Sha256::update(std::string_view bytes) {
-  EVP_DigestUpdate(state_->ctx, bytes.data(), bytes.size());
-}
+void Sha256::update(std::string_view bytes) { EVP_DigestUpdate(state_->ctx, bytes.data(), bytes.size()); }
 
 std::string Sha256::finish() {
   unsigned char out[EVP_MAX_MD_SIZE];
@@ -64,9 +62,9 @@ std::string to_hex(std::string_view bytes) {
 
 std::string to_base64(std::string_view bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                reinterpret_cast<const unsigned char*>(bytes.data()),
-                                static_cast<int>(bytes.size()));
+  const int n =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   out.resize(static_cast<size_t>(n));
   return out;
 }
@@ -74,9 +72,9 @@ std::string to_base64(std::string_view bytes) {
 Result<std::string> from_base64(std::string_view text) {
   if (text.size() % 4) return fail(Code::invalid, "base64: length is not a multiple of four");
   std::string out(text.size() / 4 * 3 + 1, '\0');
-  const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                reinterpret_cast<const unsigned char*>(text.data()),
-                                static_cast<int>(text.size()));
+  const int n =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
   if (n < 0) return fail(Code::invalid, "base64: bad character");
   size_t size = static_cast<size_t>(n);
   for (size_t i = text.size(); i > 0 && text[i - 1] == '=' && size > 0; --i) --size;

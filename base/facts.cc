@@ -150,19 +150,19 @@ Json to_json(const HardwareFacts& f) {
                     {"link_up", n.link_up}});
   for (const auto& d : f.disks) disks.push_back(to_json(d));
   Json out = {{"system",
-           {{"vendor", f.system.vendor},
-            {"product", f.system.product},
-            {"serial", f.system.serial},
-            {"uuid", f.system.uuid}}},
-          {"cpus", {{"count", f.cpus.count}, {"sockets", f.cpus.sockets}, {"model", f.cpus.model}}},
-          {"memory_bytes", f.memory_bytes},
-          {"gpus", gpus},
-          {"nics", nics},
-          {"disks", disks},
-          {"firmware", f.firmware},
-          {"uefi", f.uefi},
-          {"kernel", f.kernel},
-          {"os", f.os}};
+               {{"vendor", f.system.vendor},
+                {"product", f.system.product},
+                {"serial", f.system.serial},
+                {"uuid", f.system.uuid}}},
+              {"cpus", {{"count", f.cpus.count}, {"sockets", f.cpus.sockets}, {"model", f.cpus.model}}},
+              {"memory_bytes", f.memory_bytes},
+              {"gpus", gpus},
+              {"nics", nics},
+              {"disks", disks},
+              {"firmware", f.firmware},
+              {"uefi", f.uefi},
+              {"kernel", f.kernel},
+              {"os", f.os}};
   if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
   return out;
 }
@@ -196,8 +196,8 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
 
 namespace {
 
-// Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's parameters say secret:NAME.
-// A node that says so of its hardware is after a secret that is not its own.
+// Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's
+// parameters say secret:NAME. A node that says so of its hardware is after a secret that is not its own.
 bool names_a_secret(const Json& json) {
   if (json.is_string()) return json.get_ref<const std::string&>().rfind("secret:", 0) == 0;
   if (json.is_structured())
@@ -209,7 +209,8 @@ bool names_a_secret(const Json& json) {
 }  // namespace
 
 Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
-  if (names_a_secret(json)) return fail(Code::denied, "facts: a value begins with secret:, which no hardware does");
+  if (names_a_secret(json))
+    return fail(Code::denied, "facts: a value begins with secret:, which no hardware does");
   HardwareFacts out;
   JsonReader r(json, "facts");
   r.allow_unknown();

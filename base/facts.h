@@ -1,11 +1,10 @@
-// HardwareFacts: what one machine says about itself. The contract between the agent (which collects it), the planner
-// (which selects disks from it), the inventory (which stores it with its age) and acceptance (which compares it with
-// what the spec declares).
+// HardwareFacts: what one machine says about itself. The contract between the agent (which collects it), the
+// planner (which selects disks from it), the inventory (which stores it with its age) and acceptance (which
+// compares it with what the spec declares).
 //
-// Facts are observations, never wishes. A field the agent could not read keeps its default (empty, 0, false): "unknown".
-// Strings come from hardware and are hostile until escaped. Kernel names (nvme0n1, eth0) are for people and for the moment
-// of observation only: nothing is ever selected by them.
-// Thread: plain values.
+// Facts are observations, never wishes. A field the agent could not read keeps its default (empty, 0, false):
+// "unknown". Strings come from hardware and are hostile until escaped. Kernel names (nvme0n1, eth0) are for
+// people and for the moment of observation only: nothing is ever selected by them. Thread: plain values.
 #pragma once
 
 #include <cstdint>
@@ -67,14 +66,14 @@ struct DiskFacts {
   std::string wwid = {};  // "eui.…", "naa.…", "nvme.…"; trimmed
   std::string model = {};
   uint64_t size_bytes = 0;
-  std::string transport =
-      {};  // nvme | sata | sas | virtio | usb | nvme-tcp | fc | srp | iscsi | unknown | …
+  std::string transport = {};  // nvme | sata | sas | virtio | usb | nvme-tcp | fc | srp | iscsi | unknown | …
   // For people.
   std::string name = {};          // kernel name
   std::string pcie_address = {};  // "0000:41:00.0"
   std::string bus_speed = {};     // trained link, "16.0 GT/s x4"
   uint32_t logical_block = 0;     // bytes; 0 = unknown
-  // What is on it now. The plan shows `content` and is bound to `content_hash`; the agent looks again before it writes.
+  // What is on it now. The plan shows `content` and is bound to `content_hash`; the agent looks again before
+  // it writes.
   std::string content = {};       // one line: "GPT, 3 partitions: esp vfat, root ext4", "blank"
   std::string content_hash = {};  // "sha256:<hex>" over everything the probe looked at
   bool blank = false;             // the probe read the disk and found no signature of any kind
@@ -83,8 +82,9 @@ struct DiskFacts {
   bool mounted =
       false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
-  // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's CA. All empty: nobody's, or the
-  // agent is too old to say. Only cluster or authority empty: written by a version that did not note it.
+  // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's
+  // CA. All empty: nobody's, or the agent is too old to say. Only cluster or authority empty: written by a
+  // version that did not note it.
   std::string muster_cluster = {}, muster_node = {}, muster_authority = {};
 };
 
@@ -99,8 +99,8 @@ struct HardwareFacts {
   bool uefi = false;
   std::string kernel = {};  // uname -r
   std::string os = {};      // PRETTY_NAME; the RAM system says so
-  // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in this system. Nothing of an
-  // engine that this system does not have, nor from the RAM system: unknown.
+  // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in
+  // this system. Nothing of an engine that this system does not have, nor from the RAM system: unknown.
   std::map<std::string, bool> storage_metadata = {};
 };
 
@@ -109,8 +109,9 @@ bool is_local_transport(const std::string& transport);
 
 Json to_json(const DiskFacts& disk);
 Json to_json(const HardwareFacts& facts);
-// Missing keys keep their defaults and unknown ones are ignored (the peer may be older or newer); a wrong type is
-// Code::invalid and names its path. Code::denied when a value is a reference to a secret (secret:NAME).
+// Missing keys keep their defaults and unknown ones are ignored (the peer may be older or newer); a wrong
+// type is Code::invalid and names its path. Code::denied when a value is a reference to a secret
+// (secret:NAME).
 Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path);
 Result<HardwareFacts> hardware_facts_from_json(const Json& json);
 

@@ -2,16 +2,17 @@
 //
 // Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or
 // later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
-// or a body over the limit are refused before the handler sees them: from the header alone, before a byte of the
-// body is read. A client certificate, when one was given and verified, is in HttpRequest::peer.
-// Strangers: a connection is one until `trust` says of one of its requests that its sender is known; a client certificate
-// says nothing by itself, since it may be revoked. A stranger's bodies, connections per address and connections in all are
-// limited on their own, so that strangers cannot crowd out those we know; all bodies that are being received share one budget.
-// Client: blocking, one request per call, under a deadline; for worker threads, never for the reactor's thread.
-// Error codes of the client: `unavailable` = the request was not sent (connect or TLS failed);
-// `timeout` = it was sent and the answer did not come whole (outcome unknown); `denied` = the peer's certificate
-// is not the pinned one or not of our CA, or the peer refused ours (the request was not looked at). Addresses
-// are numeric: no name is ever resolved, so that the client works in a static binary.
+// or a body over the limit are refused before the handler sees them: from the header alone, before a byte of
+// the body is read. A client certificate, when one was given and verified, is in HttpRequest::peer.
+// Strangers: a connection is one until `trust` says of one of its requests that its sender is known; a client
+// certificate says nothing by itself, since it may be revoked. A stranger's bodies, connections per address
+// and connections in all are limited on their own, so that strangers cannot crowd out those we know; all
+// bodies that are being received share one budget. Client: blocking, one request per call, under a deadline;
+// for worker threads, never for the reactor's thread. Error codes of the client: `unavailable` = the request
+// was not sent (connect or TLS failed); `timeout` = it was sent and the answer did not come whole (outcome
+// unknown); `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer refused
+// ours (the request was not looked at). Addresses are numeric: no name is ever resolved, so that the client
+// works in a static binary.
 #pragma once
 
 #include <cstdint>
@@ -34,27 +35,27 @@ using Headers = std::map<std::string, std::string, HeaderLess>;
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target = "/";     // path with query as sent
+  std::string target = "/";  // path with query as sent
   Headers headers = {};
   std::string body = {};
 
   // Filled by the server:
-  std::string path = {};                          // decoded, without the query
+  std::string path = {};  // decoded, without the query
   std::map<std::string, std::string> query = {};
-  std::string peer = {};        // certificate's subject common name when mutual TLS succeeded, else empty
-  std::string peer_serial = {}; // that certificate's serial number, lower-case hex
+  std::string peer = {};         // certificate's subject common name when mutual TLS succeeded, else empty
+  std::string peer_serial = {};  // that certificate's serial number, lower-case hex
   std::string peer_organization = {};  // and its subject organization: "muster-agent", "muster-operator"
-  std::string remote = {};      // "10.20.0.11" or "unix"
+  std::string remote = {};             // "10.20.0.11" or "unix"
 };
 
-// Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character: such a
-// request is answered 400 before a handler sees it.
+// Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character:
+// such a request is answered 400 before a handler sees it.
 Status parse_target(HttpRequest& request);
 // For one part of a path or query.
 std::string url_encode(std::string_view text);
 
-// One range of a "Range: bytes=..." header over a body of `size` bytes; none when the header is to be ignored (absent,
-// malformed, several ranges). length 0: not satisfiable (416).
+// One range of a "Range: bytes=..." header over a body of `size` bytes; none when the header is to be ignored
+// (absent, malformed, several ranges). length 0: not satisfiable (416).
 struct ByteRange {
   uint64_t first = 0;
   uint64_t length = 0;
@@ -65,21 +66,21 @@ struct HttpResponse {
   int status = 200;
   Headers headers = {};
   std::string body = {};
-  std::string file = {};        // when set: this file's content is the body, streamed from disk; Range is honoured
-  bool close = false;           // and the connection with it
+  std::string file = {};  // when set: this file's content is the body, streamed from disk; Range is honoured
+  bool close = false;     // and the connection with it
 
   static HttpResponse json(int status, std::string body);
   static HttpResponse text(int status, std::string body);
 };
 
-// Answers one request. Keep it to answer later. Exactly one of respond() / start_stream() counts; a Responder dropped
-// without an answer answers 500.
+// Answers one request. Keep it to answer later. Exactly one of respond() / start_stream() counts; a Responder
+// dropped without an answer answers 500.
 class Responder {
  public:
   virtual ~Responder() = default;
   virtual void respond(HttpResponse response) = 0;
-  // Starts a response of unknown length (text/event-stream). write() never blocks; it returns false once the client has
-  // gone, or has fallen so far behind (4 MiB) that it was cut off.
+  // Starts a response of unknown length (text/event-stream). write() never blocks; it returns false once the
+  // client has gone, or has fallen so far behind (4 MiB) that it was cut off.
   virtual void start_stream(HttpResponse head) = 0;
   virtual bool write(std::string chunk) = 0;
   virtual void end_stream() = 0;
@@ -88,15 +89,15 @@ using ResponderPtr = std::shared_ptr<Responder>;
 using HttpHandler = std::function<void(HttpRequest, ResponderPtr)>;
 
 struct TlsServerOptions {
-  std::string certificate_pem;      // chain
+  std::string certificate_pem;  // chain
   std::string key_pem;
-  std::string client_ca_pem;        // empty: no client certificates asked for
+  std::string client_ca_pem;  // empty: no client certificates asked for
   bool require_client_certificate = false;
 };
 
 enum class Trust {
   stranger,
-  guest,   // may send a body as large as those we know, and is a stranger in all else
+  guest,  // may send a body as large as those we know, and is a stranger in all else
   known,
 };
 
@@ -109,18 +110,19 @@ struct HttpServerOptions {
   int threads = 2;
   size_t max_body = 8 << 20;
   size_t max_stranger_body = 64 << 10;
-  size_t max_bodies = 256 << 20;      // being received, of all connections together; over it: 503. Strangers stop at a quarter
+  size_t max_bodies =
+      256 << 20;  // being received, of all connections together; over it: 503. Strangers stop at a quarter
   size_t max_strangers_per_address = 64;
   size_t max_strangers = 4096;
-  // Who sends this header (no body yet), by what it and the certificate show. On the server's threads. Null: nobody is known. Whoever
-  // comes through a Unix socket is.
+  // Who sends this header (no body yet), by what it and the certificate show. On the server's threads. Null:
+  // nobody is known. Whoever comes through a Unix socket is.
   std::function<Trust(const HttpRequest&)> trust = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
 
 class HttpServer {
  public:
-  virtual ~HttpServer() = default;    // stops and joins; not from a handler. Responders may outlive it.
+  virtual ~HttpServer() = default;  // stops and joins; not from a handler. Responders may outlive it.
   virtual uint16_t port() const = 0;
   virtual void stop() = 0;
 };
@@ -128,22 +130,23 @@ class HttpServer {
 Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options, HttpHandler handler);
 
 struct HttpClientOptions {
-  std::string base;                 // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
-  std::string ca_pem = {};          // trust exactly these roots (https); host names are not checked, pins and CAs are
-  // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain and that
-  // signed the leaf.
+  std::string base;         // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
+  std::string ca_pem = {};  // trust exactly these roots (https); host names are not checked, pins and CAs are
+  // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain
+  // and that signed the leaf.
   std::string pin_sha256 = {};
-  // And: the organization in the leaf's subject, "" for any. A CA that signs for others too says nothing about who answers.
+  // And: the organization in the leaf's subject, "" for any. A CA that signs for others too says nothing
+  // about who answers.
   std::string peer_organization = {};
   bool ignore_certificate_times = false;  // for a machine whose clock is not set yet
   bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls
   std::string certificate_pem = {};
   std::string key_pem = {};
-  std::string basic_user = {};      // HTTP basic authentication
+  std::string basic_user = {};  // HTTP basic authentication
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
-  bool keep_alive = true;           // false: "Connection: close" on every request (BMCs mishandle keep-alive)
-  size_t max_answer = 256 << 20;    // a larger body, also one of an error, is not read to its end: `failed`
+  bool keep_alive = true;         // false: "Connection: close" on every request (BMCs mishandle keep-alive)
+  size_t max_answer = 256 << 20;  // a larger body, also one of an error, is not read to its end: `failed`
 };
 
 class HttpClient {
@@ -151,8 +154,9 @@ class HttpClient {
   virtual ~HttpClient() = default;
   // Thread: one call at a time. Redirects are not followed. Any status is a response, not an Error.
   virtual Result<HttpResponse> request(HttpRequest request, DurationMs deadline) = 0;
-  // Calls `on_chunk` with pieces of the body as they come until it returns false, the peer closes, or the deadline.
-  // A body of declared length that was cut short is Code::timeout; one of unknown length (events) just ends.
+  // Calls `on_chunk` with pieces of the body as they come until it returns false, the peer closes, or the
+  // deadline. A body of declared length that was cut short is Code::timeout; one of unknown length (events)
+  // just ends.
   virtual Result<HttpResponse> stream(HttpRequest request, DurationMs deadline,
                                       std::function<bool(std::string_view)> on_chunk) = 0;
   // Fingerprint of the peer's leaf certificate of the last connection: "sha256:<hex>"; empty for plain HTTP.

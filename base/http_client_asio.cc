@@ -285,8 +285,8 @@ class Line {
                                                options.pin_sha256));
     if (!options.peer_organization.empty() &&
         (!leaf || tls::subject_field(leaf.get(), NID_organizationName) != options.peer_organization))
-      return hang_up(Code::denied, fmt::format("{} shows the certificate of somebody who is not \"{}\"", target.host,
-                                               options.peer_organization));
+      return hang_up(Code::denied, fmt::format("{} shows the certificate of somebody who is not \"{}\"",
+                                               target.host, options.peer_organization));
     return Ok{};
   }
 

@@ -274,8 +274,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string remote_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
-  bool known_ = false;      // not a stranger
-  uint64_t reserved_ = 0;   // of the budget for bodies
+  bool known_ = false;     // not a stranger
+  uint64_t reserved_ = 0;  // of the budget for bodies
 
   State state_ = State::header;
   bool closed_ = false;
@@ -465,11 +465,14 @@ void Connection::check_header() {
   if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "send a Content-Length");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
     return refuse(400, "Content-Length and Host may be given once");
-  const Trust trust = known_ || !core_->options.trust ? Trust::stranger : core_->options.trust(head_request());
+  const Trust trust =
+      known_ || !core_->options.trust ? Trust::stranger : core_->options.trust(head_request());
   if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
-  if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body) return refuse(413, "the body is too large for somebody unknown here");
-  if (length > 0 && !reserve_body(length)) return refuse(503, "too many bodies are being received, ask again");
+  if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
+    return refuse(413, "the body is too large for somebody unknown here");
+  if (length > 0 && !reserve_body(length))
+    return refuse(503, "too many bodies are being received, ask again");
   state_ = State::body;
   body_deadline();
   if (message[http::field::expect] == "100-continue" && !parser_->is_done())
@@ -886,7 +889,8 @@ class AsioServer : public HttpServer {
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);  // sendfile() has no MSG_NOSIGNAL
     ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    while (!contain_exceptions("a connection", [this] { core_->io.run(); })) {}   // the others go on
+    while (!contain_exceptions("a connection", [this] { core_->io.run(); })) {
+    }  // the others go on
   }
 
   void accept_later() {

@@ -4,7 +4,8 @@ namespace muster {
 
 namespace {
 
-// Nothing that muster says or reads is nested nearly as deep; what copies and writes JSON is recursive, and a stack is finite.
+// Nothing that muster says or reads is nested nearly as deep; what copies and writes JSON is recursive, and a
+// stack is finite.
 constexpr int kDeepest = 100;
 
 bool too_deep(std::string_view text) {
@@ -12,10 +13,14 @@ bool too_deep(std::string_view text) {
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quoted && c == '\\') ++i;
-    else if (c == '"') quoted = !quoted;
-    else if (!quoted && (c == '[' || c == '{') && ++depth > kDeepest) return true;
-    else if (!quoted && (c == ']' || c == '}')) --depth;
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{') && ++depth > kDeepest)
+      return true;
+    else if (!quoted && (c == ']' || c == '}'))
+      --depth;
   }
   return false;
 }

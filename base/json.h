@@ -32,8 +32,10 @@ class JsonReader {
   template <typename T>
   void get_or(const char* key, T& out, T fallback) {
     const Json* field = find(key, false);
-    if (field) read(*field, key, out);
-    else out = std::move(fallback);
+    if (field)
+      read(*field, key, out);
+    else
+      out = std::move(fallback);
   }
   // The raw field (null JSON when absent); counts as read.
   const Json& raw(const char* key);

@@ -29,10 +29,14 @@ std::string wrong_kernel_options(const std::string& options) {
   static const std::set<std::string> kOurs = {"root", "rootfstype", "init", "rdinit", "initrd", "ro", "rw"};
   std::istringstream in(options);
   for (std::string word; in >> word;) {
-    if (!plain(word)) return "'" + word + "' holds a character that does not belong on a kernel's command line";
-    if (kOurs.count(key_of(word)) || word.rfind("muster.", 0) == 0) return "'" + key_of(word) + "' decides what is booted";
+    if (!plain(word))
+      return "'" + word + "' holds a character that does not belong on a kernel's command line";
+    if (kOurs.count(key_of(word)) || word.rfind("muster.", 0) == 0)
+      return "'" + key_of(word) + "' decides what is booted";
   }
-  return options.find_first_of("\n\r") == std::string::npos ? "" : "a line break does not belong on a kernel's command line";
+  return options.find_first_of("\n\r") == std::string::npos
+             ? ""
+             : "a line break does not belong on a kernel's command line";
 }
 
 std::string panic_argument(const std::string& options) {

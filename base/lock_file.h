@@ -1,4 +1,5 @@
-// An exclusive lock for the life of the object, in a file that tells who holds it. Released by the kernel when the process dies.
+// An exclusive lock for the life of the object, in a file that tells who holds it. Released by the kernel
+// when the process dies.
 #pragma once
 
 #include <string>

@@ -13,7 +13,9 @@ namespace muster {
 
 Result<LockFile> LockFile::take(const std::string& path, const std::string& held) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return fail(errno == EACCES ? Code::denied : Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (fd < 0)
+    return fail(errno == EACCES ? Code::denied : Code::failed,
+                fmt::format("{}: {}", path, std::strerror(errno)));
   LockFile lock(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     char pid[32] = {};

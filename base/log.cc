@@ -31,8 +31,7 @@ void write(Level level, std::string_view message, const Fields& fields) {
   const bool journald = getenv("JOURNAL_STREAM") != nullptr;
   using namespace std::chrono;
   const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-  std::string line = journald ? std::string(kPriority[static_cast<int>(level)])
-                              : to_iso8601(now) + " ";
+  std::string line = journald ? std::string(kPriority[static_cast<int>(level)]) : to_iso8601(now) + " ";
   line += message;
   for (const auto& [key, value] : fields) line.append(" ").append(key).append("=").append(quoted(value));
   line += '\n';

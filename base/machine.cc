@@ -7,7 +7,8 @@ namespace muster {
 namespace {
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -31,8 +32,11 @@ bool same_uuid(const std::string& a, const std::string& b) {
 bool names_one_machine(const std::string& uuid) {
   std::string digits = lower(uuid);
   digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-  if (digits.find_first_not_of(digits.substr(0, 1)) == std::string::npos) return false;   // empty, all zeros, all ones
-  return !same_uuid(uuid, "03000200-0400-0500-0006-000700080009");   // firmware of several makers, where nobody wrote another
+  if (digits.find_first_not_of(digits.substr(0, 1)) == std::string::npos)
+    return false;  // empty, all zeros, all ones
+  return !same_uuid(
+      uuid,
+      "03000200-0400-0500-0006-000700080009");  // firmware of several makers, where nobody wrote another
 }
 
 void Machines::bind(const std::string& uuid, const std::string& node) {

@@ -1,4 +1,5 @@
-// Machines by their product UUID (SMBIOS): whether two spellings mean the same one, and which node each is bound to.
+// Machines by their product UUID (SMBIOS): whether two spellings mean the same one, and which node each is
+// bound to.
 //
 // A UUID that a board's maker left at its placeholder tells no machine apart, so it is bound to nobody. Pure.
 #pragma once
@@ -8,7 +9,8 @@
 
 namespace muster {
 
-// Either may have its first three fields in the other byte order: SMBIOS stores them little-endian, some BMCs show them unswapped.
+// Either may have its first three fields in the other byte order: SMBIOS stores them little-endian, some BMCs
+// show them unswapped.
 bool same_uuid(const std::string& a, const std::string& b);
 // Not all zeros or ones, nor a value that many boards share.
 bool names_one_machine(const std::string& uuid);
@@ -21,7 +23,7 @@ class Machines {
   std::string node_of(const std::string& uuid) const;
 
  private:
-  std::map<std::string, std::string> nodes_;   // by UUID, lower case
+  std::map<std::string, std::string> nodes_;  // by UUID, lower case
 };
 
 }  // namespace muster

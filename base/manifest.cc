@@ -12,8 +12,13 @@ namespace muster {
 namespace {
 
 Json frame_json(const ImageFrame& f) {
-  Json j = {{"index", f.index}, {"offset", f.offset}, {"raw_bytes", f.raw_bytes}, {"stored_bytes", f.stored_bytes},
-            {"zero", f.zero}, {"raw_sha256", f.raw_sha256}, {"stored_sha256", f.stored_sha256}};
+  Json j = {{"index", f.index},
+            {"offset", f.offset},
+            {"raw_bytes", f.raw_bytes},
+            {"stored_bytes", f.stored_bytes},
+            {"zero", f.zero},
+            {"raw_sha256", f.raw_sha256},
+            {"stored_sha256", f.stored_sha256}};
   return j;
 }
 
@@ -22,8 +27,9 @@ Json body_json(const ImageManifest& m) {
   for (const auto& f : m.frames) frames.push_back(frame_json(f));
   for (const auto& f : m.files)
     files.push_back({{"role", f.role}, {"name", f.name}, {"sha256", f.sha256}, {"size", f.size}});
-  return {{"format", m.format}, {"name", m.name}, {"os", m.os}, {"kernel", m.kernel}, {"raw_size", m.raw_size},
-          {"frame_size", m.frame_size}, {"frames", std::move(frames)}, {"files", std::move(files)}};
+  return {{"format", m.format},          {"name", m.name},           {"os", m.os},
+          {"kernel", m.kernel},          {"raw_size", m.raw_size},   {"frame_size", m.frame_size},
+          {"frames", std::move(frames)}, {"files", std::move(files)}};
 }
 
 bool is_digest(const std::string& s) {
@@ -33,21 +39,25 @@ bool is_digest(const std::string& s) {
 
 Status check_frame(const ImageManifest& m, size_t i, uint64_t& next_offset) {
   const ImageFrame& f = m.frames[i];
-  const auto wrong = [&](const char* what) { return fail(Code::invalid, fmt::format("manifest: frame {}: {}", i, what)); };
+  const auto wrong = [&](const char* what) {
+    return fail(Code::invalid, fmt::format("manifest: frame {}: {}", i, what));
+  };
   const uint64_t start = uint64_t{i} * m.frame_size;
   if (f.index != i) return wrong("out of order");
   if (start >= m.raw_size || f.raw_bytes != std::min<uint64_t>(m.frame_size, m.raw_size - start))
     return wrong("raw size does not fit the image");
   if (f.zero) return f.stored_bytes == 0 ? Status(Ok{}) : wrong("zero frame with stored bytes");
   if (f.offset != next_offset || f.stored_bytes == 0) return wrong("stored bytes overlap or leave a gap");
-  if (f.stored_bytes > m.frame_size + m.frame_size / 8 + 1024) return wrong("stored bytes larger than the frame");
+  if (f.stored_bytes > m.frame_size + m.frame_size / 8 + 1024)
+    return wrong("stored bytes larger than the frame");
   if (!is_digest(f.stored_sha256) || !is_digest(f.raw_sha256)) return wrong("not a SHA-256");
   next_offset += f.stored_bytes;
   return Ok{};
 }
 
 Status check(const ImageManifest& m) {
-  if (m.format != kManifestFormat) return fail(Code::invalid, fmt::format("manifest: unknown format {}", m.format));
+  if (m.format != kManifestFormat)
+    return fail(Code::invalid, fmt::format("manifest: unknown format {}", m.format));
   // One frame is held in memory per worker, compressed and raw: a hostile frame size must not exhaust it.
   if (m.frame_size < 4096 || m.frame_size > (64u << 20) || m.frame_size % 4096)
     return fail(Code::invalid, "manifest: frame size out of range");
@@ -98,7 +108,8 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
   r.get("frames", frames);
   r.get("files", files);
   TRY_(r.finish());
-  if (!frames.is_array() || !files.is_array()) return fail(Code::invalid, "manifest: frames and files must be lists");
+  if (!frames.is_array() || !files.is_array())
+    return fail(Code::invalid, "manifest: frames and files must be lists");
   for (const auto& item : frames) {
     ImageFrame f;
     JsonReader fr(item, fmt::format("manifest.frames[{}]", m.frames.size()));
@@ -123,13 +134,15 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
     m.files.push_back(std::move(f));
   }
   TRY_(check(m));
-  if (manifest_digest(m) != m.digest) return fail(Code::corrupt, "manifest: its digest is not that of its content");
+  if (manifest_digest(m) != m.digest)
+    return fail(Code::corrupt, "manifest: its digest is not that of its content");
   return m;
 }
 
 Status check_stored_frame(const ImageFrame& frame, std::string_view stored) {
   if (stored.size() != frame.stored_bytes)
-    return fail(Code::corrupt, fmt::format("frame {}: {} bytes instead of {}", frame.index, stored.size(), frame.stored_bytes));
+    return fail(Code::corrupt, fmt::format("frame {}: {} bytes instead of {}", frame.index, stored.size(),
+                                           frame.stored_bytes));
   if (sha256(stored) != frame.stored_sha256)
     return fail(Code::corrupt, fmt::format("frame {}: SHA-256 of the stored bytes is wrong", frame.index));
   return Ok{};

@@ -1,12 +1,12 @@
-// ImageManifest: what a published image is, byte for byte. Written by the controller when an image is built, read by the
-// agent that writes it to a disk; the only thing the two agree on about images.
+// ImageManifest: what a published image is, byte for byte. Written by the controller when an image is built,
+// read by the agent that writes it to a disk; the only thing the two agree on about images.
 //
-// The raw image (an ext4 file system) is cut into frames of `frame_size` bytes; the last one may be shorter. A frame of
-// zeros only is not stored. The others are independent zstd frames, one after the other in one blob, "frames.zst".
-// Every stored frame carries the SHA-256 of its stored bytes (checked before anything is decompressed) and of its raw
-// bytes (checked against what is on a disk already when a transfer is resumed).
-// `digest` is the SHA-256 of the canonical JSON text without that field: it names the image, and is what plans bind.
-// Thread: plain values, pure functions.
+// The raw image (an ext4 file system) is cut into frames of `frame_size` bytes; the last one may be shorter.
+// A frame of zeros only is not stored. The others are independent zstd frames, one after the other in one
+// blob, "frames.zst". Every stored frame carries the SHA-256 of its stored bytes (checked before anything is
+// decompressed) and of its raw bytes (checked against what is on a disk already when a transfer is resumed).
+// `digest` is the SHA-256 of the canonical JSON text without that field: it names the image, and is what
+// plans bind. Thread: plain values, pure functions.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ constexpr int kManifestFormat = 1;
 constexpr uint32_t kFrameSize = 4 << 20;
 
 struct ImageFrame {
-  uint32_t index = 0;         // raw offset = index * frame_size
-  uint64_t offset = 0;        // of the stored bytes within frames.zst
+  uint32_t index = 0;   // raw offset = index * frame_size
+  uint64_t offset = 0;  // of the stored bytes within frames.zst
   uint32_t raw_bytes = 0;
   uint32_t stored_bytes = 0;  // 0 when `zero`
   std::string stored_sha256 = {};
@@ -42,10 +42,10 @@ struct ImageFile {
 
 struct ImageManifest {
   int format = kManifestFormat;
-  std::string name;         // "debian-12"
-  std::string digest;       // "sha256:<hex>"
-  std::string os;           // PRETTY_NAME of the image
-  std::string kernel;       // uname -r it will show
+  std::string name;    // "debian-12"
+  std::string digest;  // "sha256:<hex>"
+  std::string os;      // PRETTY_NAME of the image
+  std::string kernel;  // uname -r it will show
   uint64_t raw_size = 0;
   uint32_t frame_size = kFrameSize;
   std::vector<ImageFrame> frames = {};
@@ -60,8 +60,8 @@ struct ImageManifest {
 std::string to_text(const ImageManifest& manifest);
 // What `digest` must be. Ignores the present value of the field.
 std::string manifest_digest(const ImageManifest& manifest);
-// Code::invalid: not a manifest of a known format, or one that contradicts itself (frames that overlap, miss a part, or
-// lie about sizes; file names with a slash). Code::corrupt: the digest is not that of the content.
+// Code::invalid: not a manifest of a known format, or one that contradicts itself (frames that overlap, miss
+// a part, or lie about sizes; file names with a slash). Code::corrupt: the digest is not that of the content.
 Result<ImageManifest> manifest_from_text(std::string_view text);
 // Code::corrupt unless `stored` are exactly the stored bytes of that frame.
 Status check_stored_frame(const ImageFrame& frame, std::string_view stored);

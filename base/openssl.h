@@ -20,7 +20,9 @@ namespace muster::tls {
 template <auto Free>
 struct Freer {
   template <typename T>
-  void operator()(T* object) const { Free(object); }
+  void operator()(T* object) const {
+    Free(object);
+  }
 };
 using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;

@@ -1,8 +1,8 @@
 // The operating system behind two narrow doors, injected by constructor: Files and Process.
 //
-// Files is rooted: `Files("/")` in production, `Files("/tmp/x")` over a recorded host or a test folder; every path
-// given to it is absolute within that root. Writes are atomic (temporary file, fsync, rename, fsync of the folder).
-// Process runs programs by argument vector, never through a shell, and always under a deadline.
+// Files is rooted: `Files("/")` in production, `Files("/tmp/x")` over a recorded host or a test folder; every
+// path given to it is absolute within that root. Writes are atomic (temporary file, fsync, rename, fsync of
+// the folder). Process runs programs by argument vector, never through a shell, and always under a deadline.
 // Thread: both are stateless and may be shared.
 #pragma once
 
@@ -50,8 +50,8 @@ class Files {
 
 struct Command {
   std::vector<std::string> argv;
-  std::string input = {};                         // written to stdin; empty: /dev/null
-  std::map<std::string, std::string> env = {};    // added to the environment
+  std::string input = {};                       // written to stdin; empty: /dev/null
+  std::map<std::string, std::string> env = {};  // added to the environment
   DurationMs deadline = 60 * kSecond;
   std::string cwd = {};
   // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
@@ -59,7 +59,7 @@ struct Command {
 };
 
 struct Output {
-  int exit_code = -1;   // 128 + signal when killed by one
+  int exit_code = -1;  // 128 + signal when killed by one
   std::string out;
   std::string err;
   bool ok() const { return exit_code == 0; }

@@ -1,8 +1,8 @@
 // The cluster's own small certificate authority: P-256 keys, X.509 v3.
 //
 // The controller makes one CA when its state is created and signs: its own server certificate, one client
-// certificate per agent (subject CN = node name, O = "muster-agent"), operators' client certificates (O = "muster-operator").
-// Certificates are valid from a day before they were made, for clocks that are behind.
+// certificate per agent (subject CN = node name, O = "muster-agent"), operators' client certificates (O =
+// "muster-operator"). Certificates are valid from a day before they were made, for clocks that are behind.
 // Thread: pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-constexpr DurationMs kDay = 24 * 60 * kMinute;   // what lives of certificates are counted in
+constexpr DurationMs kDay = 24 * 60 * kMinute;  // what lives of certificates are counted in
 // Subject organizations, by which one kind of certificate of the CA is told from the others.
 inline constexpr char kControllerOrganization[] = "muster-controller";
 
@@ -39,7 +39,8 @@ struct Leaf {
   bool server = false;
   int days = 365;
 };
-// Signs the CSR's public key under `leaf` (the CSR's own subject is ignored). Code::invalid when the CSR's signature is bad.
+// Signs the CSR's public key under `leaf` (the CSR's own subject is ignored). Code::invalid when the CSR's
+// signature is bad.
 Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf);
 // New key and certificate in one.
 Result<KeyPair> issue(const KeyPair& ca, const Leaf& leaf);

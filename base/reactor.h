@@ -1,7 +1,7 @@
 // Reactor: the only notion of time and of "later" in muster's logic (levels 1 to 3).
 //
-// One thread owns a reactor and everything that is posted to it; callbacks never run inside post() or after().
-// Production: base/reactor_asio.cc. Simulation: tests/sim/world.h, under a seeded clock.
+// One thread owns a reactor and everything that is posted to it; callbacks never run inside post() or
+// after(). Production: base/reactor_asio.cc. Simulation: tests/sim/world.h, under a seeded clock.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class Reactor {
   using TimerId = uint64_t;  // 0 is never a timer
 
   virtual ~Reactor() = default;
-  virtual TimeMs now() const = 0;        // wall clock: for what is recorded and shown; may be set forth and back at any time
-  virtual SteadyMs steady() const = 0;   // for what is measured: only goes on, years away from SteadyMs{}
+  virtual TimeMs now()
+      const = 0;  // wall clock: for what is recorded and shown; may be set forth and back at any time
+  virtual SteadyMs steady() const = 0;  // for what is measured: only goes on, years away from SteadyMs{}
   // Runs `task` on the reactor's thread. The only member that may be called from other threads.
   virtual void post(Task task) = 0;
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
@@ -33,7 +34,8 @@ class RealReactor : public Reactor {
  public:
   virtual void run() = 0;
   virtual void stop() = 0;  // from any thread or a signal handler's thread
-  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread, also when `work` threw.
+  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread,
+  // also when `work` threw.
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;

@@ -37,7 +37,8 @@ class AsioReactor : public RealReactor {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   }
-  // The clock of the timers below. It may begin at the machine's start: moved away from 0, which means "never".
+  // The clock of the timers below. It may begin at the machine's start: moved away from 0, which means
+  // "never".
   SteadyMs steady() const override {
     const auto reading = std::chrono::steady_clock::now().time_since_epoch();
     return {kSteadyBegin + std::chrono::duration_cast<std::chrono::milliseconds>(reading).count()};

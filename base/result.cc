@@ -5,9 +5,8 @@
 namespace muster {
 
 namespace {
-constexpr std::array<std::string_view, 9> kWords = {"invalid", "not_found", "conflict",
-                                                    "denied",  "unavailable", "timeout",
-                                                    "failed",  "corrupt", "cancelled"};
+constexpr std::array<std::string_view, 9> kWords = {
+    "invalid", "not_found", "conflict", "denied", "unavailable", "timeout", "failed", "corrupt", "cancelled"};
 }
 
 std::string_view to_string(Code code) { return kWords.at(static_cast<size_t>(code)); }

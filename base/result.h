@@ -54,17 +54,32 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  T& value() & { assert(ok()); return std::get<0>(state_); }
-  const T& value() const& { assert(ok()); return std::get<0>(state_); }
-  T&& value() && { assert(ok()); return std::get<0>(std::move(state_)); }
+  T& value() & {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    assert(ok());
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T value_or(T fallback) const& { return ok() ? value() : std::move(fallback); }
 
-  const Error& error() const& { assert(!ok()); return std::get<1>(state_); }
-  Error&& error() && { assert(!ok()); return std::get<1>(std::move(state_)); }
+  const Error& error() const& {
+    assert(!ok());
+    return std::get<1>(state_);
+  }
+  Error&& error() && {
+    assert(!ok());
+    return std::get<1>(std::move(state_));
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -79,15 +94,15 @@ inline Error fail(Code code, std::string message) { return Error{code, std::move
 #define MUSTER_CONCAT_(a, b) a##b
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_(a, b)
 // TRY(auto x, expression): unwraps, or returns the error from the enclosing function.
-#define TRY(lhs, expr)                                                            \
-  auto MUSTER_CONCAT(try_result_, __LINE__) = (expr);                             \
-  if (!MUSTER_CONCAT(try_result_, __LINE__).ok())                                 \
-    return std::move(MUSTER_CONCAT(try_result_, __LINE__)).error();               \
+#define TRY(lhs, expr)                                              \
+  auto MUSTER_CONCAT(try_result_, __LINE__) = (expr);               \
+  if (!MUSTER_CONCAT(try_result_, __LINE__).ok())                   \
+    return std::move(MUSTER_CONCAT(try_result_, __LINE__)).error(); \
   lhs = std::move(MUSTER_CONCAT(try_result_, __LINE__)).value()
 // TRY_(expression): like TRY, for a Status.
-#define TRY_(expr)                                                                \
-  do {                                                                            \
-    auto MUSTER_CONCAT(try_result_, __LINE__) = (expr);                           \
-    if (!MUSTER_CONCAT(try_result_, __LINE__).ok())                               \
-      return std::move(MUSTER_CONCAT(try_result_, __LINE__)).error();             \
+#define TRY_(expr)                                                    \
+  do {                                                                \
+    auto MUSTER_CONCAT(try_result_, __LINE__) = (expr);               \
+    if (!MUSTER_CONCAT(try_result_, __LINE__).ok())                   \
+      return std::move(MUSTER_CONCAT(try_result_, __LINE__)).error(); \
   } while (false)

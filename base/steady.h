@@ -1,8 +1,9 @@
-// SteadyMs: a moment on a clock that only goes on, for everything that is measured: deadlines, silence, delays.
+// SteadyMs: a moment on a clock that only goes on, for everything that is measured: deadlines, silence,
+// delays.
 //
-// The wall clock (TimeMs) is for what is recorded and shown: NTP or an operator may set it by hours while a deadline runs. The two are
-// different types, so that neither is compared with the other. A SteadyMs means something in the process that read it, and nowhere else.
-// Never kept, never sent.
+// The wall clock (TimeMs) is for what is recorded and shown: NTP or an operator may set it by hours while a
+// deadline runs. The two are different types, so that neither is compared with the other. A SteadyMs means
+// something in the process that read it, and nowhere else. Never kept, never sent.
 #pragma once
 
 #include <compare>
@@ -13,7 +14,7 @@
 namespace muster {
 
 struct SteadyMs {
-  int64_t ms = 0;   // 0: never, longer ago than any span that is measured (Reactor::steady() is far from it)
+  int64_t ms = 0;  // 0: never, longer ago than any span that is measured (Reactor::steady() is far from it)
 
   auto operator<=>(const SteadyMs&) const = default;
   explicit operator bool() const { return ms != 0; }

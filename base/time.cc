@@ -16,8 +16,7 @@ std::string to_iso8601(TimeMs t) {
 std::string to_human(DurationMs d) {
   const int64_t s = (d + 500) / 1000;
   if (s < 60) return std::to_string(s) + " s";
-  if (s < 3600)
-    return std::to_string(s / 60) + " min" + (s % 60 ? " " + std::to_string(s % 60) + " s" : "");
+  if (s < 3600) return std::to_string(s / 60) + " min" + (s % 60 ? " " + std::to_string(s % 60) + " s" : "");
   return std::to_string(s / 3600) + " h " + std::to_string(s % 3600 / 60) + " min";
 }
 

@@ -4,9 +4,12 @@ namespace muster::wire {
 
 std::string_view to_string(Mode mode) {
   switch (mode) {
-    case Mode::ram: return "ram";
-    case Mode::installed: return "installed";
-    case Mode::adopted: return "adopted";
+    case Mode::ram:
+      return "ram";
+    case Mode::installed:
+      return "installed";
+    case Mode::adopted:
+      return "adopted";
   }
   return "ram";
 }
@@ -26,8 +29,14 @@ Result<Mode> read_mode(JsonReader& r) {
 }  // namespace
 
 Json to_json(const JoinRequest& m) {
-  return {{"version", m.version}, {"node", m.node}, {"token", m.token}, {"csr", m.csr_pem}, {"boot_id", m.boot_id},
-          {"mode", to_string(m.mode)}, {"product_uuid", m.product_uuid}, {"macs", m.macs}};
+  return {{"version", m.version},
+          {"node", m.node},
+          {"token", m.token},
+          {"csr", m.csr_pem},
+          {"boot_id", m.boot_id},
+          {"mode", to_string(m.mode)},
+          {"product_uuid", m.product_uuid},
+          {"macs", m.macs}};
 }
 
 Result<JoinRequest> join_request_from_json(const Json& j) {
@@ -45,8 +54,8 @@ Result<JoinRequest> join_request_from_json(const Json& j) {
   TRY_(r.finish());
   TRY(m.mode, mode);
   if (m.version != kVersion)
-    return fail(Code::invalid, "join: agent speaks version " + std::to_string(m.version) + ", this controller " +
-                                   std::to_string(kVersion));
+    return fail(Code::invalid, "join: agent speaks version " + std::to_string(m.version) +
+                                   ", this controller " + std::to_string(kVersion));
   return m;
 }
 
@@ -142,7 +151,11 @@ Result<EventBatch> event_batch_from_json(const Json& j) {
 }
 
 Json to_json(const Step& s) {
-  Json j = {{"id", s.id}, {"module", s.module}, {"params", s.params}, {"phase", s.phase}, {"mandatory", s.mandatory}};
+  Json j = {{"id", s.id},
+            {"module", s.module},
+            {"params", s.params},
+            {"phase", s.phase},
+            {"mandatory", s.mandatory}};
   if (!s.verify.is_null()) j["verify"] = s.verify;
   if (!s.expect.is_null()) j["expect"] = s.expect;
   return j;
@@ -163,12 +176,25 @@ Result<Step> step_from_json(const Json& j) {
 }
 
 Json to_json(const ImageJob& j) {
-  return {{"image", j.image}, {"digest", j.digest}, {"manifest_path", j.manifest_path}, {"base_url", j.base_url},
-          {"disk_serial", j.disk_serial}, {"disk_wwid", j.disk_wwid}, {"disk_model", j.disk_model},
-          {"disk_size_bytes", j.disk_size_bytes}, {"content_hash", j.content_hash}, {"allow_ours", j.allow_ours},
-          {"cluster", j.cluster}, {"authority", j.authority}, {"hostname", j.hostname}, {"address_cidr", j.address_cidr},
-          {"mac", j.mac}, {"gateway", j.gateway},
-          {"controller_url", j.controller_url}, {"console", j.console}, {"kernel_options", j.kernel_options},
+  return {{"image", j.image},
+          {"digest", j.digest},
+          {"manifest_path", j.manifest_path},
+          {"base_url", j.base_url},
+          {"disk_serial", j.disk_serial},
+          {"disk_wwid", j.disk_wwid},
+          {"disk_model", j.disk_model},
+          {"disk_size_bytes", j.disk_size_bytes},
+          {"content_hash", j.content_hash},
+          {"allow_ours", j.allow_ours},
+          {"cluster", j.cluster},
+          {"authority", j.authority},
+          {"hostname", j.hostname},
+          {"address_cidr", j.address_cidr},
+          {"mac", j.mac},
+          {"gateway", j.gateway},
+          {"controller_url", j.controller_url},
+          {"console", j.console},
+          {"kernel_options", j.kernel_options},
           {"root_size", j.root_size}};
 }
 

@@ -1,11 +1,14 @@
 // What controller and agent say to each other: versioned value types and their JSON forms, nothing else.
 //
-// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time token.
-//                          The same token with the same public key gets the same answer again, so a lost reply is harmless;
-//                          with another key it is refused.
+// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
+// one-time token.
+//                          The same token with the same public key gets the same answer again, so a lost
+//                          reply is harmless; with another key it is refused.
 // GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> PollReply.
-// POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node, boot_id, incarnation);
-//                          the controller drops numbers it has seen; the agent re-sends what was not acknowledged.
+// POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node,
+// boot_id, incarnation);
+//                          the controller drops numbers it has seen; the agent re-sends what was not
+//                          acknowledged.
 // GET  /agent/v1/files/NAME  mutual TLS; manifests and binaries the orders name.
 #pragma once
 
@@ -27,12 +30,12 @@ Result<Mode> mode_from_string(std::string_view word);
 
 struct JoinRequest {
   int version = kVersion;
-  std::string node;        // name claimed; the token decides
-  std::string token;       // secret, one time
+  std::string node;   // name claimed; the token decides
+  std::string token;  // secret, one time
   std::string csr_pem;
-  std::string boot_id;     // /proc/sys/kernel/random/boot_id
+  std::string boot_id;  // /proc/sys/kernel/random/boot_id
   Mode mode = Mode::ram;
-  std::string product_uuid;    // SMBIOS, lower case; empty when unreadable
+  std::string product_uuid;  // SMBIOS, lower case; empty when unreadable
   std::vector<std::string> macs;
 };
 struct JoinReply {
@@ -41,31 +44,32 @@ struct JoinReply {
   std::string ca_pem;
 };
 
-// One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent that has
-// finished an id re-sends its result and does nothing else.
+// One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent
+// that has finished an id re-sends its result and does nothing else.
 struct WorkOrder {
-  std::string id;          // "<run>-<its start, hexadecimal>/<action>#<attempt>"
-  std::string kind;        // inventory | image | boot_disk | steps | check | reboot | power_off
+  std::string id;    // "<run>-<its start, hexadecimal>/<action>#<attempt>"
+  std::string kind;  // inventory | image | boot_disk | steps | check | reboot | power_off
   Json params = Json::object();
-  DurationMs deadline = 10 * kMinute;   // from receipt; the agent ends the work with Code::timeout after it
+  DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
 };
 
 struct PollReply {
-  std::vector<WorkOrder> orders;        // on offer, and not among those the agent has
-  std::vector<std::string> withdrawn;   // of those it has: what is under way stops at its next safe point
+  std::vector<WorkOrder> orders;       // on offer, and not among those the agent has
+  std::vector<std::string> withdrawn;  // of those it has: what is under way stops at its next safe point
 };
 
 // kinds and their data:
 //   hello     {mode, boot_id, image_digest, agent_version, slot}           first event of every agent process
 //   started   {}                                                            order taken up
 //   progress  {done, total, unit, text}                                     numbers are optional
-//   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms, diff?, result?}
+//   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms,
+//             diff?, result?}
 //   log       {level, text}
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
   uint64_t seq = 0;
-  TimeMs time = 0;          // the agent's clock; for people only
-  std::string order;        // empty for hello
+  TimeMs time = 0;    // the agent's clock; for people only
+  std::string order;  // empty for hello
   std::string kind;
   Json data = Json::object();
 };
@@ -93,39 +97,42 @@ Result<EventBatch> event_batch_from_json(const Json& j);
 // inventory: no parameters; the result of `finished` is HardwareFacts as JSON (base/facts.h)
 // steps / check: {"steps":[Step...], "stop_on_failure": true, "mode": "apply"|"check"}
 struct Step {
-  std::string id;           // "ssh/harden", unique in the order
-  std::string module;       // "file", "service", ... (agent/all_drivers.cc)
+  std::string id;      // "ssh/harden", unique in the order
+  std::string module;  // "file", "service", ... (agent/all_drivers.cc)
   Json params = Json::object();
-  std::string phase = "node";   // image | node | cluster
-  // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify only.
+  std::string phase = "node";  // image | node | cluster
+  // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify
+  // only.
   Json verify;
-  // What the controller will hold the measurement against (acceptance); the agent carries it and does not look at it.
+  // What the controller will hold the measurement against (acceptance); the agent carries it and does not
+  // look at it.
   Json expect;
-  bool mandatory = true;    // false: a failure is reported and the order goes on (degraded)
+  bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
 };
 Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
 
 // image: which disk to write and with what. Refused on the node unless everything matches what is found.
 struct ImageJob {
-  std::string image;            // name
-  std::string digest;           // image digest
-  std::string manifest_path;    // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
-  std::string base_url;         // "http://10.20.0.1:7480"
+  std::string image;          // name
+  std::string digest;         // image digest
+  std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+  std::string base_url;       // "http://10.20.0.1:7480"
   std::string disk_serial, disk_wwid, disk_model;
   int64_t disk_size_bytes = 0;
-  std::string content_hash;     // what the approved plan saw on that disk; empty only when `ours` is expected
-  bool allow_ours = false;      // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
-  std::string cluster;          // whose node it is: another cluster's may have the same name
-  std::string authority;        // and another controller's cluster too: fingerprint of this one's CA, sha256:<hex>
+  std::string content_hash;  // what the approved plan saw on that disk; empty only when `ours` is expected
+  bool allow_ours =
+      false;  // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
+  std::string cluster;    // whose node it is: another cluster's may have the same name
+  std::string authority;  // and another controller's cluster too: fingerprint of this one's CA, sha256:<hex>
   std::string hostname;
-  std::string address_cidr;     // "10.20.0.11/24"
+  std::string address_cidr;  // "10.20.0.11/24"
   std::string mac;
-  std::string gateway;          // may be empty
-  std::string controller_url;   // "https://10.20.0.1:7443"
-  std::string console;          // kernel console argument, may be empty
-  std::string kernel_options;   // extra
-  std::string root_size = "";   // bytes per slot as text; empty: half of (disk - esp - state minimum), capped
+  std::string gateway;         // may be empty
+  std::string controller_url;  // "https://10.20.0.1:7443"
+  std::string console;         // kernel console argument, may be empty
+  std::string kernel_options;  // extra
+  std::string root_size = "";  // bytes per slot as text; empty: half of (disk - esp - state minimum), capped
 };
 Json to_json(const ImageJob& j);
 Result<ImageJob> image_job_from_json(const Json& j);

@@ -1,5 +1,6 @@
-// How long a plan takes to make, and how large it is, for clusters of several sizes: all nodes in the RAM system, with the playbooks and
-// the acceptance that are shipped. Closes with one line of JSON. usage: muster-bench-plan NODES...
+// How long a plan takes to make, and how large it is, for clusters of several sizes: all nodes in the RAM
+// system, with the playbooks and the acceptance that are shipped. Closes with one line of JSON. usage:
+// muster-bench-plan NODES...
 #include <sys/resource.h>
 
 #include <chrono>
@@ -19,7 +20,8 @@ constexpr const char* kPlaybooks[] = {"base", "ssh", "firewall", "mpi", "interco
 
 Spec cluster_of(int nodes) {
   std::string macs;
-  for (int i = 1; i <= nodes; ++i) macs += fmt::format("{}\"52:54:00:20:{:02x}:{:02x}\"", i == 1 ? "" : ", ", i / 256, i % 256);
+  for (int i = 1; i <= nodes; ++i)
+    macs += fmt::format("{}\"52:54:00:20:{:02x}:{:02x}\"", i == 1 ? "" : ", ", i / 256, i % 256);
   const ParsedSpec parsed = parse_spec(fmt::format(R"(cluster: bench
 network:
   provisioning: {{ cidr: 10.20.0.0/16, dhcp: managed }}
@@ -37,7 +39,8 @@ nodes:
 roles:
   cpu: {{ playbooks: [ base, ssh, firewall, mpi, interconnect ] }}
 acceptance: {{ profile: standard }}
-)", nodes, macs));
+)",
+                                                   nodes, macs));
   for (const auto& error : parsed.errors) fmt::print(stderr, "{}\n", to_string(error, "spec"));
   if (!parsed.errors.empty()) std::exit(1);
   return parsed.spec;
@@ -46,7 +49,8 @@ acceptance: {{ profile: standard }}
 Playbook shipped(const std::string& name) {
   const auto text = Files().read("playbooks/" + name + ".yaml");
   auto parsed = parse_playbook(text.value_or(""));
-  if (!text.ok() || !parsed.errors.empty()) fmt::print(stderr, "playbooks/{}.yaml cannot be read\n", name), std::exit(1);
+  if (!text.ok() || !parsed.errors.empty())
+    fmt::print(stderr, "playbooks/{}.yaml cannot be read\n", name), std::exit(1);
   return parsed.playbook;
 }
 
@@ -85,7 +89,8 @@ Json measure(int nodes) {
   const auto made = make_plan(in);
   const auto planned = std::chrono::steady_clock::now();
   if (!made.ok()) fmt::print(stderr, "{}\n", made.error().message), std::exit(1);
-  for (const auto& refusal : made->refusals) fmt::print(stderr, "{} {}: {}\n", refusal.node, refusal.rule, refusal.message), std::exit(1);
+  for (const auto& refusal : made->refusals)
+    fmt::print(stderr, "{} {}: {}\n", refusal.node, refusal.rule, refusal.message), std::exit(1);
   const auto problems = lint_plan(made->plan);
   for (const auto& problem : problems) fmt::print(stderr, "{}\n", problem), std::exit(1);
   const size_t bytes = dump_json(to_json(made->plan)).size();
@@ -93,12 +98,18 @@ Json measure(int nodes) {
   const auto seconds = [](auto from, auto to) { return std::chrono::duration<double>(to - from).count(); };
   rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
-  fmt::print("{:5} nodes  {:8.2f} s to plan  {:8.2f} s to check and write  {:8.1f} MB  {} actions  {} MB resident at most\n", nodes,
-             seconds(began, planned), seconds(planned, written), static_cast<double>(bytes) / 1e6, made->plan.actions.size(),
-             usage.ru_maxrss / 1024);
+  fmt::print(
+      "{:5} nodes  {:8.2f} s to plan  {:8.2f} s to check and write  {:8.1f} MB  {} actions  {} MB resident "
+      "at most\n",
+      nodes, seconds(began, planned), seconds(planned, written), static_cast<double>(bytes) / 1e6,
+      made->plan.actions.size(), usage.ru_maxrss / 1024);
   std::fflush(stdout);
-  return {{"nodes", nodes}, {"plan_seconds", seconds(began, planned)}, {"write_seconds", seconds(planned, written)}, {"bytes", bytes},
-          {"actions", made->plan.actions.size()}, {"resident_mb", usage.ru_maxrss / 1024}};
+  return {{"nodes", nodes},
+          {"plan_seconds", seconds(began, planned)},
+          {"write_seconds", seconds(planned, written)},
+          {"bytes", bytes},
+          {"actions", made->plan.actions.size()},
+          {"resident_mb", usage.ru_maxrss / 1024}};
 }
 
 }  // namespace

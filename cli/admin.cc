@@ -45,12 +45,15 @@ void sim(Context& context, const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_version(CLI::App& app, Context& context) {
-  app.add_subcommand("version", "of this program and of the controller")->callback([&context] { version(context); });
+  app.add_subcommand("version", "of this program and of the controller")->callback([&context] {
+    version(context);
+  });
 }
 
 void add_backup(CLI::App& app, Context& context) {
   auto path = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("backup", "a consistent copy of the controller's database, on its machine; not of its keys");
+  CLI::App* verb = app.add_subcommand(
+      "backup", "a consistent copy of the controller's database, on its machine; not of its keys");
   verb->add_option("FILE", *path)->required();
   verb->footer("Example:\n  muster backup /srv/backup/muster.db");
   verb->callback([path, &context] { backup(context, *path); });

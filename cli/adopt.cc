@@ -17,7 +17,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute, kStart = 5 * kMinute;
+constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute,
+                     kStart = 5 * kMinute;
 
 Result<std::string> read_file(const std::string& path) {
   auto text = Files().read(std::filesystem::absolute(path).string());
@@ -29,18 +30,23 @@ Result<std::string> read_file(const std::string& path) {
 Result<SshTarget> target_of(const Adopting& what, const Json& declared) {
   SshTarget target;
   target.address = what.host;
-  const auto text = [&](const char* key) { return declared.is_object() ? declared.value(key, "") : std::string(); };
+  const auto text = [&](const char* key) {
+    return declared.is_object() ? declared.value(key, "") : std::string();
+  };
   if (declared.is_object()) target.port = static_cast<uint16_t>(declared.value("port", 22));
   if (const auto colon = what.host.rfind(':'); colon != std::string::npos) {
     const std::string port = what.host.substr(colon + 1);
-    const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits =
+        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535 || what.host.find(':') != colon)
       return fail(Code::invalid, fmt::format("--adopt {}: not HOST or HOST:PORT", what.host));
     target.port = static_cast<uint16_t>(std::stoi(port));
     target.address = what.host.substr(0, colon);
   }
-  if (!what.user.empty()) target.user = what.user;
-  else if (!text("user").empty()) target.user = text("user");
+  if (!what.user.empty())
+    target.user = what.user;
+  else if (!text("user").empty())
+    target.user = text("user");
   if (!what.key.empty()) {
     TRY(target.private_key, read_file(what.key));
     if (target.private_key.empty()) return fail(Code::invalid, what.key + " is empty");
@@ -66,13 +72,20 @@ Status pin_host_key(const Context& context, const Adopting& what, const Json& de
   target.host_key = shown;
   if (std::find(allowed.begin(), allowed.end(), shown) != allowed.end()) return Ok{};
   if (!allowed.empty())
-    return fail(Code::denied, fmt::format("{} shows the host key {}, and {} is {}: another machine answers, or it was installed anew; "
-                                          "nothing was sent to it", where, shown,
-                                          declared.is_object() ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
-  if (!context.json) fmt::print("{} shows the host key {}\nCompare it with what the host itself says: ssh-keygen -lf "
-                                "/etc/ssh/ssh_host_ed25519_key.pub\n", where, shown);
+    return fail(Code::denied,
+                fmt::format("{} shows the host key {}, and {} is {}: another machine answers, or it was "
+                            "installed anew; nothing was sent to it",
+                            where, shown, declared.is_object() ? "pinned in the spec" : "allowed",
+                            fmt::join(allowed, " or ")));
+  if (!context.json)
+    fmt::print(
+        "{} shows the host key {}\nCompare it with what the host itself says: ssh-keygen -lf "
+        "/etc/ssh/ssh_host_ed25519_key.pub\n",
+        where, shown);
   if (!context.json && ask("Is it the same?")) return Ok{};
-  return fail(Code::denied, fmt::format("the host key of {} is not confirmed: if it is the right one, say --host-key {}", where, shown));
+  return fail(Code::denied,
+              fmt::format("the host key of {} is not confirmed: if it is the right one, say --host-key {}",
+                          where, shown));
 }
 
 // A session as root. Each is opened anew, so that an operator may take his time in between.
@@ -82,21 +95,29 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   TRY(const auto who, session->run("id -u; uname -s", "", kCommand));
   if (who.out == "0\nLinux\n") return session;
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
-  if (target.user == "root") return fail(Code::denied, fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
-  return fail(Code::denied, fmt::format("{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
-                                        target.user, target.address, said));
+  if (target.user == "root")
+    return fail(Code::denied,
+                fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
+  return fail(
+      Code::denied,
+      fmt::format(
+          "{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
+          target.user, target.address, said));
 }
 
 // What muster-agent says about the host, and about `steps` there.
-Result<Json> look(const SshTarget& target, const std::string& agent, const std::string& node, const std::string& pin, const Json& steps) {
+Result<Json> look(const SshTarget& target, const std::string& agent, const std::string& node,
+                  const std::string& pin, const Json& steps) {
   TRY(const auto session, open_session(target));
   const Json request = {{"node", node}, {"pin", pin}, {"steps", steps}};
   auto said = run_agent_unseen(*session, agent, "preview --stdin", dump_json(request), kLook);
   if (!said.ok()) return std::move(said).error().with("looking at " + target.address);
   TRY(Json answer, parse_json(*said));
-  if (!answer.is_object() || !answer.contains("facts")) return fail(Code::failed, target.address + ": its answer is not understood");
+  if (!answer.is_object() || !answer.contains("facts"))
+    return fail(Code::failed, target.address + ": its answer is not understood");
   const std::string refusal = clean_lines(answer.value("refusal", ""));
-  if (!refusal.empty()) return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target.address, refusal));
+  if (!refusal.empty())
+    return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target.address, refusal));
   return answer;
 }
 
@@ -104,7 +125,8 @@ Json steps_of(const Json& plan) {
   Json steps = Json::array();
   for (const Json& action : plan.value("actions", Json::array()))
     if (action.value("kind", "") == "steps")
-      for (const Json& step : action.value("params", Json::object()).value("steps", Json::array())) steps.push_back(step);
+      for (const Json& step : action.value("params", Json::object()).value("steps", Json::array()))
+        steps.push_back(step);
   return steps;
 }
 
@@ -123,8 +145,10 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   const auto process = make_process();
   auto listed = run_ok(*process, {{"ssh-add", "-L"}});
   if (!listed.ok())
-    return fail(Code::denied, "the keys of the SSH agent cannot be listed, so that it is not known whether you could still log in afterwards: " +
-                                  listed.error().message + "; say which key it is with --key");
+    return fail(Code::denied,
+                "the keys of the SSH agent cannot be listed, so that it is not known whether you could still "
+                "log in afterwards: " +
+                    listed.error().message + "; say which key it is with --key");
   std::istringstream lines(*listed);
   for (std::string line; std::getline(lines, line);)
     if (const auto words = words_of(line); words.size() > 1) keys.push_back(words[1]);
@@ -151,7 +175,8 @@ std::string indented(const std::string& text, const char* by) {
 
 void print_preview(const SshTarget& target, const Json& planned, const Json& answer) {
   if (!planned.value("diff", "").empty())
-    fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0), clean_lines(planned.value("diff", "")));
+    fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
+               clean_lines(planned.value("diff", "")));
   print_plan(planned);
   fmt::print("\nWhat would change on {} (checked there, nothing is written yet):\n", target.address);
   if (!planned.value("online", false))
@@ -163,43 +188,52 @@ void print_preview(const SshTarget& target, const Json& planned, const Json& ans
 Status look_for_agent(Context& context, const std::string& node, TimeMs before, const Error& lost) {
   for (int tries = 0; tries < 30; ++tries) {
     const auto row = Api(context).get("/v1/nodes/" + url_encode(node));
-    if (row.ok() && row->value("mode", "") == "adopted" && row->value("last_seen", int64_t{0}) > before) return Ok{};
+    if (row.ok() && row->value("mode", "") == "adopted" && row->value("last_seen", int64_t{0}) > before)
+      return Ok{};
     std::this_thread::sleep_for(std::chrono::seconds(2));
   }
-  return fail(Code::failed, lost.message + "; no agent answered as " + node + " within a minute: say the same command again, it goes on "
-                            "from where the host is");
+  return fail(Code::failed,
+              lost.message + "; no agent answered as " + node +
+                  " within a minute: say the same command again, it goes on from where the host is");
 }
 
-Status start_agent(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent, const Json& ticket) {
+Status start_agent(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent,
+                   const Json& ticket) {
   const auto row = Api(context).get("/v1/nodes/" + url_encode(what.node));
   const TimeMs before = row.ok() ? row->value("last_seen", int64_t{0}) : 0;
   TRY(const auto session, open_session(target));
-  const Bootstrap bootstrap{agent, what.node, ticket.value("url", ""), ticket.value("pin", ""), ticket.value("token", "")};
+  const Bootstrap bootstrap{agent, what.node, ticket.value("url", ""), ticket.value("pin", ""),
+                            ticket.value("token", "")};
   auto started = bootstrap_agent(*session, bootstrap, kStart);
   if (started.ok() || started.error().code != Code::timeout) return started;
   return look_for_agent(context, what.node, before, started.error());
 }
 
 struct Found {
-  Json request;        // what the controller is asked
-  Json planned;        // its plan
-  Json answer;         // what the host said about the plan's steps
+  Json request;  // what the controller is asked
+  Json planned;  // its plan
+  Json answer;   // what the host said about the plan's steps
 };
 
-Result<Found> look_and_plan(Api& api, const Adopting& what, const SshTarget& target, const std::string& agent, const std::string& pin) {
+Result<Found> look_and_plan(Api& api, const Adopting& what, const SshTarget& target, const std::string& agent,
+                            const std::string& pin) {
   Found found;
   TRY(const Json seen, look(target, agent, what.node, pin, Json::array()));
-  found.request = {{"name", what.node}, {"like", what.like}, {"host", target.address}, {"port", target.port}, {"user", target.user},
-                   {"host_key", target.host_key}, {"address", what.address}, {"joined", seen.value("joined", false)},
+  found.request = {{"name", what.node},       {"like", what.like},
+                   {"host", target.address},  {"port", target.port},
+                   {"user", target.user},     {"host_key", target.host_key},
+                   {"address", what.address}, {"joined", seen.value("joined", false)},
                    {"facts", seen["facts"]}};
   TRY(found.planned, api.post("/v1/nodes/adopt", found.request));
   found.answer = seen;
   if (found.planned.value("empty", false)) return found;
-  TRY(found.answer, look(target, agent, what.node, pin, steps_of(found.planned.value("plan", Json::object()))));
+  TRY(found.answer,
+      look(target, agent, what.node, pin, steps_of(found.planned.value("plan", Json::object()))));
   return found;
 }
 
-void carry_out(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent, Found& found) {
+void carry_out(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent,
+               Found& found) {
   Api api(context);
   const std::string digest = found.planned.value("digest", "");
   found.request["digest"] = digest;
@@ -207,7 +241,8 @@ void carry_out(Context& context, const Adopting& what, const SshTarget& target, 
   if (!ticket.ok()) return complain(context, ticket.error(), api.details());
   if (!found.planned.value("online", false)) {
     if (!context.json) fmt::print("starting the agent on {}\n", target.address);
-    if (const auto started = start_agent(context, what, target, agent, *ticket); !started.ok()) return complain(context, started.error());
+    if (const auto started = start_agent(context, what, target, agent, *ticket); !started.ok())
+      return complain(context, started.error());
   }
   Goal goal;
   goal.kind = "adopt";
@@ -216,8 +251,10 @@ void carry_out(Context& context, const Adopting& what, const SshTarget& target, 
   goal.report_dir = what.report_dir;
   reach(context, goal);
   if (found.planned.value("declared", false) || context.json || context.exit != kAccepted) return;
-  fmt::print("Your own file does not have {0} yet: muster spec show > cluster.yaml\n"
-             "The other nodes were not touched; `muster up` writes {0} into their hosts files.\n", what.node);
+  fmt::print(
+      "Your own file does not have {0} yet: muster spec show > cluster.yaml\n"
+      "The other nodes were not touched; `muster up` writes {0} into their hosts files.\n",
+      what.node);
 }
 
 }  // namespace
@@ -234,28 +271,35 @@ std::string render_preview(const Json& steps) {
     out += fmt::format("{}:\n", title);
     for (const Json* step : by[outcome]) {
       const std::string why = clean(step->value("message", ""));
-      out += fmt::format("  {} ({}){}\n", clean(step->value("step", "")), clean(step->value("module", "")), why.empty() ? "" : ": " + why);
+      out += fmt::format("  {} ({}){}\n", clean(step->value("step", "")), clean(step->value("module", "")),
+                         why.empty() ? "" : ": " + why);
     }
   };
   list("unknown", "Cannot be told before the steps above were done");
   list("secret", "Holds a secret, which is sent in the run only; counts as a change");
-  out += fmt::format("{} steps would change something, {} are so already, {} do not apply, {} cannot be told\n", by["would_change"].size(),
-                     by["already"].size(), by["not_applicable"].size(), by["unknown"].size() + by["secret"].size());
+  out +=
+      fmt::format("{} steps would change something, {} are so already, {} do not apply, {} cannot be told\n",
+                  by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),
+                  by["unknown"].size() + by["secret"].size());
   return out;
 }
 
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps) {
   for (const Json& step : steps) {
     const Json params = step.value("params", Json::object());
-    if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys")) continue;
+    if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
+      continue;
     bool kept = false;
     for (const Json& line : params["keys"])
       if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
         kept = kept || std::find(keys.begin(), keys.end(), words[1]) != keys.end();
     if (!kept)
-      return fail(Code::denied, fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` would remove it, and "
-                                            "you with it; nothing was done. Add it to 'users.{0}.keys' in the spec, or adopt with a user that the "
-                                            "spec does not declare (--user)", user, step.value("id", "")));
+      return fail(
+          Code::denied,
+          fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` "
+                      "would remove it, and you with it; nothing was done. Add it to 'users.{0}.keys' in the "
+                      "spec, or adopt with a user that the spec does not declare (--user)",
+                      user, step.value("id", "")));
   }
   return Ok{};
 }
@@ -267,7 +311,8 @@ void adopt(Context& context, const Adopting& what) {
   const Json declared = info->value("adopt", Json());
   auto target = target_of(what, declared);
   if (!target.ok()) return complain(context, target.error());
-  if (const auto pinned = pin_host_key(context, what, declared, *target); !pinned.ok()) return complain(context, pinned.error());
+  if (const auto pinned = pin_host_key(context, what, declared, *target); !pinned.ok())
+    return complain(context, pinned.error());
   const auto agent = api.text("/v1/agent");
   if (!agent.ok()) return complain(context, agent.error());
   auto found = look_and_plan(api, what, *target, *agent, info->value("pin", ""));
@@ -276,7 +321,8 @@ void adopt(Context& context, const Adopting& what) {
     return complain(context, found.error(), api.details());
   }
   if (found->planned.value("empty", false)) return nothing_to_do(context, found->planned, false);
-  if (const auto stays = check_access(*target, steps_of(found->planned.value("plan", Json::object()))); !stays.ok())
+  if (const auto stays = check_access(*target, steps_of(found->planned.value("plan", Json::object())));
+      !stays.ok())
     return complain(context, stays.error(), found->planned);
   if (!context.json) print_preview(*target, found->planned, found->answer);
   Json shown = found->planned;

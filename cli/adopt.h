@@ -1,8 +1,9 @@
 // muster node add NAME --adopt HOST: a running Linux host becomes a node without being re-imaged.
 //
-// From here, where the operator's SSH keys are: the host key is pinned, the host is looked at and the plan's steps are checked on it
-// without writing anything, what would change is shown and has to be approved, then the agent is uploaded and the plan runs.
-// The controller never gets a key; it makes the plan and the one-time token (controller/api/adopt.cc).
+// From here, where the operator's SSH keys are: the host key is pinned, the host is looked at and the plan's
+// steps are checked on it without writing anything, what would change is shown and has to be approved, then
+// the agent is uploaded and the plan runs. The controller never gets a key; it makes the plan and the
+// one-time token (controller/api/adopt.cc).
 #pragma once
 
 #include <string>
@@ -13,17 +14,18 @@
 namespace muster::cli {
 
 struct Adopting {
-  std::string node, host;      // host: "HOST" or "HOST:PORT"
-  std::string like, address;   // for a node that is not in the spec yet
-  std::string user, key;       // key: a file; empty: the SSH agent
-  std::string host_key;        // fingerprint or a file; empty: shown and asked about
+  std::string node, host;     // host: "HOST" or "HOST:PORT"
+  std::string like, address;  // for a node that is not in the spec yet
+  std::string user, key;      // key: a file; empty: the SSH agent
+  std::string host_key;       // fingerprint or a file; empty: shown and asked about
   Approval approval;
   std::string report_dir;
 };
 void adopt(Context& context, const Adopting& what);
 
-// denied: one of the plan's steps would leave `user` of that host without any of these public keys (base64). Its account is in the spec
-// then, and the spec says the complete set. An account that the spec does not declare is left as it is.
+// denied: one of the plan's steps would leave `user` of that host without any of these public keys (base64).
+// Its account is in the spec then, and the spec says the complete set. An account that the spec does not
+// declare is left as it is.
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps);
 
 // What the checks on the host said (agent/preview.h), for people.

@@ -18,7 +18,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kMostPlans = 6;       // discover, install, and a re-plan when the world changed in between
+constexpr int kMostPlans = 6;  // discover, install, and a re-plan when the world changed in between
 constexpr size_t kShortDigest = 8;
 
 std::string hex_part(const std::string& digest) {
@@ -31,9 +31,10 @@ bool names(const std::string& approval, const std::string& digest) {
   return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
 }
 
-// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is said about an image that
-// stays as it is unless it was asked for by name.
-Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line, std::string& last) {
+// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is
+// said about an image that stays as it is unless it was asked for by name.
+Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line,
+                       std::string& last) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object()) return Ok{};
   if (json->contains("error")) {
@@ -47,10 +48,15 @@ Status show_build_line(const Context& context, const std::string& name, bool ask
   const char* fresh_line = terminal ? "\r\x1b[K" : "";
   if (json->contains("digest")) {
     const bool reused = json->value("reused", false);
-    if (!reused || asked) fmt::print("{}image {}: {}{}\n", fresh_line, name, reused ? "unchanged, " : "", json->value("digest", ""));
-  } else if (fraction <= 0) fmt::print("{}image {}: {}\n", fresh_line, name, what);
-  else if (terminal) fmt::print("\r\x1b[Kimage {}: {} {:>3.0f} %  {}", name, bar(fraction, 24, true), fraction * 100, what);
-  else if (what != last) fmt::print("image {}: {}\n", name, what);
+    if (!reused || asked)
+      fmt::print("{}image {}: {}{}\n", fresh_line, name, reused ? "unchanged, " : "",
+                 json->value("digest", ""));
+  } else if (fraction <= 0)
+    fmt::print("{}image {}: {}\n", fresh_line, name, what);
+  else if (terminal)
+    fmt::print("\r\x1b[Kimage {}: {} {:>3.0f} %  {}", name, bar(fraction, 24, true), fraction * 100, what);
+  else if (what != last)
+    fmt::print("image {}: {}\n", name, what);
   last = what;
   std::fflush(stdout);
   return Ok{};
@@ -69,8 +75,9 @@ bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::a
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_for_run(run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
-  const auto folder = goal.report_dir.empty() ? Result<std::string>(fail(Code::not_found, "none was wanted"))
-                                              : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
+  const auto folder = goal.report_dir.empty()
+                          ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                          : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
@@ -81,10 +88,13 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
-    if (results["degraded"])   // a floor that all of them miss is asked about there
-      for (const Json& note : run.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
-    if (folder.ok()) fmt::print("report: {}/report.html\n", *folder);
-    else if (!goal.report_dir.empty()) fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+    if (results["degraded"])  // a floor that all of them miss is asked about there
+      for (const Json& note : run.value("notes", Json::array()))
+        fmt::print("note: {}\n", note.get<std::string>());
+    if (folder.ok())
+      fmt::print("report: {}/report.html\n", *folder);
+    else if (!goal.report_dir.empty())
+      fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
 }
 
@@ -121,13 +131,17 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
     const Json plan = planned.value("plan", Json::object());
-    for (const Json& note : plan.value("notes", Json::array())) fmt::print("note: {}\n", note.get<std::string>());
+    for (const Json& note : plan.value("notes", Json::array()))
+      fmt::print("note: {}\n", note.get<std::string>());
   });
 }
 
-void print_plan(const Json& planned) { fmt::print("{}", planned.value("text", dump_json(planned, 2) + "\n")); }
+void print_plan(const Json& planned) {
+  fmt::print("{}", planned.value("text", dump_json(planned, 2) + "\n"));
+}
 
-Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked) {
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
+                 bool asked) {
   std::string last;
   Status shown = Ok{};
   bool finished = false;
@@ -145,7 +159,8 @@ Status build_images(Context& context, const ImageOrder& order) {
   if (!order.name.empty()) return build_one(context, order, true);
   TRY(const auto listed, Api(context).get("/v1/images"));
   for (const Json& image : listed.value("images", Json::array()))
-    if (image.value("needed", false)) TRY_(build_one(context, {image.value("name", ""), order.rebuild}, false));
+    if (image.value("needed", false))
+      TRY_(build_one(context, {image.value("name", ""), order.rebuild}, false));
   return Ok{};
 }
 
@@ -168,7 +183,8 @@ void reach(Context& context, const Goal& goal) {
   Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
-    const Json request = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
+    const Json request = {
+        {"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
     const auto planned = api.post("/v1/plan", request);
     if (!planned.ok()) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
@@ -177,23 +193,27 @@ void reach(Context& context, const Goal& goal) {
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     const bool wakes = planned->value("kind", "") == "wake";
-    if (wakes && woke) return finish(context, goal, last_run, true);   // they had their time
+    if (wakes && woke) return finish(context, goal, last_run, true);  // they had their time
     if (!context.json) print_plan(*planned);
     if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
       return complain(context, approved.error(), *planned);
     const std::string digest = planned->value("digest", "");
     const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
     if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) {
-      last = started.error();  // the world changed in between, or another run is under way: plan again, a few times
+      last =
+          started
+              .error();  // the world changed in between, or another run is under way: plan again, a few times
       continue;
     }
     if (!started.ok()) return complain(context, started.error(), api.details());
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all that answer.
+    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all
+    // that answer.
     woke = woke || wakes;
     last_run = *run;
-    const bool goes_on = wakes || (planned->value("kind", "") == "discover" && run->value("state", "") != "failed");
+    const bool goes_on =
+        wakes || (planned->value("kind", "") == "discover" && run->value("state", "") != "failed");
     if (!goes_on) return finish(context, goal, *run, missing);
     missing = missing || run->value("state", "") != "done";
   }

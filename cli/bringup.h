@@ -14,12 +14,13 @@ class App;
 namespace muster::cli {
 
 struct Approval {
-  bool yes = false;          // approve whatever is planned
-  std::string digest;        // approve exactly this plan (a prefix of 8 digits will do)
+  bool yes = false;    // approve whatever is planned
+  std::string digest;  // approve exactly this plan (a prefix of 8 digits will do)
 };
 
 // Adds --yes and --approve to a verb. `approval` must live as long as the app.
-void add_approval(CLI::App* verb, Approval& approval, const std::string& what = "approve the plan without asking");
+void add_approval(CLI::App* verb, Approval& approval,
+                  const std::string& what = "approve the plan without asking");
 
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
@@ -27,22 +28,24 @@ struct Goal {
   std::string profile = {};             // accept: another acceptance profile than the spec's
   std::vector<std::string> force = {};  // nodes to do again although nothing changed
   Approval approval = {};
-  std::string report_dir = "muster-report";   // "": no report
+  std::string report_dir = "muster-report";  // "": no report
 };
 
-// Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes the
-// report. Sets the exit code.
+// Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes
+// the report. Sets the exit code.
 void reach(Context& context, const Goal& goal);
 struct ImageOrder {
-  std::string name = {};                // empty: all that the spec needs
+  std::string name = {};  // empty: all that the spec needs
   bool rebuild = false;
-  std::vector<std::string> bake = {};   // playbooks, for an image that is not the spec's
+  std::vector<std::string> bake = {};  // playbooks, for an image that is not the spec's
   std::string recipe = {};
 };
-// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the one that is named.
+// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the
+// one that is named.
 Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
-Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body, bool asked = true);
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
+                 bool asked = true);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.

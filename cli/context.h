@@ -1,8 +1,8 @@
 // What every verb of the `muster` command shares: global flags, the exit code, and a way to the controller.
 //
-// A verb is one file with one function `add_VERB(CLI::App&, Context&)` (cli/verbs.h) that declares its flags and sets
-// a callback; the callback writes Context::exit. Output for machines (--json) goes to stdout as one JSON value, for
-// people to stdout, complaints to stderr.
+// A verb is one file with one function `add_VERB(CLI::App&, Context&)` (cli/verbs.h) that declares its flags
+// and sets a callback; the callback writes Context::exit. Output for machines (--json) goes to stdout as one
+// JSON value, for people to stdout, complaints to stderr.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,21 @@
 
 namespace muster::cli {
 
-enum Exit { kAccepted = 0, kFailed = 1, kUsage = 2, kPartial = 3, kRefused = 4, kDegraded = 5, kOtherKey = 6 };
+enum Exit {
+  kAccepted = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kPartial = 3,
+  kRefused = 4,
+  kDegraded = 5,
+  kOtherKey = 6
+};
 
 struct Context {
   std::string socket = "/run/muster/musterd.sock";
-  std::string url;          // "https://10.20.0.1:7443" instead of the socket
-  std::string token_file;   // operator's bearer token for `url`
-  std::string ca_file;      // CA certificate for `url`
+  std::string url;         // "https://10.20.0.1:7443" instead of the socket
+  std::string token_file;  // operator's bearer token for `url`
+  std::string ca_file;     // CA certificate for `url`
   bool json = false;
   bool verbose = false;
   int exit = kAccepted;

@@ -17,16 +17,18 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kRefresh = milliseconds(700);
-constexpr auto kLull = milliseconds(120);           // a burst of events is one redraw
-constexpr int kPatience = 120;                      // refreshes without an answer before giving up
+constexpr auto kLull = milliseconds(120);  // a burst of events is one redraw
+constexpr int kPatience = 120;             // refreshes without an answer before giving up
 
-// Turns the event stream into a signal, in a thread of its own. When the stream ends, polling goes on without it.
+// Turns the event stream into a signal, in a thread of its own. When the stream ends, polling goes on without
+// it.
 class Waker {
  public:
   explicit Waker(const Context& context) : shared_(std::make_shared<Shared>()) {
     std::thread([shared = shared_, context] { listen(*shared, context); }).detach();
   }
-  // The thread may sit in a read until the controller's next sign of life; it owns all it needs and is left to it.
+  // The thread may sit in a read until the controller's next sign of life; it owns all it needs and is left
+  // to it.
   ~Waker() { shared_->stop = true; }
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
@@ -60,7 +62,8 @@ class Waker {
   std::shared_ptr<Shared> shared_;
 };
 
-// Calls `look` with each status until it returns false. A controller that does not answer for a while is an error.
+// Calls `look` with each status until it returns false. A controller that does not answer for a while is an
+// error.
 Status each_status(Context& context, const std::function<bool(const Json&)>& look) {
   Waker waker(context);
   Api api(context);

@@ -1,5 +1,6 @@
-// Following a run: server-sent events say when something changed, the status is fetched then and at least once a
-// second; without the event stream it is polling alone. A controller that restarts in between is waited for.
+// Following a run: server-sent events say when something changed, the status is fetched then and at least
+// once a second; without the event stream it is polling alone. A controller that restarts in between is
+// waited for.
 #pragma once
 
 #include "cli/context.h"

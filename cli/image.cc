@@ -24,7 +24,9 @@ void list(Context& context) {
 }
 
 // Paths are opened by the controller: a relative one is meant from here.
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
 
 void import_from(Context& context, const std::string& path) {
   const auto done = image_job(context, "import", path, {{"path", absolute(path)}});
@@ -41,12 +43,16 @@ void export_to(Context& context, const std::string& name, const std::string& pat
 
 void add_transfer(CLI::App& verb, Context& context) {
   auto from = std::make_shared<std::string>();
-  CLI::App* in = verb.add_subcommand("import", "take an image that another controller exported; all of it is verified first");
-  in->add_option("FILE|DIR", *from, "the exported file, or the folder it was unpacked into; on the controller's machine")->required();
+  CLI::App* in = verb.add_subcommand(
+      "import", "take an image that another controller exported; all of it is verified first");
+  in->add_option("FILE|DIR", *from,
+                 "the exported file, or the folder it was unpacked into; on the controller's machine")
+      ->required();
   in->callback([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
-  CLI::App* out = verb.add_subcommand("export", "write an image into one file, for `muster image import` elsewhere");
+  CLI::App* out =
+      verb.add_subcommand("export", "write an image into one file, for `muster image import` elsewhere");
   out->add_option("NAME", *name)->required();
   out->add_option("FILE", *to, "must not exist; on the controller's machine")->required();
   out->callback([name, to, &context] { export_to(context, *name, *to); });
@@ -57,20 +63,27 @@ void add_transfer(CLI::App& verb, Context& context) {
 void add_image(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("image", "operating system images");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "images that are built, and those the spec needs")->callback([&context] { list(context); });
+  verb->add_subcommand("list", "images that are built, and those the spec needs")->callback([&context] {
+    list(context);
+  });
   auto order = std::make_shared<ImageOrder>();
-  CLI::App* build = verb->add_subcommand("build", "build an image from its recipe; default: all the spec needs");
+  CLI::App* build =
+      verb->add_subcommand("build", "build an image from its recipe; default: all the spec needs");
   build->add_option("NAME", order->name, "as in the spec's images, or a recipe's name such as debian-12");
   build->add_flag("--rebuild", order->rebuild, "although nothing changed, e.g. for new package versions");
-  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not the spec's")->delimiter(',');
+  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not the spec's")
+      ->delimiter(',');
   build->add_option("--recipe", order->recipe, "its recipe; default: NAME, or debian-13 with --bake");
   build->callback([order, &context] {
-    if (const auto built = build_images(context, *order); !built.ok()) return complain(context, built.error());
+    if (const auto built = build_images(context, *order); !built.ok())
+      return complain(context, built.error());
     if (context.json) list(context);
   });
   add_transfer(*verb, context);
-  verb->footer("Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  muster image list\n"
-               "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
+  verb->footer(
+      "Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
+      "muster image list\n"
+      "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
 }
 
 }  // namespace muster::cli

@@ -26,7 +26,8 @@ struct LabFlags {
   std::vector<std::string> remote;
   lab::UpOptions up;
   lab::Break fault;
-  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false, on = false;
+  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false,
+       on = false;
   int lines = 40, port = 0;
 
   bool wants_json() const { return json || *global_json; }
@@ -35,24 +36,34 @@ using Flags = std::shared_ptr<LabFlags>;
 
 int exit_for(const Error& error) {
   switch (error.code) {
-    case Code::invalid: case Code::not_found: return 2;
-    case Code::denied: return 4;
-    default: return 1;
+    case Code::invalid:
+    case Code::not_found:
+      return 2;
+    case Code::denied:
+      return 4;
+    default:
+      return 1;
   }
 }
 
 void complain(const LabFlags& flags, const Error& error) {
   *flags.exit = exit_for(error);
   if (flags.wants_json())
-    fmt::print("{}\n", dump_json(Json{{"error", {{"code", std::string(to_string(error.code))}, {"message", error.message}}}}, 1));
-  else fmt::print(stderr, "muster lab: {}\n", error.message);
+    fmt::print(
+        "{}\n",
+        dump_json(Json{{"error", {{"code", std::string(to_string(error.code))}, {"message", error.message}}}},
+                  1));
+  else
+    fmt::print(stderr, "muster lab: {}\n", error.message);
 }
 
 template <typename Human>
 void show(const LabFlags& flags, const Result<Json>& result, Human human) {
   if (!result) return complain(flags, result.error());
-  if (flags.wants_json()) fmt::print("{}\n", dump_json(*result, 1));
-  else human(*result);
+  if (flags.wants_json())
+    fmt::print("{}\n", dump_json(*result, 1));
+  else
+    human(*result);
 }
 
 std::string text(const Json& json, const char* key) {
@@ -61,7 +72,8 @@ std::string text(const Json& json, const char* key) {
 }
 
 void print_nodes(const Json& nodes) {
-  fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", "NODE", "POWER", "ADDRESS", "BMC", "MAC", "PROFILE", "");
+  fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", "NODE", "POWER", "ADDRESS", "BMC", "MAC",
+             "PROFILE", "");
   for (const auto& node : nodes) {
     std::string notes = node.value("in_spec", true) ? "" : "not in the spec";
     if (node.contains("boot_override") && node["boot_override"] != "Disabled")
@@ -70,7 +82,8 @@ void print_nodes(const Json& nodes) {
       for (const auto& [fault, words] : node["faults"].items())
         notes += (notes.empty() ? "" : "; ") + ("FAULT " + fault + ": " + words.get<std::string>());
     fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", text(node, "name"), text(node, "power"),
-               text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"), notes);
+               text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"),
+               notes);
   }
 }
 
@@ -83,11 +96,13 @@ void run_up(const Flags& flags) {
   flags->up.say = [](const std::string& line) { fmt::print(stderr, "lab: {}\n", line); };
   show(*flags, lab::up(*process, flags->up), [](const Json& j) {
     fmt::print("lab {} is up in {}\n", text(j, "cluster"), text(j, "dir"));
-    fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(), text(j, "accel"));
+    fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(),
+               text(j, "accel"));
     fmt::print("  spec with the lab's key:  {}\n", text(j, "spec"));
     fmt::print("  the BMCs' user:password:   {}\n", text(j, "bmc_secret_file"));
     if (j["apt_proxy"].is_string()) fmt::print("  package proxy:            {}\n", text(j, "apt_proxy"));
-    if (j["socket"].is_string()) fmt::print("  controller:               muster --socket {} ...\n", text(j, "socket"));
+    if (j["socket"].is_string())
+      fmt::print("  controller:               muster --socket {} ...\n", text(j, "socket"));
   });
 }
 
@@ -116,8 +131,11 @@ void run_control(const Flags& flags, const std::string& path, const Json& body) 
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
   show(*flags, lab::control(*dir, "POST", path, body), [&](const Json& j) {
-    if (path == "/break") fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
-    else fmt::print("{} is in the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"), text(j, "mac"), text(j, "bmc_address"));
+    if (path == "/break")
+      fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
+    else
+      fmt::print("{} is in the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"), text(j, "mac"),
+                 text(j, "bmc_address"));
   });
 }
 
@@ -140,7 +158,8 @@ void run_ssh(const Flags& flags, bool shell_in_network) {
 // The parser sorts flags behind words, so a command with flags must come after "--", which it leaves over.
 bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
   if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
-  complain(*flags, fail(Code::invalid, "a command with flags of its own goes after '--': " + left_over.front()));
+  complain(*flags,
+           fail(Code::invalid, "a command with flags of its own goes after '--': " + left_over.front()));
   return false;
 }
 
@@ -153,7 +172,8 @@ void run_console(const Flags& flags) {
 
 void run_serve(const Flags& flags) {
   if (flags->fake) {
-    auto done = lab::serve_fake_bmc(flags->profile, static_cast<uint16_t>(flags->port), flags->password, !flags->no_tls);
+    auto done = lab::serve_fake_bmc(flags->profile, static_cast<uint16_t>(flags->port), flags->password,
+                                    !flags->no_tls);
     if (!done) complain(*flags, done.error());
     return;
   }
@@ -192,7 +212,8 @@ void run_restart(const Flags& flags) {
 
 CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const char* help) {
   auto* sub = parent.add_subcommand(name, help);
-  sub->add_option("--dir", flags->dir, "the lab's folder (default: MUSTER_LAB_DIR, else ~/.local/state/muster/lab/CLUSTER)");
+  sub->add_option("--dir", flags->dir,
+                  "the lab's folder (default: MUSTER_LAB_DIR, else ~/.local/state/muster/lab/CLUSTER)");
   sub->add_flag("--json", flags->json, "one JSON value on standard output");
   return sub;
 }
@@ -206,10 +227,12 @@ void add_up_down(CLI::App& lab_app, const Flags& flags) {
   up->add_option("--accel", flags->accel, "kvm or tcg (default: KVM when a probe boot works)");
   up->callback([flags] { run_up(flags); });
 
-  auto* down = verb(lab_app, flags, "down", "end everything of the lab and remove its folder; also after a crash");
+  auto* down =
+      verb(lab_app, flags, "down", "end everything of the lab and remove its folder; also after a crash");
   down->add_flag("--keep", flags->keep, "keep the folder (drives, images, logs)");
   down->callback([flags] { run_down(flags); });
-  auto* restart = verb(lab_app, flags, "restart-controller", "end musterd and start it again over the same state");
+  auto* restart =
+      verb(lab_app, flags, "restart-controller", "end musterd and start it again over the same state");
   restart->add_flag("--kill", flags->kill, "end it with SIGKILL, as a crash would");
   restart->callback([flags] { run_restart(flags); });
   verb(lab_app, flags, "status", "what runs")->callback([flags] { run_status(flags); });
@@ -235,7 +258,8 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   console->callback([flags] { run_console(flags); });
   auto* add = verb(lab_app, flags, "add", "put a further machine into the rack, unknown to the spec");
   add->add_option("node", flags->name, "its name in the lab")->required();
-  add->add_flag("--on", flags->on, "press its power button: it boots from the network, since its drives are blank");
+  add->add_flag("--on", flags->on,
+                "press its power button: it boots from the network, since its drives are blank");
   add->callback([flags] { run_control(flags, "/add", {{"name", flags->name}, {"on", flags->on}}); });
 
   std::string help = "break a machine on purpose. Faults:";
@@ -243,10 +267,12 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   auto* broken = verb(lab_app, flags, "break", help.c_str());
   broken->add_option("node", flags->fault.node)->required();
   broken->add_option("fault", flags->fault.fault)->required();
-  broken->add_option("what", flags->fault_argument, "the fault's argument: seconds, rate or drive, as the fault needs");
+  broken->add_option("what", flags->fault_argument,
+                     "the fault's argument: seconds, rate or drive, as the fault needs");
   broken->add_option("--seconds", flags->fault.seconds, "how long");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
-  broken->add_option("--drive", flags->fault.drive, "drive of the machine, as in the spec's lab section (fast1)");
+  broken->add_option("--drive", flags->fault.drive,
+                     "drive of the machine, as in the spec's lab section (fast1)");
   broken->add_option("--fs", flags->fault.file_system, "ext4 or xfs");
   broken->add_flag("--heal", flags->fault.heal, "end the fault");
   broken->callback([flags] {
@@ -259,7 +285,8 @@ void add_serve(CLI::App& lab_app, const Flags& flags) {
   auto* serve = verb(lab_app, flags, "serve", "(started by `lab up`) the BMCs and machines of a lab");
   serve->group("");
   serve->add_option("--accel", flags->accel);
-  serve->add_flag("--fake-machine", flags->fake, "one BMC on 127.0.0.1 over a machine that only remembers, for tests");
+  serve->add_flag("--fake-machine", flags->fake,
+                  "one BMC on 127.0.0.1 over a machine that only remembers, for tests");
   serve->add_option("--profile", flags->profile);
   serve->add_option("--port", flags->port);
   serve->add_option("--password", flags->password);

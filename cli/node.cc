@@ -35,15 +35,19 @@ void show_node(Context& context, const Flags& flags) {
 }
 
 void discover(Context& context, const Flags& flags) {
-  if (flags.state != "on" && flags.state != "off") return complain(context, fail(Code::invalid, "say `on` or `off`"));
+  if (flags.state != "on" && flags.state != "off")
+    return complain(context, fail(Code::invalid, "say `on` or `off`"));
   const auto how_long = parse_duration(flags.duration);
   if (!how_long.ok()) return complain(context, how_long.error());
-  const auto done = Api(context).post("/v1/nodes/discover", {{"on", flags.state == "on"}, {"for_ms", *how_long}});
+  const auto done =
+      Api(context).post("/v1/nodes/discover", {{"on", flags.state == "on"}, {"for_ms", *how_long}});
   if (!done.ok()) return complain(context, done.error());
   show(context, *done, [&] {
     if (flags.state == "off") return fmt::print("discovery of undeclared machines is off\n");
-    fmt::print("discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node list` shows who came.\n",
-               to_iso8601(done->value("until", int64_t{0})));
+    fmt::print(
+        "discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node "
+        "list` shows who came.\n",
+        to_iso8601(done->value("until", int64_t{0})));
   });
 }
 
@@ -67,8 +71,10 @@ Result<std::string> wanted_mac(const Flags& flags) {
   if (flags.machine.empty()) return flags.mac;
   if (!flags.mac.empty()) return fail(Code::invalid, "--mac and --machine say the same: give one of them");
   if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
-  return fail(Code::invalid, fmt::format("--machine takes a name of `muster node list`, such as {}52:54:00:20:00:04, not '{}'", prefix,
-                                         flags.machine));
+  return fail(
+      Code::invalid,
+      fmt::format("--machine takes a name of `muster node list`, such as {}52:54:00:20:00:04, not '{}'",
+                  prefix, flags.machine));
 }
 
 // A machine nobody declared becomes a node of the spec. False: it did not, and that was said.
@@ -76,15 +82,19 @@ bool declare(Context& context, const Flags& flags) {
   const auto mac = wanted_mac(flags);
   if (!mac.ok()) return complain(context, mac.error()), false;
   Api api(context);
-  const auto done = api.post("/v1/nodes/admit", {{"name", flags.node}, {"like", flags.like}, {"mac", *mac},
-                                                 {"power_address", flags.power_address}, {"address", flags.address}});
+  const auto done = api.post("/v1/nodes/admit", {{"name", flags.node},
+                                                 {"like", flags.like},
+                                                 {"mac", *mac},
+                                                 {"power_address", flags.power_address},
+                                                 {"address", flags.address}});
   if (!done.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, done.error(), api.details()), false;
   }
   if (context.json || done->value("unchanged", false)) return true;
-  fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n", done->value("revision", 0), flags.node,
-             done->value("mac", ""), done->value("address", ""), done->value("bmc", ""), done->value("diff", ""));
+  fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n",
+             done->value("revision", 0), flags.node, done->value("mac", ""), done->value("address", ""),
+             done->value("bmc", ""), done->value("diff", ""));
   fmt::print("Your own file does not have it yet: muster spec show > cluster.yaml\n\n");
   return true;
 }
@@ -102,28 +112,36 @@ void admit(Context& context, const Flags& flags) {
   goal.report_dir = flags.report;
   reach(context, goal);
   if (!declared && !context.json && context.exit == kAccepted)
-    fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n", flags.node);
+    fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n",
+               flags.node);
 }
 
 void add_or_explain(Context& context, const Flags& flags) {
   if (!flags.host.empty())
-    return adopt(context, {flags.node, flags.host, flags.like, flags.address, flags.user, flags.key, flags.host_key,
-                           flags.approval, flags.report});
-  complain(context, fail(Code::invalid, fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml "
-                                                    "(name, role, power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
-                                                    "network can be taken in without: muster node admit {} --like NODE; a running host that shall "
-                                                    "keep its system: muster node add {} --adopt HOST --like NODE",
-                                                    flags.node, flags.node, flags.node)));
+    return adopt(context, {flags.node, flags.host, flags.like, flags.address, flags.user, flags.key,
+                           flags.host_key, flags.approval, flags.report});
+  complain(
+      context,
+      fail(Code::invalid,
+           fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, role, "
+                       "power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
+                       "network can be taken in without: muster node admit {} --like NODE; a running host "
+                       "that shall keep its system: muster node add {} --adopt HOST --like NODE",
+                       flags.node, flags.node, flags.node)));
 }
 
 void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* admit_verb = verb.add_subcommand("admit", "bring in one new node: declared in the spec, or a machine nobody declared");
+  CLI::App* admit_verb = verb.add_subcommand(
+      "admit", "bring in one new node: declared in the spec, or a machine nobody declared");
   admit_verb->add_option("NODE", flags->node, "its name")->required();
   admit_verb->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
-  admit_verb->add_option("--mac", flags->mac, "which machine, by the MAC it booted from; default: the only one that was seen");
-  admit_verb->add_option("--machine", flags->machine, "the same as its name in `muster node list`: unknown-<MAC>");
+  admit_verb->add_option("--mac", flags->mac,
+                         "which machine, by the MAC it booted from; default: the only one that was seen");
+  admit_verb->add_option("--machine", flags->machine,
+                         "the same as its name in `muster node list`: unknown-<MAC>");
   admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
-  admit_verb->add_option("--address", flags->address, "its own address on the provisioning network; default: the next free one");
+  admit_verb->add_option("--address", flags->address,
+                         "its own address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
   admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   admit_verb->callback([flags, &context] { admit(context, *flags); });
@@ -132,19 +150,28 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
 void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
   CLI::App* add = verb.add_subcommand("add", "adopt a running Linux host, without re-imaging it");
   add->add_option("NODE", flags->node, "its name")->required();
-  add->add_option("--adopt", flags->host, "HOST or HOST:PORT: shows over SSH what would change there, and does it once approved");
+  add->add_option("--adopt", flags->host,
+                  "HOST or HOST:PORT: shows over SSH what would change there, and does it once approved");
   add->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
   add->add_option("--address", flags->address, "its address on the provisioning network; default: HOST");
-  add->add_option("--user", flags->user, "whom to log in as; not root: needs sudo without a password; default: root");
-  add->add_option("--key", flags->key, "file of the private key, unencrypted; default: the keys of the SSH agent");
-  add->add_option("--host-key", flags->host_key, "SHA256:... that the host must show, or a file that holds it; default: it is shown and asked about");
+  add->add_option("--user", flags->user,
+                  "whom to log in as; not root: needs sudo without a password; default: root");
+  add->add_option("--key", flags->key,
+                  "file of the private key, unencrypted; default: the keys of the SSH agent");
+  add->add_option(
+      "--host-key", flags->host_key,
+      "SHA256:... that the host must show, or a file that holds it; default: it is shown and asked about");
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
-  add->footer("Needs systemd, util-linux and Debian or Ubuntu on the host. Nothing is written there before approval. Its OS disk is never\n"
-              "partitioned or formatted, its data disks only where the plan lists them.\n"
-              "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
-              "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... --yes\n"
-              "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not approved");
+  add->footer(
+      "Needs systemd, util-linux and Debian or Ubuntu on the host. Nothing is written there before approval. "
+      "Its OS disk is never\n"
+      "partitioned or formatted, its data disks only where the plan lists them.\n"
+      "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
+      "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
+      "--yes\n"
+      "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not "
+      "approved");
   add->callback([flags, &context] { add_or_explain(context, *flags); });
 }
 
@@ -153,31 +180,41 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
 void add_node(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("node", "members of the cluster");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "every node, and machines nobody declared")->callback([&context] { list(context); });
+  verb->add_subcommand("list", "every node, and machines nobody declared")->callback([&context] {
+    list(context);
+  });
   auto flags = std::make_shared<Flags>();
-  CLI::App* show_verb = verb->add_subcommand("show", "one node or machine with everything that was found in it");
+  CLI::App* show_verb =
+      verb->add_subcommand("show", "one node or machine with everything that was found in it");
   show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
   show_verb->callback([flags, &context] { show_node(context, *flags); });
   add_add(*verb, flags, context);
-  CLI::App* discover_verb = verb->add_subcommand(
-      "discover", "let machines nobody declared boot the RAM system and show their inventory; nothing of them is written");
+  CLI::App* discover_verb = verb->add_subcommand("discover",
+                                                 "let machines nobody declared boot the RAM system and show "
+                                                 "their inventory; nothing of them is written");
   discover_verb->add_option("STATE", flags->state, "on or off")->required();
-  discover_verb->add_option("--for", flags->duration, "how long; it is off again after that, and when musterd is restarted")
+  discover_verb
+      ->add_option("--for", flags->duration,
+                   "how long; it is off again after that, and when musterd is restarted")
       ->capture_default_str();
   discover_verb->callback([flags, &context] { discover(context, *flags); });
   add_admit(*verb, flags, context);
-  CLI::App* quarantine_verb = verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
+  CLI::App* quarantine_verb =
+      verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
   quarantine_verb->add_option("NODE", flags->node)->required();
   quarantine_verb->add_option("--reason", flags->reason, "for whoever asks later");
   quarantine_verb->add_flag("--release", flags->release, "plan it again");
   quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
-  CLI::App* rm = verb->add_subcommand("rm", "forget a node that the spec no longer names; its agent is locked out");
+  CLI::App* rm =
+      verb->add_subcommand("rm", "forget a node that the spec no longer names; its agent is locked out");
   rm->add_option("NODE", flags->node)->required();
   rm->callback([flags, &context] { forget(context, *flags); });
-  verb->footer("Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
-               "  muster node discover on --for '2 h'\n"
-               "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19\n"
-               "  muster node add login01 --adopt 10.20.0.31 --like login02");
+  verb->footer(
+      "Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
+      "  muster node discover on --for '2 h'\n"
+      "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address "
+      "10.20.1.19\n"
+      "  muster node add login01 --adopt 10.20.0.31 --like login02");
 }
 
 }  // namespace muster::cli

@@ -21,14 +21,16 @@ void show_plan(Context& context, const Flags& flags) {
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
-  const auto planned = api.post("/v1/plan", {{"kind", flags.kind}, {"nodes", *nodes}, {"force", flags.force}});
+  const auto planned =
+      api.post("/v1/plan", {{"kind", flags.kind}, {"nodes", *nodes}, {"force", flags.force}});
   if (!planned.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, planned.error(), api.details());
   }
   show(context, *planned, [&] {
     const bool all = planned->value("left_out", Json::array()).empty();
-    if (planned->value("empty", false) && all) return fmt::print("nothing to do: every node is as declared\n");
+    if (planned->value("empty", false) && all)
+      return fmt::print("nothing to do: every node is as declared\n");
     print_plan(*planned);
     if (planned->value("empty", false)) return;
     fmt::print("\nto carry it out: muster approve {}\n", planned->value("digest", "").substr(7, 12));
@@ -37,7 +39,8 @@ void show_plan(Context& context, const Flags& flags) {
 
 void approve_digest(Context& context, const Flags& flags) {
   Api api(context);
-  const auto started = api.post("/v1/plans/" + url_encode(flags.digest) + "/approve", {{"by", "muster approve"}});
+  const auto started =
+      api.post("/v1/plans/" + url_encode(flags.digest) + "/approve", {{"by", "muster approve"}});
   if (!started.ok()) return complain(context, started.error(), api.details());
   const auto id = started->value("run", int64_t{0});
   if (flags.detach) return show(context, *started, [&] { fmt::print("run {}\n", id); });
@@ -71,7 +74,8 @@ void goal_flags(CLI::App* verb, Flags& flags) {
 void add_plan(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
-  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")->capture_default_str();
+  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")
+      ->capture_default_str();
   verb->add_option("--limit", flags->nodes, "only these nodes");
   verb->add_option("--force", flags->force, "plan these nodes although nothing changed");
   verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
@@ -101,16 +105,19 @@ void add_accept(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("accept", "run the acceptance tests again; changes no configuration");
   verb->add_option("NODES", flags->nodes, "default: all");
   verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
-  verb->add_option("--profile", flags->profile, "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
+  verb->add_option("--profile", flags->profile,
+                   "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
   goal_flags(verb, *flags);
-  verb->footer("Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
-               "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
+  verb->footer(
+      "Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
+      "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
   verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
 }
 
 namespace {
 
-void add_one_drain(CLI::App& app, Context& context, const std::string& kind, const char* help, const char* footer) {
+void add_one_drain(CLI::App& app, Context& context, const std::string& kind, const char* help,
+                   const char* footer) {
   auto flags = std::make_shared<Flags>();
   flags->report = "";
   CLI::App* verb = app.add_subcommand(kind, help);
@@ -123,7 +130,8 @@ void add_one_drain(CLI::App& app, Context& context, const std::string& kind, con
 }  // namespace
 
 void add_drain(CLI::App& app, Context& context) {
-  add_one_drain(app, context, "drain", "take nodes out: no new jobs, the running ones end, shared data moves to the others",
+  add_one_drain(app, context, "drain",
+                "take nodes out: no new jobs, the running ones end, shared data moves to the others",
                 "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
   add_one_drain(app, context, "undrain", "give drained nodes back to the scheduler and to the shared storage",
                 "Example:\n  muster undrain gpu03 --yes");

@@ -24,7 +24,8 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
       continue;
     }
     if (context.exit == kAccepted) context.exit = exit_for(result.error());
-    all.push_back({{"node", node}, {"code", to_string(result.error().code)}, {"message", result.error().message}});
+    all.push_back(
+        {{"node", node}, {"code", to_string(result.error().code)}, {"message", result.error().message}});
     if (!context.json) fmt::print(stderr, "muster: {}: {}\n", node, result.error().message);
   }
   if (context.json) fmt::print("{}\n", dump_json(all, 2));
@@ -35,10 +36,11 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
 void add_power(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("power", "ask or command a node's BMC");
   verb->require_subcommand(1);
-  const std::pair<const char*, const char*> actions[] = {{"state", "on or off, as the BMC says"},
-                                                         {"on", "power on"},
-                                                         {"off", "power off, at once"},
-                                                         {"cycle", "off, then on; the node boots from its disk"}};
+  const std::pair<const char*, const char*> actions[] = {
+      {"state", "on or off, as the BMC says"},
+      {"on", "power on"},
+      {"off", "power off, at once"},
+      {"cycle", "off, then on; the node boots from its disk"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
     CLI::App* action = verb->add_subcommand(name, help);

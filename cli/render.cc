@@ -29,7 +29,8 @@ const Json& list_at(const Json& object, const char* key) {
 
 // Number of terminal cells: counts UTF-8 lead bytes; good for what we print ourselves.
 size_t cells(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 std::string padded(std::string text, size_t width) {
   const size_t have = cells(text);
@@ -53,7 +54,9 @@ const char* colour_of(const std::string& state) {
   return "";
 }
 
-struct Row { std::string node, state, phase, progress, rate, eta, words; };
+struct Row {
+  std::string node, state, phase, progress, rate, eta, words;
+};
 
 // The day only when it was another one.
 std::string clock_time(TimeMs at, TimeMs now) {
@@ -62,16 +65,21 @@ std::string clock_time(TimeMs at, TimeMs now) {
 }
 
 Row row_of(const Json& node, const Look& look, TimeMs now) {
-  Row row{text_at(node, "name"), text_at(node, "state"), text_at(node, "phase"), "", "", "", text_at(node, "text")};
+  Row row{text_at(node, "name"), text_at(node, "state"), text_at(node, "phase"), "", "", "",
+          text_at(node, "text")};
   const double fraction = number_at(node, "fraction", -1);
   if (fraction >= 0)
-    row.progress = fmt::format("{} {:>3.0f} %", bar(fraction, kBarCells, look.unicode), std::floor(fraction * 100));
-  if (const double rate = number_at(node, "rate", 0); rate > 0) row.rate = human_rate(rate, text_at(node, "unit"));
-  if (const double eta = number_at(node, "eta_ms", -1); eta >= 0) row.eta = to_human(static_cast<DurationMs>(eta));
+    row.progress =
+        fmt::format("{} {:>3.0f} %", bar(fraction, kBarCells, look.unicode), std::floor(fraction * 100));
+  if (const double rate = number_at(node, "rate", 0); rate > 0)
+    row.rate = human_rate(rate, text_at(node, "unit"));
+  if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
+    row.eta = to_human(static_cast<DurationMs>(eta));
   if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
   if (row.words.empty()) row.words = text_at(node, "waiting");
   if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
-    row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) + (row.words.empty() ? "" : "; " + row.words);
+    row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) +
+                (row.words.empty() ? "" : "; " + row.words);
   return row;
 }
 
@@ -79,8 +87,9 @@ std::string header_line(const Json& status) {
   const Json run = status.value("run", Json());
   std::string line = text_at(status, "cluster");
   if (run.is_object())
-    line += fmt::format("{}run {}: {} {}, {}", line.empty() ? "" : "  ", run.value("id", 0), text_at(run, "kind"),
-                        text_at(run, "state"), to_human(static_cast<DurationMs>(number_at(run, "elapsed_ms", 0))));
+    line += fmt::format("{}run {}: {} {}, {}", line.empty() ? "" : "  ", run.value("id", 0),
+                        text_at(run, "kind"), text_at(run, "state"),
+                        to_human(static_cast<DurationMs>(number_at(run, "elapsed_ms", 0))));
   return line;
 }
 
@@ -140,13 +149,17 @@ std::string render_status(const Json& status, const Look& look) {
     for (size_t i = 0; i < 6; ++i) w[i] = std::max(w[i], cells(*columns[i]));
   }
   std::string out;
-  if (const auto head = header_line(status); !head.empty()) out += cut(head, static_cast<size_t>(look.width)) + "\n";
+  if (const auto head = header_line(status); !head.empty())
+    out += cut(head, static_cast<size_t>(look.width)) + "\n";
   const Json problems = status.value("problems", Json::object());
   for (const auto& [topic, text] : problems.items())
-    if (text.is_string()) out += cut("! " + topic + ": " + clean(text.get<std::string>()), static_cast<size_t>(look.width)) + "\n";
+    if (text.is_string())
+      out +=
+          cut("! " + topic + ": " + clean(text.get<std::string>()), static_cast<size_t>(look.width)) + "\n";
   for (const Row& r : rows) {
-    std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) + "  " +
-                       padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " + padded(r.eta, w[5]) + "  " + r.words;
+    std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) +
+                       "  " + padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " +
+                       padded(r.eta, w[5]) + "  " + r.words;
     line = cut(line, static_cast<size_t>(look.width));
     while (!line.empty() && line.back() == ' ') line.pop_back();
     const std::string colour = look.colour ? colour_of(r.state) : "";
@@ -159,7 +172,8 @@ std::string ChangeLines::next(const Json& status) {
   std::string out;
   for (const Json& node : list_at(status, "nodes")) {
     const std::string name = text_at(node, "name");
-    const std::string base = fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
+    const std::string base =
+        fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
     const std::string reason = text_at(node, "reason");
     const int q = quarter(node);
     Shown& before = last_[name];

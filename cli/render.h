@@ -1,7 +1,8 @@
 // How the cluster looks in a terminal: the live table, plain lines elsewhere, the summary at the end.
 //
-// Input is the JSON of the API (/v1/status, /v1/runs/ID; controller/api/routes.cc). Everything but LiveView is a pure function of it.
-// Strings that come from nodes are stripped of control characters: hardware must not steer a terminal.
+// Input is the JSON of the API (/v1/status, /v1/runs/ID; controller/api/routes.cc). Everything but LiveView
+// is a pure function of it. Strings that come from nodes are stripped of control characters: hardware must
+// not steer a terminal.
 #pragma once
 
 #include <map>

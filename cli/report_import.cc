@@ -48,7 +48,9 @@ std::optional<double> our_value(const std::optional<Report>& report, const std::
 }
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-std::string optional_text(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
+std::string optional_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
 
 void import_file(Context& context, const Flags& flags) {
   const auto text = Files().read(std::filesystem::absolute(flags.file).string());
@@ -57,21 +59,31 @@ void import_file(Context& context, const Flags& flags) {
   if (!read.ok()) return complain(context, fail(Code::invalid, flags.file + ": " + read.error().message));
   const auto own = own_report(context, flags.report);
   if (!own.ok()) return complain(context, fail(Code::invalid, own.error().message));
-  Json out = {{"format", read->format}, {"title", read->title}, {"problems", read->problems}, {"values", Json::array()}};
+  Json out = {{"format", read->format},
+              {"title", read->title},
+              {"problems", read->problems},
+              {"values", Json::array()}};
   for (const auto& v : read->values) {
     const auto ours = our_value(*own, v.like);
-    out["values"].push_back({{"name", v.name}, {"subject", v.subject}, {"value", v.value}, {"unit", v.unit},
-                             {"expected", optional_json(v.expected)}, {"derivation", v.expected_text},
-                             {"ours", ours ? Json(*ours / v.to_ours) : Json()}, {"our_check", v.like}});
+    out["values"].push_back({{"name", v.name},
+                             {"subject", v.subject},
+                             {"value", v.value},
+                             {"unit", v.unit},
+                             {"expected", optional_json(v.expected)},
+                             {"derivation", v.expected_text},
+                             {"ours", ours ? Json(*ours / v.to_ours) : Json()},
+                             {"our_check", v.like}});
   }
   show(context, out, [&] {
-    fmt::print("{}: {}\nimported for comparison only: it takes no part in any verdict\n\n", read->format, clean(read->title));
+    fmt::print("{}: {}\nimported for comparison only: it takes no part in any verdict\n\n", read->format,
+               clean(read->title));
     fmt::print("{:<42} {:>12} {:<8} {:>10} {:>10}\n", "", "imported", "", "expected", "ours");
     for (size_t i = 0; i < read->values.size(); ++i) {
       const auto& v = read->values[i];
       const auto ours = our_value(*own, v.like);
-      fmt::print("{:<42} {:>12.6g} {:<8} {:>10} {:>10}\n", clean(v.subject.empty() ? v.name : v.name + " (" + v.subject + ")"), v.value,
-                 v.unit, optional_text(v.expected), ours ? fmt::format("{:.4g}", *ours / v.to_ours) : "-");
+      fmt::print("{:<42} {:>12.6g} {:<8} {:>10} {:>10}\n",
+                 clean(v.subject.empty() ? v.name : v.name + " (" + v.subject + ")"), v.value, v.unit,
+                 optional_text(v.expected), ours ? fmt::format("{:.4g}", *ours / v.to_ours) : "-");
     }
     for (const auto& v : read->values)
       if (v.expected) fmt::print("expected {}: {}\n", v.name, clean(v.expected_text));
@@ -85,9 +97,11 @@ void add_report_import(CLI::App& report, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = report.add_subcommand("import", "another tool's output beside our own numbers");
   verb->add_option("FILE", flags->file, "what it printed")->required();
-  verb->add_option("--format", flags->format, fmt::format("{}; default: found from the content", fmt::join(import_formats(), ", ")))
+  verb->add_option("--format", flags->format,
+                   fmt::format("{}; default: found from the content", fmt::join(import_formats(), ", ")))
       ->check(CLI::IsMember(import_formats()));
-  verb->add_option("--report", flags->report, "report.json to compare with; default: the controller's newest, when there is one");
+  verb->add_option("--report", flags->report,
+                   "report.json to compare with; default: the controller's newest, when there is one");
   verb->footer("Example:\n  muster report import nccl-tests.log");
   verb->callback([flags, &context] { import_file(context, *flags); });
 }

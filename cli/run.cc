@@ -20,8 +20,9 @@ constexpr char kFooter[] =
     "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
     "  muster lab up SPEC               a virtual cluster on this machine to rehearse on\n"
     "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
-    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined or left out, 4 refused for safety or not approved, "
-    "5 all nodes work and some are degraded, 6 a report signed by another key";
+    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined or left out, 4 "
+    "refused for safety or not approved, 5 all nodes work and some are degraded, 6 a report signed by "
+    "another key";
 
 void global_flags(CLI::App& app, Context& context) {
   // Without an installed controller a lab's is meant, when there is exactly one.
@@ -31,9 +32,12 @@ void global_flags(CLI::App& app, Context& context) {
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
   app.add_option("--url", context.url, "a controller elsewhere, https://ADDRESS:7443")->envname("MUSTER_URL");
-  app.add_option("--token-file", context.token_file, "operator's token for --url")->envname("MUSTER_TOKEN_FILE");
-  app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")->envname("MUSTER_CA_FILE");
-  app.add_flag("--json", context.json, "JSON on standard output, for programs (logs, watch: one value per line)");
+  app.add_option("--token-file", context.token_file, "operator's token for --url")
+      ->envname("MUSTER_TOKEN_FILE");
+  app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")
+      ->envname("MUSTER_CA_FILE");
+  app.add_flag("--json", context.json,
+               "JSON on standard output, for programs (logs, watch: one value per line)");
   app.add_flag("-v,--verbose", context.verbose, "explain");
 }
 
@@ -41,7 +45,8 @@ void global_flags(CLI::App& app, Context& context) {
 bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return false;
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    verbs.push_back(verb->get_name());
   if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
   const std::string near = nearest_spelling(argv[1], verbs);
   fmt::print(stderr, "muster: no verb '{}'{}; muster --help lists them\n", argv[1],

@@ -70,8 +70,9 @@ void add_secret(CLI::App& app, Context& context) {
   CLI::App* rm = verb->add_subcommand("rm", "forget a secret");
   rm->add_option("NAME", *name)->required();
   rm->callback([name, &context] { remove(context, *name); });
-  verb->footer("Examples:\n  printf '%s' 'admin:hunter2' | muster secret set bmc      (user:password of the BMCs)\n"
-               "  muster secret list");
+  verb->footer(
+      "Examples:\n  printf '%s' 'admin:hunter2' | muster secret set bmc      (user:password of the BMCs)\n"
+      "  muster secret list");
 }
 
 }  // namespace muster::cli

@@ -34,7 +34,8 @@ void print_event(const Context& context, const Json& event) {
   const Json data = event.value("data", Json::object());
   std::string words;
   if (data.is_object())
-    for (const char* key : {"text", "name", "title", "action", "status", "state", "message", "reason", "order"})
+    for (const char* key :
+         {"text", "name", "title", "action", "status", "state", "message", "reason", "order"})
       if (data.contains(key) && data[key].is_string() && !data[key].get<std::string>().empty())
         words += (words.empty() ? "" : "  ") + clean(data[key].get<std::string>());
   fmt::print("{}  {:<10} {:<10} {}\n", to_iso8601(event.value("time", int64_t{0})), event.value("node", ""),
@@ -43,7 +44,8 @@ void print_event(const Context& context, const Json& event) {
 
 void show_logs(Context& context, const LogFlags& flags) {
   Api api(context);
-  const std::string path = flags.node.empty() ? "/v1/events/list" : "/v1/nodes/" + url_encode(flags.node) + "/logs";
+  const std::string path =
+      flags.node.empty() ? "/v1/events/list" : "/v1/nodes/" + url_encode(flags.node) + "/logs";
   int64_t after = flags.after;
   for (;;) {
     const auto page = api.get(fmt::format("{}?after={}&limit=1000", path, after));

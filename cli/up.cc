@@ -38,7 +38,8 @@ bool upload(Context& context, const std::string& path) {
     return true;
   }
   if (!context.json && api.details().is_object())
-    for (const Json& e : api.details().value("errors", Json::array())) fmt::print(stderr, "{}\n", e.value("text", ""));
+    for (const Json& e : api.details().value("errors", Json::array()))
+      fmt::print(stderr, "{}\n", e.value("text", ""));
   complain(context, stored.error(), api.details());
   return false;
 }
@@ -59,14 +60,17 @@ void run_up(Context& context, const Flags& flags) {
 
 void add_up(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("up", "bring the cluster to what SPEC says, prove it, and write a report");
+  CLI::App* verb =
+      app.add_subcommand("up", "bring the cluster to what SPEC says, prove it, and write a report");
   verb->add_option("SPEC", flags->spec, "cluster.yaml; without it the stored revision counts");
   add_approval(verb, flags->approval, "approve every plan (also what it destroys)");
   verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
-  verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")->capture_default_str();
-  verb->footer("Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
-               "  muster up --limit gpu03\n"
-               "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved");
+  verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
+      ->capture_default_str();
+  verb->footer(
+      "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
+      "  muster up --limit gpu03\n"
+      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved");
   verb->callback([flags, &context] { run_up(context, *flags); });
 }
 

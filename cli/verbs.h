@@ -21,7 +21,7 @@ void add_cancel(CLI::App& app, Context& context);
 void add_why(CLI::App& app, Context& context);
 void add_logs(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
-void add_report_import(CLI::App& report, Context& context);   // muster report import
+void add_report_import(CLI::App& report, Context& context);  // muster report import
 void add_power(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);

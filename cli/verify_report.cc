@@ -12,7 +12,8 @@ Verified verify_report_text(const std::string& text, const std::string& trusted)
   const bool genuine = pem.ok() && pki::verify(*pem, parts->body, parts->value).value_or(false);
   if (!genuine) return {V::changed, "its signature is not of this content"};
   if (parts->public_key == trusted) return {V::valid, "", *parts};
-  return {V::other_key, "unchanged, but signed by another key: " + key_fingerprint(parts->public_key), *parts};
+  return {V::other_key, "unchanged, but signed by another key: " + key_fingerprint(parts->public_key),
+          *parts};
 }
 
 }  // namespace muster::cli

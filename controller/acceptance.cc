@@ -25,8 +25,8 @@ namespace {
 // A discovery that ended this shortly before an installation began belongs to the same bring-up.
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
-// The module whose step is one test of many nodes, and how long each of the tests in pairs that may follow takes at most, where its
-// profile does not say otherwise (pair_deadline_seconds).
+// The module whose step is one test of many nodes, and how long each of the tests in pairs that may follow
+// takes at most, where its profile does not say otherwise (pair_deadline_seconds).
 constexpr const char* kCollective = "accept_mpi";
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
@@ -45,7 +45,9 @@ const Json& list_of(const Json& object, const char* key) {
   return it != object.end() && it->is_array() ? *it : kNone;
 }
 
-struct StepName { std::string group, subject; };
+struct StepName {
+  std::string group, subject;
+};
 // "acceptance/link[node02]" -> {"link", "node02"}
 StepName split_step(const std::string& id) {
   const auto bracket = id.find('[');
@@ -55,7 +57,8 @@ StepName split_step(const std::string& id) {
   return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
 }
 
-// Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as the plan names it.
+// Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as
+// the plan names it.
 std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
   if (step.module != kCollective) return {};
   std::set<std::string> ran;
@@ -63,7 +66,8 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
     if (name.is_string()) ran.insert(name.get<std::string>());
   std::vector<std::string> out;
   for (const Json& host : list_of(step.params, "hosts"))
-    if (const std::string name = text_of(host, "name"); !name.empty() && (ran.empty() || ran.count(name))) out.push_back(name);
+    if (const std::string name = text_of(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
+      out.push_back(name);
   return out;
 }
 
@@ -162,8 +166,8 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
 
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
   for (const Json& step : s.answers.of(action.id))
-    node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"), text_of(step, "message"),
-                          whole_number_of(step, "ms")});
+    node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"),
+                          text_of(step, "message"), whole_number_of(step, "ms")});
 }
 
 void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow>& journal) {
@@ -174,7 +178,8 @@ void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow
 NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined) {
   if (quarantined) return NodeVerdict::quarantined;
   for (const auto& action : s.plan.actions)
-    if (action.node == node && s.log.of(action.id).state != ActionState::succeeded) return NodeVerdict::failed;
+    if (action.node == node && s.log.of(action.id).state != ActionState::succeeded)
+      return NodeVerdict::failed;
   return NodeVerdict::accepted;
 }
 
@@ -242,14 +247,18 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   with.history = &history;
   for (const auto& [name, found] : facts) with.facts[name] = &found;
   auto judged = judge_measurements(steps, with);
-  for (auto& question : question_floors(judged, s.plan.profile, history)) report.notes.push_back(std::move(question));
+  for (auto& question : question_floors(judged, s.plan.profile, history))
+    report.notes.push_back(std::move(question));
   std::map<std::string, std::string> by_address;
   for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
   report.links = link_matrix(steps, s.plan.nodes, by_address);
-  blame_links(judged, steps, [&](const std::string& name) {
-    const NodeSpec* node = s.spec.node(name);
-    return node ? "NIC " + node->mac : "";
-  }, with.facts);
+  blame_links(
+      judged, steps,
+      [&](const std::string& name) {
+        const NodeSpec* node = s.spec.node(name);
+        return node ? "NIC " + node->mac : "";
+      },
+      with.facts);
   for (auto& node : report.nodes) {
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
     carry_over(node, history);
@@ -274,7 +283,8 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
   for (const auto& name : s.plan.nodes)
-    if (!s.plan.only_serves(name) || !quarantine_reason(s.journal, name).empty()) report.nodes.push_back(node_report(s, executor, name));
+    if (!s.plan.only_serves(name) || !quarantine_reason(s.journal, name).empty())
+      report.nodes.push_back(node_report(s, executor, name));
   add_measurements(report, store, executor, s);
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
@@ -296,8 +306,8 @@ std::string reason_of(const Check& check) {
   return fmt::format("{}{}: {}", check.name, subject, check.reason);
 }
 
-// What the action's node alone is held to: everything but tests of several nodes, which only have to have been started, and floors,
-// which are asked about when all nodes miss them.
+// What the action's node alone is held to: everything but tests of several nodes, which only have to have
+// been started, and floors, which are asked about when all nodes miss them.
 Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
   for (const auto& step : measured_steps(action, list_of(result, "steps")))
     if (step.mandatory && !step.members.empty() && step.result.is_null())
@@ -308,7 +318,8 @@ Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& acti
     if (const NodeSpec* node = (*current)->spec.node(action.node))
       for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
   for (const auto& check : checks) {
-    const bool blocks = check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
+    const bool blocks =
+        check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
     if (blocks && !check.missed_floor) return fail(Code::failed, reason_of(check));
   }
   return Ok{};
@@ -322,7 +333,8 @@ Json answer_of(const Json& result, const std::string& id) {
 }
 
 // An order of the same action with one step, the same test over each of these pairs.
-Json order_of_pairs(const Action& action, const std::string& id, const std::vector<std::pair<std::string, std::string>>& pairs) {
+Json order_of_pairs(const Action& action, const std::string& id,
+                    const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json order = action.params;
   order["steps"] = Json::array();
   for (Json step : list_of(action.params, "steps")) {
@@ -331,7 +343,9 @@ Json order_of_pairs(const Action& action, const std::string& id, const std::vect
     params["pairs"] = Json::array();
     for (const auto& [a, b] : pairs) params["pairs"].push_back({a, b});
     const std::string seconds = text_of(params, "seconds");
-    params["seconds"] = fmt::format("{:g}", std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
+    params["seconds"] = fmt::format(
+        "{:g}",
+        std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
     const int64_t deadline = whole_number_of(params, "pair_deadline_seconds");
     params["deadline_seconds"] = deadline > 0 ? deadline : kPairDeadlineSeconds;
     order["steps"].push_back(std::move(step));
@@ -376,7 +390,9 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   if (found) facts[action.node] = &*found;
   Json settled = results.front();
   for (auto& step : measured_steps(action, list_of(results.front(), "steps"))) {
-    if (step.members.empty() || step.result.is_null() || could_not_run(step) || collective_passed(step, facts)) continue;
+    if (step.members.empty() || step.result.is_null() || could_not_run(step) ||
+        collective_passed(step, facts))
+      continue;
     step.rounds = Json::array();
     for (auto pairs = next_pairs(step, facts); !pairs.empty(); pairs = next_pairs(step, facts)) {
       if (next == results.size()) return FollowUp{order_of_pairs(action, step.id, pairs), nullptr};
@@ -398,8 +414,8 @@ Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& 
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
     if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
-    // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed over. A node
-    // that failed without a reason never came so far.
+    // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed
+    // over. A node that failed without a reason never came so far.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
     out.nodes.push_back({node.name, true, node.reason});
     node.verdict = NodeVerdict::quarantined;
@@ -408,10 +424,12 @@ Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& 
   const auto public_key = key_line(key.certificate_pem);
   const auto signature = pki::sign(key.key_pem, body);
   if (!public_key.ok() || !signature.ok()) {
-    log::error("the report is not signed", {{"error", (signature.ok() ? public_key.error() : signature.error()).message}});
+    log::error("the report is not signed",
+               {{"error", (signature.ok() ? public_key.error() : signature.error()).message}});
     return out;
   }
-  out.rows.push_back(ReportRow{run.id, run.ended, sign_block(body, *public_key, *signature), measured_text(*report)});
+  out.rows.push_back(
+      ReportRow{run.id, run.ended, sign_block(body, *public_key, *signature), measured_text(*report)});
   return out;
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kShortestToken = 32;
 constexpr int kCaDays = 3650;
 constexpr int kServerDays = 825;
-constexpr int kServerRenewDays = 275;   // what must be left of the server's certificate when the controller starts
+constexpr int kServerRenewDays =
+    275;  // what must be left of the server's certificate when the controller starts
 
 // Reads `path`, or makes its content once and keeps it. The file exists completely or not at all.
 Result<std::string> keep(const Files& files, const std::string& path, unsigned mode,
@@ -59,7 +60,8 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   Authority a;
   TRY(a.ca_, keep_pair(files, "ca", [] { return pki::make_ca("muster CA", kCaDays); }));
   TRY(a.report_, keep_pair(files, "report", [] { return pki::make_signing_key(); }));
-  // Another address needs another server certificate, and so does one that is old; agents pin the CA, so they do not notice.
+  // Another address needs another server certificate, and so does one that is old; agents pin the CA, so they
+  // do not notice.
   const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
   if (old || files.read("/pki/server.names").value_or("") != joined(addresses)) {
     TRY_(files.remove("/pki/server.crt"));
@@ -69,16 +71,19 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
         return pki::issue(a.ca_, {"musterd", kControllerOrganization, addresses, true, kServerDays});
       }));
   a.server_.certificate_pem += a.ca_.certificate_pem;
-  TRY(a.operator_token_, keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
+  TRY(a.operator_token_,
+      keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
   // An empty token would open the port to everybody.
   if (a.operator_token_.size() < kShortestToken)
-    return fail(Code::corrupt, state + "/operator-token is shorter than 32 characters; remove it, and a new one is made");
+    return fail(Code::corrupt,
+                state + "/operator-token is shorter than 32 characters; remove it, and a new one is made");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
 }
 
-Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node, const std::string& csr_pem) const {
+Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node,
+                                                          const std::string& csr_pem) const {
   AgentCertificate made;
   TRY(made.pem, pki::sign_csr(ca_, csr_pem, {node, "muster-agent", {}, false, kAgentDays}));
   TRY(const auto info, pki::read_certificate(made.pem));

@@ -1,8 +1,8 @@
 // Authority: the controller's own keys. Makes them when the state folder is new, reads them ever after.
 //
-// STATE/pki/ca.{key,crt}, server.{key,crt}, report.{key,pub}, and STATE/operator-token; secret ones have mode 0600.
-// Signs agents' certificates; never signs anything for a name that the caller did not choose.
-// Thread: immutable after open(); any thread.
+// STATE/pki/ca.{key,crt}, server.{key,crt}, report.{key,pub}, and STATE/operator-token; secret ones have mode
+// 0600. Signs agents' certificates; never signs anything for a name that the caller did not choose. Thread:
+// immutable after open(); any thread.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ namespace muster {
 
 class Authority {
  public:
-  // `addresses`: subject alternative names of the server certificate; it is issued anew when they change, and when a third of its
-  // life or less is left at `now`.
-  static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses, TimeMs now);
+  // `addresses`: subject alternative names of the server certificate; it is issued anew when they change, and
+  // when a third of its life or less is left at `now`.
+  static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses,
+                                TimeMs now);
 
   const std::string& ca_pem() const { return ca_.certificate_pem; }
   const std::string& ca_fingerprint() const { return ca_fingerprint_; }
@@ -28,7 +29,9 @@ class Authority {
 
   // How long an agent's certificate is good for, and when it may be renewed.
   static constexpr int kAgentDays = 365, kAgentRenewDays = 182;
-  struct AgentCertificate { std::string pem, serial, fingerprint; };
+  struct AgentCertificate {
+    std::string pem, serial, fingerprint;
+  };
   Result<AgentCertificate> sign_agent(const std::string& node, const std::string& csr_pem) const;
 
  private:

@@ -36,10 +36,14 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
     TRY(value, render_params(value, context));
     return Ok{};
   };
-  Status done = step.when.empty() && step.for_each.empty() ? put_in(step.params) : fail(Code::invalid, "no 'when' and no 'for_each'");
+  Status done = step.when.empty() && step.for_each.empty()
+                    ? put_in(step.params)
+                    : fail(Code::invalid, "no 'when' and no 'for_each'");
   if (done.ok()) done = put_in(step.verify);
   if (!done.ok())
-    return fail(Code::invalid, fmt::format("a step of phase image can use the spec's 'vars' and nothing of a node: {}", done.error().message));
+    return fail(Code::invalid,
+                fmt::format("a step of phase image can use the spec's 'vars' and nothing of a node: {}",
+                            done.error().message));
   return step;
 }
 
@@ -53,7 +57,8 @@ bool is_simple(const PlaybookStep& step) {
 void bake_simple(const PlaybookStep& step, const std::string& suite, ImageRequest& request) {
   if (step.module == "package") {
     for (auto& name : names_of(step.params, "name", "names")) request.packages.push_back(std::move(name));
-    for (auto& name : names_of(step.params.value("also", Json::object()), "", suite.c_str())) request.packages.push_back(std::move(name));
+    for (auto& name : names_of(step.params.value("also", Json::object()), "", suite.c_str()))
+      request.packages.push_back(std::move(name));
   } else if (step.module == "file") {
     RecipeFile file;
     file.path = step.params.value("path", "");
@@ -94,19 +99,23 @@ Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageReques
   }
   ImageLayer layer{playbook.name};
   for (const auto& step : steps)
-    if (simple) bake_simple(step, in.suite, request);
-    else bake_into_layer(step, playbook.name, layer);
+    if (simple)
+      bake_simple(step, in.suite, request);
+    else
+      bake_into_layer(step, playbook.name, layer);
   if (!simple) request.layers.push_back(std::move(layer));
   return Ok{};
 }
 
 }  // namespace
 
-Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, const BakeInputs& in, ImageRequest& request) {
+Status bake(const ImageSpec& image, const std::map<std::string, Playbook>& playbooks, const BakeInputs& in,
+            ImageRequest& request) {
   for (const auto& name : image.bake) {
     const auto found = playbooks.find(name);
     if (found == playbooks.end())
-      return fail(Code::invalid, fmt::format("image {} bakes playbook {}, which does not exist", image.name, name));
+      return fail(Code::invalid,
+                  fmt::format("image {} bakes playbook {}, which does not exist", image.name, name));
     if (auto baked = bake_playbook(found->second, in, request); !baked.ok())
       return std::move(baked).error().with(fmt::format("image {}: {}", image.name, name));
   }

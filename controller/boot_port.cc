@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kBootFromDisk[] = "#!ipxe\nexit\n";
 constexpr size_t kUnknownMacsKept = 256;
-constexpr int kUnknownScripts = 1024;   // per time that discovery is on: each one is a row in the store
+constexpr int kUnknownScripts = 1024;  // per time that discovery is on: each one is a row in the store
 constexpr char kUnknown[] = "unknown-";
 
 bool is_mac(const std::string& text) {
@@ -65,8 +65,9 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
-// After a crash no node is armed, and the executor goes on with what its journal says. Whoever joined before that, and did not say hello
-// yet, keeps its place: a token that is handed out from now on is a second machine's.
+// After a crash no node is armed, and the executor goes on with what its journal says. Whoever joined before
+// that, and did not say hello yet, keeps its place: a token that is handed out from now on is a second
+// machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -77,7 +78,8 @@ void BootService::rearm(const std::string& node, std::function<void(Status)> don
     const auto certificate = pki::read_certificate(token.certificate);
     power_on.joined = token.digest;
     power_on.serial = certificate.ok() ? certificate->serial : "";
-    power_on.expires = reactor_.steady() + std::clamp<DurationMs>(token.expires - reactor_.now(), 0, join_token_life());
+    power_on.expires =
+        reactor_.steady() + std::clamp<DurationMs>(token.expires - reactor_.now(), 0, join_token_life());
   }
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
@@ -95,7 +97,9 @@ bool BootService::armed(const std::string& node) const {
 }
 
 // A machine that got its token at once must be able to use it at the end of the longest netboot.
-DurationMs BootService::join_token_life() const { return std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare); }
+DurationMs BootService::join_token_life() const {
+  return std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare);
+}
 
 void BootService::mint(const std::string& node, const std::string& purpose,
                        std::function<void(Result<std::string>)> answer) {
@@ -110,11 +114,13 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   std::erase_if(fresh_, [now](const auto& old) { return old.second + kDay <= now; });
   fresh_[row.digest] = now + life;
   if (purpose == "adopt") adopting_[node] = row.digest;
-  if (const auto armed = power_ons_.find(node); purpose == "join" && armed != power_ons_.end()) armed->second.digests.insert(row.digest);
-  store_.write({PurgeTokens{reactor_.now() - kDay}, row}, [answer = std::move(answer), token](Status written) {
-    if (!written.ok()) return answer(std::move(written).error());
-    answer(token);
-  });
+  if (const auto armed = power_ons_.find(node); purpose == "join" && armed != power_ons_.end())
+    armed->second.digests.insert(row.digest);
+  store_.write({PurgeTokens{reactor_.now() - kDay}, row},
+               [answer = std::move(answer), token](Status written) {
+                 if (!written.ok()) return answer(std::move(written).error());
+                 answer(token);
+               });
 }
 
 void BootService::tell(const std::string& node, const std::string& kind, const Json& data) const {
@@ -128,9 +134,12 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
     refused_since_ = now;
     refused_ = 0;
   }
-  if (++refused_ <= kRefusedPerMinute) return tell("", "join", {{"action", "refused"}, {"text", text}, {"remote", remote}});
+  if (++refused_ <= kRefusedPerMinute)
+    return tell("", "join", {{"action", "refused"}, {"text", text}, {"remote", remote}});
   if (refused_ == kRefusedPerMinute + 1)
-    tell("", "join", {{"action", "flood"}, {"text", "more joins are refused than is kept: the rest of this minute is in no event"}});
+    tell("", "join",
+         {{"action", "flood"},
+          {"text", "more joins are refused than is kept: the rest of this minute is in no event"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -153,7 +162,8 @@ bool BootService::may_discover(const std::string& mac) {
   if (!discover_unknown_ || !is_mac(mac)) return false;
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
-  if (!std::exchange(unknown_full_, true)) log::warning("discovery has handed out all it may: switch it off and on again", {{"mac", mac}});
+  if (!std::exchange(unknown_full_, true))
+    log::warning("discovery has handed out all it may: switch it off and on again", {{"mac", mac}});
   return false;
 }
 
@@ -181,35 +191,43 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
   });
 }
 
-// Also after a machine joined with it the token is handed out, worthless as it is: a machine that comes second gets as far as being
-// refused, which is how its coming is noticed.
-void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer, const std::string& remote) {
+// Also after a machine joined with it the token is handed out, worthless as it is: a machine that comes
+// second gets as far as being refused, which is how its coming is noticed.
+void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
+                              const std::string& remote) {
   const auto found = power_ons_.find(node);
   if (found == power_ons_.end()) return answer(std::string(kBootFromDisk));
   PowerOn& power_on = found->second;
   note_script(node, power_on, mac, remote);
   if (!power_on.armed) return answer(std::string(kBootFromDisk));
   const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
-  const bool enough = static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
+  const bool enough =
+      static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
   const bool worthless = !power_on.joined.empty() && !power_on.token.empty();
   if (fresh || enough || worthless) return answer(hooks_.script(node, mac, power_on.token));
   renew_token(node, mac, power_on, answer);
 }
 
-void BootService::note_script(const std::string& node, PowerOn& power_on, const std::string& mac, const std::string& remote) {
+void BootService::note_script(const std::string& node, PowerOn& power_on, const std::string& mac,
+                              const std::string& remote) {
   constexpr int kOften = 16;
   const auto say = [&](const char* action, const std::string& text) {
     log::info(text, {{"node", node}, {"mac", mac}, {"remote", remote}});
     tell(node, "boot", {{"action", action}, {"text", text}, {"mac", mac}, {"remote", remote}});
   };
   if (power_on.armed && ++power_on.scripts == 1) return say("script", "RAM system handed out");
-  if (power_on.armed && power_on.scripts == kOften) return say("often", "the boot script is asked for again and again");
+  if (power_on.armed && power_on.scripts == kOften)
+    return say("often", "the boot script is asked for again and again");
   const bool recent = reactor_.steady() < power_on.expires;
-  if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent && !std::exchange(power_on.asked_again, true))
-    say("again", "asked for the boot script while its RAM system is running: it was reset, or another machine joined in its place");
+  if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
+      !std::exchange(power_on.asked_again, true))
+    say("again",
+        "asked for the boot script while its RAM system is running: it was reset, or another machine joined "
+        "in its place");
 }
 
-void BootService::renew_token(const std::string& node, const std::string& mac, PowerOn& power_on, const Script& answer) {
+void BootService::renew_token(const std::string& node, const std::string& mac, PowerOn& power_on,
+                              const Script& answer) {
   power_on.waiting.push_back([this, node, mac, answer](Result<std::string> token) {
     if (token.ok()) return answer(hooks_.script(node, mac, *token));
     if (token.error().code == Code::cancelled) return answer(std::string(kBootFromDisk));
@@ -218,7 +236,7 @@ void BootService::renew_token(const std::string& node, const std::string& mac, P
   if (power_on.waiting.size() > 1) return;
   mint(node, "join", [this, node, id = power_on.id](Result<std::string> token) {
     PowerOn& now = power_ons_[node];
-    if (now.id != id) return;   // another power-on began, which answered them
+    if (now.id != id) return;  // another power-on began, which answered them
     const auto waiting = std::exchange(now.waiting, {});
     if (token.ok() && (now.joined.empty() || now.token.empty())) now.token = *token;
     if (token.ok() && now.joined.empty()) now.expires = reactor_.steady() + join_token_life();
@@ -230,23 +248,27 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
   if (token.node != request.node) return fail(Code::denied, "this token is for another node");
   // One of an earlier process has no other clock than the one on the wall.
   const auto fresh = fresh_.find(token.digest);
-  const bool expired = fresh == fresh_.end() ? token.expires <= reactor_.now() : fresh->second <= reactor_.steady();
+  const bool expired =
+      fresh == fresh_.end() ? token.expires <= reactor_.now() : fresh->second <= reactor_.steady();
   if (expired) return fail(Code::denied, "this token has expired");
   if (token.purpose == "join" && token.public_key.empty()) {
     const auto found = power_ons_.find(token.node);
-    if (found == power_ons_.end() || !found->second.armed) return fail(Code::denied, "no power-on of this node is pending");
+    if (found == power_ons_.end() || !found->second.armed)
+      return fail(Code::denied, "no power-on of this node is pending");
     if (!found->second.digests.count(token.digest))
       return fail(Code::denied, "this token was handed out for an earlier power-on");
   }
   if (token.purpose == "adopt") {
-    if (request.mode != wire::Mode::adopted) return fail(Code::denied, "this token is for a running host that is adopted");
+    if (request.mode != wire::Mode::adopted)
+      return fail(Code::denied, "this token is for a running host that is adopted");
     const auto newest = adopting_.find(token.node);
     if (token.public_key.empty() && newest != adopting_.end() && newest->second != token.digest)
       return fail(Code::denied, "a newer token was made for this node");
   }
   if (token.purpose == "discover") {
     if (!discover_unknown_) return fail(Code::denied, "discovery is off");
-    if (!hooks_.node_of_mac(mac_of_unknown(token.node)).empty()) return fail(Code::denied, "this machine is declared now");
+    if (!hooks_.node_of_mac(mac_of_unknown(token.node)).empty())
+      return fail(Code::denied, "this machine is declared now");
     const auto newest = unknown_tokens_.find(token.node);
     if (newest == unknown_tokens_.end() || newest->second != token.digest)
       return fail(Code::denied, "a newer token was handed out for this machine");
@@ -258,19 +280,27 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
   const auto row = store_.node(request.node);
   if (!row.ok() && row.error().code != Code::not_found) return row.error();
   if (!row.ok() || row->product_uuid.empty() || row->product_uuid == request.product_uuid) return Ok{};
-  const std::string shows = request.product_uuid.empty() ? "that shows no product UUID" : "(" + plain_word(request.product_uuid) + ")";
-  return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows, request.node, row->product_uuid));
+  const std::string shows = request.product_uuid.empty() ? "that shows no product UUID"
+                                                         : "(" + plain_word(request.product_uuid) + ")";
+  return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows,
+                                        request.node, row->product_uuid));
 }
 
-void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
-  consider(request, [this, node = plain_word(request.node), remote, answer = std::move(answer)](Result<wire::JoinReply> reply) {
-    if (!reply.ok() && reply.error().code == Code::denied)
-      tell_refused("join as " + node + " refused: " + reply.error().message, remote);
-    answer(std::move(reply));
-  }, remote);
+void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
+                       const std::string& remote) {
+  consider(
+      request,
+      [this, node = plain_word(request.node), remote,
+       answer = std::move(answer)](Result<wire::JoinReply> reply) {
+        if (!reply.ok() && reply.error().code == Code::denied)
+          tell_refused("join as " + node + " refused: " + reply.error().message, remote);
+        answer(std::move(reply));
+      },
+      remote);
 }
 
-void BootService::consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
+void BootService::consider(const wire::JoinRequest& request,
+                           std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const std::string digest = sha256(request.token);
   auto token = store_.token(digest);
   if (!token.ok()) {
@@ -282,7 +312,8 @@ void BootService::consider(const wire::JoinRequest& request, std::function<void(
   if (!public_key.ok()) return answer(fail(Code::invalid, "the request for a certificate cannot be read"));
   if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is being used, ask again"));
   if (token->public_key == *public_key) return answer(answer_known(request, *token));
-  if (!token->public_key.empty() && token->purpose == "discover") return answer(fail(Code::denied, "this token was used with another key"));
+  if (!token->public_key.empty() && token->purpose == "discover")
+    return answer(fail(Code::denied, "this token was used with another key"));
   if (!token->public_key.empty()) {
     const auto first = pki::read_certificate(token->certificate);
     return second_join(token->node, first.ok() ? first->serial : "", remote, answer);
@@ -293,32 +324,40 @@ void BootService::consider(const wire::JoinRequest& request, std::function<void(
   first_use(request, std::move(token).value(), *public_key, std::move(answer), remote);
 }
 
-Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& request, const TokenRow& token) const {
+Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& request,
+                                                  const TokenRow& token) const {
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
-// `serial`: what the first machine has. One that was revoked since, by a later power-on, is nobody's trouble any more.
+// `serial`: what the first machine has. One that was revoked since, by a later power-on, is nobody's trouble
+// any more.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
   const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
-  // Once the installed system has spoken its power-on is over, and so is the question which of the two is the node: whoever comes with
-  // the spent token then must not be able to stop a node at work.
+  // Once the installed system has spoken its power-on is over, and so is the question which of the two is the
+  // node: whoever comes with the spent token then must not be able to stop a node at work.
   const auto on = power_ons_.find(node);
   const auto known = store_.node(node);
-  if ((on == power_ons_.end() || !on->second.armed) && known.ok() && known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
-    tell(node, "join", {{"action", "late"}, {"text", "a token of a power-on that is over was shown by another machine"}, {"remote", remote}});
+  if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
+      known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
+    tell(node, "join",
+         {{"action", "late"},
+          {"text", "a token of a power-on that is over was shown by another machine"},
+          {"remote", remote}});
     return answer(refused);
   }
   row->contested = true;
   store_.write({*row}, [node, refused, answer](Status written) {
-    if (!written.ok()) log::error("certificate not marked as contested", {{"node", node}, {"error", written.error().message}});
+    if (!written.ok())
+      log::error("certificate not marked as contested", {{"node", node}, {"error", written.error().message}});
     answer(refused);
   });
-  const std::string text = fmt::format("a second machine tried to join as {}, from {}: which of the two is the node is not known, neither gets any more "
-                                       "orders; look for a stranger on the provisioning network before it is powered on again",
-                                       node, remote.empty() ? "an unknown address" : remote);
+  const std::string text = fmt::format(
+      "a second machine tried to join as {}, from {}: which of the two is the node is not known, neither "
+      "gets any more orders; look for a stranger on the provisioning network before it is powered on again",
+      node, remote.empty() ? "an unknown address" : remote);
   log::error(text, {{"node", node}, {"serial", serial}});
   tell(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
   if (hooks_.contested) hooks_.contested(node, text);
@@ -327,7 +366,11 @@ void BootService::second_join(const std::string& node, const std::string& serial
 void BootService::saw_revoked(const std::string& node, const std::string& serial, const std::string& remote) {
   constexpr size_t kSerialsKept = 4096;
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
-  tell(node, "join", {{"action", "revoked"}, {"text", "somebody calls as " + node + " with a certificate that was revoked"}, {"serial", serial}, {"remote", remote}});
+  tell(node, "join",
+       {{"action", "revoked"},
+        {"text", "somebody calls as " + node + " with a certificate that was revoked"},
+        {"serial", serial},
+        {"remote", remote}});
 }
 
 CertificateRow BootService::row_of(const std::string& node, const Authority::AgentCertificate& made) const {
@@ -353,7 +396,8 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Every older certificate of the node ends with this one's beginning. Of undeclared machines none does: they are told nothing by it.
+// Every older certificate of the node ends with this one's beginning. Of undeclared machines none does: they
+// are told nothing by it.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);
@@ -374,7 +418,8 @@ void BootService::first_use(const wire::JoinRequest& request, TokenRow token, co
   if (supersedes) rows.push_back(RevokeCertificates{request.node});
   rows.insert(rows.end(), {token, certificate});
   const wire::JoinReply reply{request.node, made->pem, authority_.ca_pem()};
-  store_.write(rows, [this, digest, reply, supersedes, power_on, serial = certificate.serial, remote, answer = std::move(answer)](Status written) {
+  store_.write(rows, [this, digest, reply, supersedes, power_on, serial = certificate.serial, remote,
+                      answer = std::move(answer)](Status written) {
     in_flight_.erase(digest);
     PowerOn* const found = power_on ? &power_ons_[reply.node] : nullptr;
     if (!written.ok()) {
@@ -383,7 +428,8 @@ void BootService::first_use(const wire::JoinRequest& request, TokenRow token, co
     }
     log::info("agent joined", {{"node", reply.node}, {"remote", remote}});
     if (supersedes && hooks_.joined) hooks_.joined(reply.node);
-    tell(reply.node, "join", {{"action", "joined"}, {"text", "joined"}, {"serial", serial}, {"remote", remote}});
+    tell(reply.node, "join",
+         {{"action", "joined"}, {"text", "joined"}, {"serial", serial}, {"remote", remote}});
     answer(reply);
   });
 }

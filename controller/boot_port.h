@@ -1,18 +1,21 @@
-// BootService: which node may netboot into the RAM system now, with which one-time token; and joining with that token.
+// BootService: which node may netboot into the RAM system now, with which one-time token; and joining with
+// that token.
 //
-// arm() begins a power-on of the node: its next netboot gets the RAM system. Whoever asks for the script of its MAC gets the same token,
-// which is kept in memory and stored as a digest. It stays good until a machine joined with it or it expires, which is later than any netboot
-// may take; only where half its life is over is another one made, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and a token that
-// was not used before its node was disarmed is worthless. The store has the tokens of a node's newest power-on and no others, so that a
-// controller that comes back knows whether somebody joined in it.
-// One machine joins per power-on. Its join revokes every older certificate of the node, in the same batch. The same key gets the same
-// answer again until the token expires (a lost reply is harmless). Another key is a second machine: which of the two is the node nobody
-// can say, so it is refused, nothing is revoked, the first one's certificate is marked as contested (its holder is told nothing any
-// more), and the hook `contested` has to stop the node. The next power-on settles it. Adoption is the same, with a token per mint().
-// While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
-// and which is never in a plan. How many, and how often, is bounded; its token is worthless once discovery is off.
-// What strangers can cause to be written is bounded: tokens as above, events of refused joins by kRefusedPerMinute.
-// Thread: the reactor's.
+// arm() begins a power-on of the node: its next netboot gets the RAM system. Whoever asks for the script of
+// its MAC gets the same token, which is kept in memory and stored as a digest. It stays good until a machine
+// joined with it or it expires, which is later than any netboot may take; only where half its life is over is
+// another one made, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and
+// a token that was not used before its node was disarmed is worthless. The store has the tokens of a node's
+// newest power-on and no others, so that a controller that comes back knows whether somebody joined in it.
+// One machine joins per power-on. Its join revokes every older certificate of the node, in the same batch.
+// The same key gets the same answer again until the token expires (a lost reply is harmless). Another key is
+// a second machine: which of the two is the node nobody can say, so it is refused, nothing is revoked, the
+// first one's certificate is marked as contested (its holder is told nothing any more), and the hook
+// `contested` has to stop the node. The next power-on settles it. Adoption is the same, with a token per
+// mint(). While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>",
+// which no declared node can have and which is never in a plan. How many, and how often, is bounded; its
+// token is worthless once discovery is off. What strangers can cause to be written is bounded: tokens as
+// above, events of refused joins by kRefusedPerMinute. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -36,12 +39,16 @@ class BootService : public BootPort {
     // Node with that MAC in the current spec; "" when there is none.
     std::function<std::string(const std::string& mac)> node_of_mac;
     // The script that boots the RAM system of `node` with `token`.
-    std::function<Result<std::string>(const std::string& node, const std::string& mac, const std::string& token)> script;
+    std::function<Result<std::string>(const std::string& node, const std::string& mac,
+                                      const std::string& token)>
+        script;
     // How long a run waits for a machine to boot over the network: its token must not end before.
     std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
-    // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, often, again).
+    // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, often,
+    // again).
     std::function<void(const std::string& node, const std::string& kind, const Json& data)> event = {};
-    // The node's older certificates are revoked, durably: whoever still waits for an order under one must not get it.
+    // The node's older certificates are revoked, durably: whoever still waits for an order under one must not
+    // get it.
     std::function<void(const std::string& node)> joined = {};
     std::function<void(const std::string& node, const std::string& reason)> contested = {};
   };
@@ -57,16 +64,20 @@ class BootService : public BootPort {
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
   // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: who asks, for the log.
-  void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer, const std::string& remote = "");
-  void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote = "");
+  void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer,
+                  const std::string& remote = "");
+  void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
+            const std::string& remote = "");
   // Somebody calls with a certificate of this node that was revoked. Told once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
-  // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not half over.
+  // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not
+  // half over.
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
              std::function<void(Result<wire::JoinReply>)> answer);
-  // A token outside netboot (adopting a running host, purpose "adopt"): returned once, stored as a digest. A newer one for the same
-  // node makes it worthless unless it was used.
-  void mint(const std::string& node, const std::string& purpose, std::function<void(Result<std::string>)> answer);
+  // A token outside netboot (adopting a running host, purpose "adopt"): returned once, stored as a digest. A
+  // newer one for the same node makes it worthless unless it was used.
+  void mint(const std::string& node, const std::string& purpose,
+            std::function<void(Result<std::string>)> answer);
 
  private:
   static constexpr DurationMs kTokenLife = 20 * kMinute, kTokenSpare = 10 * kMinute;
@@ -78,13 +89,13 @@ class BootService : public BootPort {
   struct PowerOn {
     uint64_t id = 0;
     bool armed = false;
-    bool left = false;              // the RAM system is not needed any more
-    std::string token;              // in clear, the newest; "" where an earlier life made it
+    bool left = false;  // the RAM system is not needed any more
+    std::string token;  // in clear, the newest; "" where an earlier life made it
     SteadyMs expires = {};
     std::set<std::string> digests;  // of all its tokens
     std::vector<Script> waiting;    // for the token that is being written
     int scripts = 0;
-    std::string joined, serial;     // digest of the token that was used; serial of what it bought
+    std::string joined, serial;  // digest of the token that was used; serial of what it bought
     bool asked_again = false;
   };
   PowerOn& begin(const std::string& node);
@@ -92,14 +103,17 @@ class BootService : public BootPort {
   void note_unknown(const std::string& mac);
   bool may_discover(const std::string& mac);
   void discovery_script(const std::string& mac, const Script& answer);
-  void node_script(const std::string& node, const std::string& mac, const Script& answer, const std::string& remote);
-  void note_script(const std::string& node, PowerOn& power_on, const std::string& mac, const std::string& remote);
+  void node_script(const std::string& node, const std::string& mac, const Script& answer,
+                   const std::string& remote);
+  void note_script(const std::string& node, PowerOn& power_on, const std::string& mac,
+                   const std::string& remote);
   void renew_token(const std::string& node, const std::string& mac, PowerOn& power_on, const Script& answer);
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check_machine(const wire::JoinRequest& request) const;
   CertificateRow row_of(const std::string& node, const Authority::AgentCertificate& made) const;
-  void consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote);
+  void consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
+                const std::string& remote);
   void first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                  std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote);
   void second_join(const std::string& node, const std::string& serial, const std::string& remote,
@@ -113,10 +127,10 @@ class BootService : public BootPort {
   Hooks hooks_;
   std::map<std::string, PowerOn> power_ons_;
   uint64_t power_on_ids_ = 0;
-  std::map<std::string, SteadyMs> fresh_;       // by digest: when tokens that this process made expire
-  std::map<std::string, std::string> adopting_; // node -> digest of the token minted last
-  std::set<std::string> in_flight_;             // tokens whose first use is being written
-  std::map<std::string, TimeMs> unknown_macs_;  // seen at the boot port
+  std::map<std::string, SteadyMs> fresh_;        // by digest: when tokens that this process made expire
+  std::map<std::string, std::string> adopting_;  // node -> digest of the token minted last
+  std::set<std::string> in_flight_;              // tokens whose first use is being written
+  std::map<std::string, TimeMs> unknown_macs_;   // seen at the boot port
   bool discover_unknown_ = false;
   std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token handed out last
   int unknown_scripts_ = 0;                            // handed out since discovery was switched on
@@ -128,7 +142,8 @@ class BootService : public BootPort {
 
 // "52-54-00-AA" or "52:54:00:aa" -> "52:54:00:aa"
 std::string normal_mac(std::string mac);
-// Name of a machine nobody declared, by the MAC it boots from. The colons make it no host name: no spec can declare it.
+// Name of a machine nobody declared, by the MAC it boots from. The colons make it no host name: no spec can
+// declare it.
 std::string unknown_name(const std::string& mac);
 // MAC of such a name; "" when it is another name.
 std::string mac_of_unknown(const std::string& name);

@@ -24,14 +24,18 @@ Result<RequestKind> request_kind(const std::string& word) {
   if (word == "undrain") return RequestKind::undrain;
   for (const char* up : {"auto", "up", "install", "apply", "discover"})
     if (word == up) return RequestKind::up;
-  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
+  return fail(
+      Code::invalid,
+      fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
 }
 
 Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
                    std::map<std::string, Playbook>& into) {
   const std::string suffix = ".yaml";
   for (const auto& entry : files.list(folder)) {
-    if (entry.size() <= suffix.size() || entry.compare(entry.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
+    if (entry.size() <= suffix.size() ||
+        entry.compare(entry.size() - suffix.size(), suffix.size(), suffix) != 0)
+      continue;
     const std::string path = folder + "/" + entry;
     TRY(const auto text, files.read(path));
     auto parsed = parse_playbook(text);
@@ -53,7 +57,8 @@ Result<std::map<std::string, Playbook>> Bringup::playbooks() const {
   return all;
 }
 
-// By node, when an installation last began to write its disks; of runs that ended after `since`. Each journal is read once.
+// By node, when an installation last began to write its disks; of runs that ended after `since`. Each journal
+// is read once.
 std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
   std::map<std::string, TimeMs> last;
   const auto runs = parts_.store.runs();
@@ -63,7 +68,8 @@ std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
     const auto journal = parts_.store.journal(run.id);
     if (!journal.ok()) continue;
     for (const auto& row : *journal)
-      if (row.event == "intent" && row.action == row.node + "/image") last[row.node] = std::max(last[row.node], row.time);
+      if (row.event == "intent" && row.action == row.node + "/image")
+        last[row.node] = std::max(last[row.node], row.time);
   }
   return last;
 }
@@ -82,7 +88,8 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
   seen.product_uuid = row.product_uuid;
   seen.mode = parts_.executor.mode_of(name);
   const auto silent = parts_.executor.silent_for(name);
-  seen.online = silent && *silent < kOnline && seen.mode;   // what asks for orders and does not say what it is may be anything
+  seen.online = silent && *silent < kOnline &&
+                seen.mode;  // what asks for orders and does not say what it is may be anything
   seen.doubtful = parts_.executor.outdated(name);
   if (row.facts.empty()) return seen;
   const auto json = parse_json(row.facts);
@@ -93,8 +100,8 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
     // What was seen before the disks were written says nothing now.
     const auto began = written.find(name);
     if (began == written.end() || began->second <= row.facts_time) seen.facts = std::move(facts).value();
-  }
-  else log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
+  } else
+    log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
   return seen;
 }
 
@@ -119,7 +126,9 @@ Result<PlannerInput> Bringup::input(const Request& request) {
 
 Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, int64_t revision) {
   // Rows made up from nothing would say that no node was ever installed.
-  if (!parts_.executor.machines()) return fail(Code::unavailable, "what is known of the nodes cannot be read from the store: nothing is planned");
+  if (!parts_.executor.machines())
+    return fail(Code::unavailable,
+                "what is known of the nodes cannot be read from the store: nothing is planned");
   TRY(PlannerInput in, surroundings(spec));
   in.revision = revision;
   const auto newest = parts_.store.run(0);
@@ -158,15 +167,16 @@ Result<Bringup::Made> Bringup::plan(const Request& request) {
   return made_of(in);
 }
 
-Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const {
+Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node,
+                                     const NodeObservation& seen) const {
   TRY(PlannerInput in, surroundings(spec));
   in.nodes[node] = seen;
   in.request.nodes = {node};
   return made_of(in);
 }
 
-Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
-                                          const NodeObservation& seen) {
+Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, const Request& request,
+                                          const std::string& node, const NodeObservation& seen) {
   TRY(PlannerInput in, input(request, spec, revision));
   in.nodes[node] = seen;
   return made_of(in);
@@ -174,7 +184,8 @@ Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, co
 
 int64_t Bringup::coming_revision(bool take) {
   const auto newest = parts_.store.spec(0);
-  if (coming_revision_ == 0 || (newest.ok() && newest->revision >= coming_revision_)) coming_revision_ = parts_.store.next_spec_revision();
+  if (coming_revision_ == 0 || (newest.ok() && newest->revision >= coming_revision_))
+    coming_revision_ = parts_.store.next_spec_revision();
   return take ? std::exchange(coming_revision_, 0) : coming_revision_;
 }
 
@@ -194,16 +205,21 @@ void Bringup::plan_and_store(const Request& request, std::function<void(Result<M
   });
 }
 
-// An approval is for one run. A request that comes again, and a plan that would be the same once more, is not approved by it.
+// An approval is for one run. A request that comes again, and a plan that would be the same once more, is not
+// approved by it.
 Status Bringup::carried_out(const std::string& digest) const {
   TRY(const auto runs, parts_.store.runs());
   for (const auto& run : runs)
     if (run.plan_digest == digest)
-      return fail(Code::conflict, fmt::format("this plan was carried out already, as run {}: an approval counts once, plan again", run.id));
+      return fail(
+          Code::conflict,
+          fmt::format("this plan was carried out already, as run {}: an approval counts once, plan again",
+                      run.id));
   return Ok{};
 }
 
-void Bringup::approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done) {
+void Bringup::approve(const std::string& digest, const std::string& by,
+                      std::function<void(Result<int64_t>)> done) {
   const auto row = parts_.store.plan(digest);
   if (!row.ok()) return done(row.error());
   if (const auto used = carried_out(row->digest); !used.ok()) return done(used.error());
@@ -213,8 +229,9 @@ void Bringup::approve(const std::string& digest, const std::string& by, std::fun
   const auto now = plan(request->second);
   if (!now.ok()) return done(now.error());
   if (!now->refusals.empty() || now->digest != row->digest)
-    return done(fail(Code::conflict, fmt::format("the world changed since {} was planned ({} now): plan again", row->digest,
-                                                 now->refusals.empty() ? now->digest : now->refusals.front().message)));
+    return done(fail(Code::conflict,
+                     fmt::format("the world changed since {} was planned ({} now): plan again", row->digest,
+                                 now->refusals.empty() ? now->digest : now->refusals.front().message)));
   std::set<std::string> images;
   for (const auto& [name, image] : now->plan.images) images.insert(name);
   // Discovery plans name no image, but their nodes boot the RAM system of one.
@@ -223,7 +240,8 @@ void Bringup::approve(const std::string& digest, const std::string& by, std::fun
   if (request->second.kind != "adopt")
     for (const auto& node : (*current)->spec.nodes)
       if (!node.image.empty()) images.insert(node.image);
-  parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by, done = std::move(done)](Status ready) {
+  parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by,
+                                     done = std::move(done)](Status ready) {
     if (!ready.ok()) return done(std::move(ready).error().with("the RAM system"));
     // That may have taken minutes, in which a spec was stored or a node was quarantined.
     const auto still = plan(asked);

@@ -1,10 +1,10 @@
 // Bringup: from what is known to a plan, from an approved plan to a run.
 //
-// Collects the planner's input (spec, playbooks, images, nodes as last seen), stores plans, and starts the executor on
-// an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing starts (conflict). An approval is used
-// once: every plan says which run it follows, so that behind the next run it is another one.
-// It also answers what operators ask about nodes and runs, by merging spec, node rows and the executor's view.
-// Thread: the reactor's.
+// Collects the planner's input (spec, playbooks, images, nodes as last seen), stores plans, and starts the
+// executor on an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing
+// starts (conflict). An approval is used once: every plan says which run it follows, so that behind the next
+// run it is another one. It also answers what operators ask about nodes and runs, by merging spec, node rows
+// and the executor's view. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,13 @@ class Bringup {
     Executor& executor;
     ImageService& images;
     Vault& vault;
-    std::string authority = {};   // fingerprint of the CA
+    std::string authority = {};  // fingerprint of the CA
   };
   struct Request {
-    std::string kind = "auto";        // auto | up | install | apply | discover | reimage | accept | admit | adopt
+    std::string kind = "auto";  // auto | up | install | apply | discover | reimage | accept | admit | adopt
     std::vector<std::string> nodes = {};
-    std::vector<std::string> force = {};   // these nodes although nothing changed
-    std::string profile = {};              // accept: another acceptance profile than the spec's
+    std::vector<std::string> force = {};  // these nodes although nothing changed
+    std::string profile = {};             // accept: another acceptance profile than the spec's
   };
   struct Made {
     Plan plan;
@@ -55,16 +55,18 @@ class Bringup {
   void plan_and_store(const Request& request, std::function<void(Result<Made>)> done);
   void approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done);
 
-  // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory. Nothing is kept.
+  // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory.
+  // Nothing is kept.
   Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
 
-  // plan() under a spec that is not stored yet, as if `seen` were what is known of `node`. Nothing is kept. The same request gives
-  // the same digest once that spec is stored as `revision` and that observation as the node's row.
+  // plan() under a spec that is not stored yet, as if `seen` were what is known of `node`. Nothing is kept.
+  // The same request gives the same digest once that spec is stored as `revision` and that observation as the
+  // node's row.
   Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
                           const NodeObservation& seen);
 
-  // The revision that a spec which is only planned with will get, the same until a newer one is stored. take: it is stored now, and
-  // nobody else gets it.
+  // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
+  // it is stored now, and nobody else gets it.
   int64_t coming_revision(bool take = false);
 
   // What is known of a node now, as the planner gets it.
@@ -85,8 +87,8 @@ class Bringup {
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
-  int64_t coming_revision_ = 0;               // reserved in the store, not written; 0: none
-  std::map<std::string, Request> requests_;   // by digest: what to plan again on approval
+  int64_t coming_revision_ = 0;              // reserved in the store, not written; 0: none
+  std::map<std::string, Request> requests_;  // by digest: what to plan again on approval
 };
 
 }  // namespace muster

@@ -44,7 +44,7 @@ struct Core {
   const DaemonOptions options;
   const Authority authority;
   std::unique_ptr<Store> store;
-  std::shared_ptr<CertificateReader> papers;   // for the servers' threads
+  std::shared_ptr<CertificateReader> papers;  // for the servers' threads
   std::unique_ptr<Vault> vault;
   std::map<std::string, std::string> problems;
 
@@ -52,27 +52,35 @@ struct Core {
   EventLog events{reactor, *store};
   ImageService images{reactor, options};
   PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};
-  BootService boot{reactor, *store, authority,
-                   {[this](const std::string& mac) { return node_of_mac(mac); },
-                    [this](const std::string& node, const std::string& mac, const std::string& token) {
-                      return boot_script(node, mac, token);
-                    },
-                    [this] { return netboot_limit(); },
-                    [this](const std::string& node, const std::string& kind, const Json& data) {
-                      events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
-                    },
-                    [this](const std::string& node) { link.hang_up(node); },
-                    [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); }}};
+  BootService boot{
+      reactor,
+      *store,
+      authority,
+      {[this](const std::string& mac) { return node_of_mac(mac); },
+       [this](const std::string& node, const std::string& mac, const std::string& token) {
+         return boot_script(node, mac, token);
+       },
+       [this] { return netboot_limit(); },
+       [this](const std::string& node, const std::string& kind, const Json& data) {
+         events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
+       },
+       [this](const std::string& node) { link.hang_up(node); },
+       [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
-  Discovery discovery{reactor, boot, link,
-                      {[this](const std::string& name, const std::function<void(NodeRow&)>& change) { executor.set_node(name, change); },
+  Discovery discovery{reactor,
+                      boot,
+                      link,
+                      {[this](const std::string& name, const std::function<void(NodeRow&)>& change) {
+                         executor.set_node(name, change);
+                       },
                        [this](const std::string& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
                        }}};
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<Services> services;
-  std::function<void()> reopen = [] {};   // the ports on the network: their address, or what DHCP gives, changed
+  std::function<void()> reopen = [] {
+  };  // the ports on the network: their address, or what DHCP gives, changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -89,9 +97,10 @@ struct Core {
 Status Core::finish() {
   TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
-  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
-  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot, power,
-                                                 *vault, images, *bringup, discovery, problems});
+  bringup = std::make_unique<Bringup>(
+      Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
+  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
+                                                 boot, power, *vault, images, *bringup, discovery, problems});
   connect_agents();
   spec.on_change([this] {
     forget_declared();
@@ -104,22 +113,30 @@ Status Core::finish() {
 // Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
-  link.connect({[this, undeclared](const Hello& hello) {
-                  if (undeclared(hello.node)) discovery.on_hello(hello);
-                  else executor.on_hello(hello);
-                },
-                [this, undeclared](const std::string& node, const wire::Event& event) {
-                  if (undeclared(node)) discovery.on_event(node, event);
-                  else executor.on_event(node, event);
-                },
-                [this, undeclared](const std::string& node, const Presence& present) {
-                  if (undeclared(node)) discovery.on_contact(node);
-                  else executor.on_contact(node, present);
-                },
-                [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
+  link.connect(
+      {[this, undeclared](const Hello& hello) {
+         if (undeclared(hello.node))
+           discovery.on_hello(hello);
+         else
+           executor.on_hello(hello);
+       },
+       [this, undeclared](const std::string& node, const wire::Event& event) {
+         if (undeclared(node))
+           discovery.on_event(node, event);
+         else
+           executor.on_event(node, event);
+       },
+       [this, undeclared](const std::string& node, const Presence& present) {
+         if (undeclared(node))
+           discovery.on_contact(node);
+         else
+           executor.on_contact(node, present);
+       },
+       [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }
 
-// A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its certificate, ends.
+// A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its
+// certificate, ends.
 void Core::forget_declared() {
   const auto rows = store->nodes();
   if (!rows.ok()) return;
@@ -134,12 +151,18 @@ void Core::forget_declared() {
 
 ExecutorHooks Core::hooks() {
   ExecutorHooks made;
-  made.judge = [this](const Action& action, const Json& result) { return judge(spec, executor, action, result); };
-  made.reservation = [this](const Action& action, const Json& result) { return reservation(executor, action, result); };
+  made.judge = [this](const Action& action, const Json& result) {
+    return judge(spec, executor, action, result);
+  };
+  made.reservation = [this](const Action& action, const Json& result) {
+    return reservation(executor, action, result);
+  };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);
   };
-  made.conclude = [this](const RunRow& run) { return conclude(*store, executor, authority.report_key(), run); };
+  made.conclude = [this](const RunRow& run) {
+    return conclude(*store, executor, authority.report_key(), run);
+  };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
@@ -148,7 +171,8 @@ ExecutorHooks Core::hooks() {
   return made;
 }
 
-// What agents say is in the live log already (controller/link_hub.cc); here comes what the executor does about it.
+// What agents say is in the live log already (controller/link_hub.cc); here comes what the executor does
+// about it.
 void Core::observe(const RunEvent& event) {
   if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;
   events.add(event.run, event.node, event.kind, event.data);
@@ -164,7 +188,8 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
-  if (node->power.driver.empty()) return fail(Code::invalid, name + " is declared without power: nothing here can switch it on or off");
+  if (node->power.driver.empty())
+    return fail(Code::invalid, name + " is declared without power: nothing here can switch it on or off");
   PowerService::Where where;
   where.driver = node->power.driver;
   where.target.node = name;
@@ -173,12 +198,14 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.expected_uuid = executor.node_row(name).product_uuid;
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
-    if (!where.target.machines) return fail(Code::unavailable, "which machine each node is cannot be read from the store");
+    if (!where.target.machines)
+      return fail(Code::unavailable, "which machine each node is cannot be read from the store");
   }
   if (node->power.secret.empty()) return where;
   TRY(const auto secret, vault->get(node->power.secret));
   const auto colon = secret.find(':');
-  if (colon == std::string::npos) return fail(Code::invalid, "secret '" + node->power.secret + "' is not user:password");
+  if (colon == std::string::npos)
+    return fail(Code::invalid, "secret '" + node->power.secret + "' is not user:password");
   where.target.user = secret.substr(0, colon);
   where.target.password = secret.substr(colon + 1);
   return where;
@@ -197,17 +224,21 @@ DurationMs Core::netboot_limit() {
   return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
 }
 
-// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic: the others are for the
-// installed system, and may need memory or devices as only that one has them.
+// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic:
+// the others are for the installed system, and may need memory or devices as only that one has them.
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
   std::string declared;
-  if (const auto of_all = cluster.vars.find("kernel_options"); of_all != cluster.vars.end()) declared = of_all->second;
+  if (const auto of_all = cluster.vars.find("kernel_options"); of_all != cluster.vars.end())
+    declared = of_all->second;
   if (node)
-    if (const auto of_node = node->vars.find("kernel_options"); of_node != node->vars.end()) declared = of_node->second;
-  return (own.empty() ? "" : own + " ") + panic_argument(own + " " + declared);   // of two the kernel takes the last
+    if (const auto of_node = node->vars.find("kernel_options"); of_node != node->vars.end())
+      declared = of_node->second;
+  return (own.empty() ? "" : own + " ") +
+         panic_argument(own + " " + declared);  // of two the kernel takes the last
 }
 
-Result<std::string> Core::boot_script(const std::string& name, const std::string& mac, const std::string& token) {
+Result<std::string> Core::boot_script(const std::string& name, const std::string& mac,
+                                      const std::string& token) {
   TRY(const auto current, spec.get());
   const Spec& cluster = current->spec;
   const NodeSpec* node = cluster.node(name);
@@ -226,15 +257,19 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   decision.mac = mac;
   decision.extra = ram_kernel_options(options.kernel_options, cluster, node);
   const int prefix = prefix_length(cluster.network.provisioning.cidr);
-  if (node) decision.ip = fmt::format("{}/{}", node->address, prefix);
-  else decision.dhcp_prefix = prefix;
+  if (node)
+    decision.ip = fmt::format("{}/{}", node->address, prefix);
+  else
+    decision.dhcp_prefix = prefix;
   return ipxe_script(decision);
 }
 
 class RealDaemon : public Daemon {
  public:
   RealDaemon(LockFile lock, std::unique_ptr<Core> core)
-      : lock_(std::move(lock)), core_(std::move(core)), dhcp_(core_->reactor, core_->options, core_->problems) {}
+      : lock_(std::move(lock)),
+        core_(std::move(core)),
+        dhcp_(core_->reactor, core_->options, core_->problems) {}
   ~RealDaemon() override { stop(); }
 
   Status start() override;
@@ -260,9 +295,10 @@ class RealDaemon : public Daemon {
 // Requests arrive on the servers' threads; everything is decided on the reactor's.
 HttpHandler RealDaemon::handler(api::Door door) {
   return [this, door](HttpRequest request, ResponderPtr responder) {
-    core_->reactor.post([this, door, request = std::move(request), responder = std::move(responder)]() mutable {
-      api::dispatch(*core_->services, door, std::move(request), std::move(responder));
-    });
+    core_->reactor.post(
+        [this, door, request = std::move(request), responder = std::move(responder)]() mutable {
+          api::dispatch(*core_->services, door, std::move(request), std::move(responder));
+        });
   };
 }
 
@@ -286,11 +322,12 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
     options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
     options.tls_options.key_pem = core_->authority.server().key_pem;
     options.tls_options.client_ca_pem = core_->authority.ca_pem();
-    options.trust = [token = core_->authority.operator_token(), papers = core_->papers](const HttpRequest& head) {
+    options.trust = [token = core_->authority.operator_token(),
+                     papers = core_->papers](const HttpRequest& head) {
       return api::trust_of(head, token, [&](const std::string& serial) { return papers->find(serial); });
     };
   } else {
-    options.max_stranger_body = 0;   // machines that boot only fetch
+    options.max_stranger_body = 0;  // machines that boot only fetch
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};
@@ -311,7 +348,8 @@ void RealDaemon::open_network() {
     const auto opened = open_port(door, port, server);
     if (opened.ok()) return;
     core_->problems["listen"] = opened.error().message;
-    log::error("port not open", {{"address", address}, {"port", std::to_string(port)}, {"error", opened.error().message}});
+    log::error("port not open",
+               {{"address", address}, {"port", std::to_string(port)}, {"error", opened.error().message}});
   };
   open(api::Door::tls, core_->options.tls_port, tls_);
   open(api::Door::boot, core_->options.boot_port, boot_);
@@ -355,8 +393,9 @@ Status RealDaemon::start() {
   });
   // Last: an operator's request must find a run that goes on already going on.
   TRY_(open_unix());
-  log::info("musterd is ready", {{"version", MUSTER_VERSION}, {"state", core_->options.state},
-                                 {"socket", core_->options.socket}});
+  log::info(
+      "musterd is ready",
+      {{"version", MUSTER_VERSION}, {"state", core_->options.state}, {"socket", core_->options.socket}});
   return Ok{};
 }
 
@@ -377,7 +416,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   if (error) return fail(Code::denied, options.state + ": " + error.message());
   if (made) ::chmod(options.state.c_str(), 0700);
   options.state = std::filesystem::canonical(options.state).string();
-  TRY(auto lock, LockFile::take(options.state + "/musterd.lock", "another controller runs in " + options.state));
+  TRY(auto lock,
+      LockFile::take(options.state + "/musterd.lock", "another controller runs in " + options.state));
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
   TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));

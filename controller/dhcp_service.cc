@@ -5,12 +5,14 @@
 
 namespace muster {
 
-DhcpService::DhcpService(RealReactor& reactor, const DaemonOptions& options, std::map<std::string, std::string>& problems)
+DhcpService::DhcpService(RealReactor& reactor, const DaemonOptions& options,
+                         std::map<std::string, std::string>& problems)
     : reactor_(reactor), options_(options), problems_(problems), dnsmasq_(std::make_shared<Dnsmasq>()) {}
 
 DhcpService::~DhcpService() { stop(); }
 
-BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options, bool unknown_machines) {
+BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
+                         bool unknown_machines) {
   BootNetwork network;
   network.mode = spec.network.dhcp;
   network.address = address;
@@ -20,8 +22,11 @@ BootNetwork boot_network(const Spec& spec, const std::string& address, const Dae
   network.run_dir = options.state + "/run";
   network.unknown_machines = unknown_machines;
   for (const auto& node : spec.nodes) {
-    if (!node.mac.empty()) network.hosts.push_back({node.mac, node.address, node.name});
-    else network.taken.push_back(node.address);   // an adopted host has its address from elsewhere: nobody else gets it
+    if (!node.mac.empty())
+      network.hosts.push_back({node.mac, node.address, node.name});
+    else
+      network.taken.push_back(
+          node.address);  // an adopted host has its address from elsewhere: nobody else gets it
     network.taken.push_back(node.power.address.substr(0, node.power.address.find(':')));
   }
   return network;
@@ -37,14 +42,18 @@ void DhcpService::work() {
   again_ = working_;
   if (working_) return;
   working_ = true;
-  auto result = std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see the controller's log"));
+  auto result =
+      std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see the controller's log"));
   reactor_.offload([dnsmasq = dnsmasq_, network = *wanted_, result] { *result = dnsmasq->apply(network); },
                    [this, result] {
                      working_ = false;
                      const std::string problem = result->ok() ? "" : result->error().message;
-                     if (!problem.empty() && problems_["dhcp"] != problem) log::error("no DHCP", {{"error", problem}});
-                     if (problem.empty()) problems_.erase("dhcp");
-                     else problems_["dhcp"] = problem;
+                     if (!problem.empty() && problems_["dhcp"] != problem)
+                       log::error("no DHCP", {{"error", problem}});
+                     if (problem.empty())
+                       problems_.erase("dhcp");
+                     else
+                       problems_["dhcp"] = problem;
                      if (again_) return work();
                      reactor_.cancel(timer_);
                      timer_ = reactor_.after(kLookAgain, [this] { work(); });

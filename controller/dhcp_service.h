@@ -1,5 +1,5 @@
-// DhcpService: keeps dnsmasq as the spec says. Checks on it now and then, so that one that died is started again.
-// Thread: the reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
+// DhcpService: keeps dnsmasq as the spec says. Checks on it now and then, so that one that died is started
+// again. Thread: the reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
 #pragma once
 
 #include <map>
@@ -19,7 +19,8 @@ class Dnsmasq;
 class DhcpService {
  public:
   // What is wrong with it, if anything, goes to problems["dhcp"].
-  DhcpService(RealReactor& reactor, const DaemonOptions& options, std::map<std::string, std::string>& problems);
+  DhcpService(RealReactor& reactor, const DaemonOptions& options,
+              std::map<std::string, std::string>& problems);
   ~DhcpService();
   // `unknown_machines`: undeclared ones get an address, too.
   void apply(const Spec& spec, const std::string& address, bool unknown_machines);
@@ -39,6 +40,7 @@ class DhcpService {
 };
 
 // What dnsmasq is to serve, but for its interface and its user.
-BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options, bool unknown_machines);
+BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
+                         bool unknown_machines);
 
 }  // namespace muster

@@ -8,8 +8,8 @@
 namespace muster {
 namespace {
 
-constexpr int kMostInventories = 32;        // per machine and time that discovery is on
-constexpr size_t kMostFacts = 1 << 20;      // bytes
+constexpr int kMostInventories = 32;    // per machine and time that discovery is on
+constexpr size_t kMostFacts = 1 << 20;  // bytes
 constexpr DurationMs kInventory = 5 * kMinute;
 
 }  // namespace
@@ -83,7 +83,9 @@ void Discovery::withdraw(const std::string& name) {
 
 void Discovery::on_event(const std::string& name, const wire::Event& event) {
   const auto asked = asked_.find(name);
-  if (event.kind != "finished" || asked == asked_.end() || asked->second.order.empty() || asked->second.order != event.order) return;
+  if (event.kind != "finished" || asked == asked_.end() || asked->second.order.empty() ||
+      asked->second.order != event.order)
+    return;
   withdraw(name);
   take(name, event);
 }
@@ -95,8 +97,9 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   const auto read = hardware_facts_from_json(facts);
   const std::string text = dump_ascii(facts);
   if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
-    return log::warning("an undeclared machine's inventory is not taken",
-                        {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
+    return log::warning(
+        "an undeclared machine's inventory is not taken",
+        {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
   hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
     row.state = "unadmitted";
     row.mode = std::string(wire::to_string(wire::Mode::ram));

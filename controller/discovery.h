@@ -1,9 +1,10 @@
-// Discovery: machines that nobody declared. While it is on, they may netboot into the RAM system (controller/boot_port.h) and are
-// asked for their inventory, once per boot. That is all they are ever asked: they are in no plan until an operator admits them.
+// Discovery: machines that nobody declared. While it is on, they may netboot into the RAM system
+// (controller/boot_port.h) and are asked for their inventory, once per boot. That is all they are ever asked:
+// they are in no plan until an operator admits them.
 //
-// Off by default and again after every start of the controller; on() is for a time. What was seen stays in the store as the row of
-// "unknown-<MAC>" in state "unadmitted". All that a hostile machine can make grow is bounded.
-// Thread: the reactor's.
+// Off by default and again after every start of the controller; on() is for a time. What was seen stays in
+// the store as the row of "unknown-<MAC>" in state "unadmitted". All that a hostile machine can make grow is
+// bounded. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,8 @@ class Discovery {
  public:
   struct Hooks {
     std::function<void(const std::string& name, const std::function<void(NodeRow&)>& change)> set_row;
-    std::function<void(const std::string& name, const HardwareFacts& facts)> seen;   // after an inventory was taken
+    std::function<void(const std::string& name, const HardwareFacts& facts)>
+        seen;  // after an inventory was taken
   };
   Discovery(Reactor& reactor, BootService& boot, LinkPort& link, Hooks hooks);
   ~Discovery();
@@ -33,10 +35,10 @@ class Discovery {
 
   // DHCP has to follow: told after each change.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
-  void on(DurationMs how_long);   // from now; also when it is on already
+  void on(DurationMs how_long);  // from now; also when it is on already
   void off();
   bool active() const { return until_ != 0; }
-  TimeMs until() const { return until_; }   // 0: off
+  TimeMs until() const { return until_; }  // 0: off
 
   // From the agent link, about names of undeclared machines only.
   void on_hello(const Hello& hello);
@@ -49,7 +51,7 @@ class Discovery {
   void withdraw(const std::string& name);
 
   struct Asked {
-    std::string order, boot_id;   // the order on offer; "" when it was answered
+    std::string order, boot_id;  // the order on offer; "" when it was answered
     int times = 0;
   };
   Reactor& reactor_;
@@ -59,7 +61,7 @@ class Discovery {
   std::function<void()> listener_;
   TimeMs until_ = 0;
   Reactor::TimerId timer_ = 0;
-  std::map<std::string, Asked> asked_;   // since it was switched on
+  std::map<std::string, Asked> asked_;  // since it was switched on
 };
 
 // Whose RAM system undeclared machines boot: that of the first node with an image; "" when none has one.

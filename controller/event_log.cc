@@ -71,8 +71,10 @@ int64_t newest_event(Store& store) {
   int64_t low = 0, step = 1 << 20;
   while (step > 0) {
     const auto rows = store.events(low + step - 1, 1, "");
-    if (rows.ok() && !rows->empty()) low = rows->front().seq;
-    else step /= 2;
+    if (rows.ok() && !rows->empty())
+      low = rows->front().seq;
+    else
+      step /= 2;
   }
   return low;
 }

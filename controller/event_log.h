@@ -1,8 +1,8 @@
 // EventLog: the live log of the controller, as operators follow it (server-sent events, `muster logs`).
 //
-// Rows are written to the store; subscribers get rows only once they are durable, in order, each exactly once per
-// subscription. Other writers of event rows (the executor) are seen too, within kLookAgain.
-// Thread: the reactor's.
+// Rows are written to the store; subscribers get rows only once they are durable, in order, each exactly once
+// per subscription. Other writers of event rows (the executor) are seen too, within kLookAgain. Thread: the
+// reactor's.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,12 @@ class EventLog {
   static constexpr DurationMs kSignOfLife = 10 * kSecond;
   static constexpr size_t kBatch = 200;
 
-  struct Subscriber { int64_t after; std::string node; Listener listener; SteadyMs last_sent; };
+  struct Subscriber {
+    int64_t after;
+    std::string node;
+    Listener listener;
+    SteadyMs last_sent;
+  };
   void deliver();
   bool deliver_to(Subscriber& subscriber);
   void keep_looking();

@@ -67,7 +67,9 @@ std::string ImageService::folder(const std::string& image) const {
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
-  if (!valid_image_name(image) || digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+  if (!valid_image_name(image) || digest.size() != 64 ||
+      digest.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return false;
   const std::string key = image + "/" + digest;
   auto found = published_.find(key);
   if (found == published_.end()) {
@@ -103,8 +105,11 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
   return images;
 }
 
-Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order) const {
-  if (options_.images.empty()) return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
+Result<ImageRequest> ImageService::request_of(const Spec* spec,
+                                              const std::map<std::string, Playbook>& playbooks,
+                                              const Order& order) const {
+  if (options_.images.empty())
+    return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
   ImageRequest request;
   request.name = order.name;
   request.state_dir = options_.state;
@@ -115,18 +120,21 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<s
   if (spec && spec->images.count(order.name)) {
     image = spec->images.at(order.name);
     if (!order.bake.empty() || !order.recipe.empty())
-      return fail(Code::conflict, "the spec says what image " + order.name + " is made of: change it there, or give yours another name");
+      return fail(Code::conflict, "the spec says what image " + order.name +
+                                      " is made of: change it there, or give yours another name");
   } else {
     image.name = order.name;
     image.bake = order.bake;
     image.recipe = order.recipe;
-    const bool own = order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
+    const bool own =
+        order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
     if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
   }
   request.variant = image.kernel;
   const std::string path = options_.images + "/" + image.recipe + ".yaml";
   if (!std::filesystem::exists(path))
-    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name, image.recipe, options_.images));
+    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
+                                             image.recipe, options_.images));
   TRY(const std::string text, Files("/").read(std::filesystem::absolute(path).string()));
   TRY(request.recipe, parse_recipe(text, path));
   BakeInputs in;
@@ -136,8 +144,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec, const std::map<s
   return request;
 }
 
-void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order, Progress progress,
-                         Built done) {
+void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                         const Order& order, Progress progress, Built done) {
   const auto request = request_of(spec, playbooks, order);
   if (request.ok()) return start(*request, std::move(progress), std::move(done));
   reactor_.post([done, error = request.error()] { done(error); });
@@ -165,12 +173,15 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
   });
 }
 
-void ImageService::in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress&)> work) {
-  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "it was not carried out: see the controller's log"));
+void ImageService::in_pool(Progress progress, Built done,
+                           std::function<Result<Image>(const Progress&)> work) {
+  auto result =
+      std::make_shared<Result<Image>>(fail(Code::failed, "it was not carried out: see the controller's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
-  reactor_.offload([work, report, result] { *result = work(report); }, [result, done] { done(std::move(*result)); });
+  reactor_.offload([work, report, result] { *result = work(report); },
+                   [result, done] { done(std::move(*result)); });
 }
 
 void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
@@ -184,7 +195,8 @@ void ImageService::bring_in(const std::string& path, Progress progress, Built do
   });
 }
 
-void ImageService::write_out(const std::string& name, const std::string& path, Progress progress, Built done) {
+void ImageService::write_out(const std::string& name, const std::string& path, Progress progress,
+                             Built done) {
   in_pool(progress, done, [name, path, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, export_image(options->state, name, path, *process, report));
@@ -193,7 +205,8 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 }
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
-  auto result = std::make_shared<Status>(fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
+  auto result = std::make_shared<Status>(
+      fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
   std::vector<RamRequest> requests;
   for (const auto& name : images)
     requests.push_back(ram_request(options_, std::filesystem::path(folder(name)).string()));

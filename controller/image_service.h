@@ -1,8 +1,8 @@
 // ImageService: the images the spec needs, built on request, and their RAM systems.
 //
-// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is what its recipe, its
-// kernel variant and its baked playbooks say; the spec's name for it is the name under which it is stored.
-// Thread: the reactor's.
+// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is what its
+// recipe, its kernel variant and its baked playbooks say; the spec's name for it is the name under which it
+// is stored. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -38,22 +38,26 @@ class ImageService {
   // The built ones among those the spec names.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
   struct Order {
-    std::string name;                      // an image of the spec, or a name of one's own
-    bool rebuild = false;                  // although nothing changed
-    std::vector<std::string> bake = {};    // playbooks, where the spec does not say
-    std::string recipe = {};               // likewise; default: the one of that name, or kDefaultRecipe where something is baked
+    std::string name;                    // an image of the spec, or a name of one's own
+    bool rebuild = false;                // although nothing changed
+    std::vector<std::string> bake = {};  // playbooks, where the spec does not say
+    std::string recipe =
+        {};  // likewise; default: the one of that name, or kDefaultRecipe where something is baked
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
-  // Builds an image unless the present one was built from the same inputs; packs its RAM system too. `playbooks`: all there are.
-  // While it is being built already: waits, then looks again. Code::conflict: the order says otherwise than the spec.
-  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order, Progress progress, Built done);
+  // Builds an image unless the present one was built from the same inputs; packs its RAM system too.
+  // `playbooks`: all there are. While it is being built already: waits, then looks again. Code::conflict: the
+  // order says otherwise than the spec.
+  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
+             Progress progress, Built done);
   // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
   // Makes sure that the RAM systems of these images carry the present agent.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
-  // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest names. What else is in there, and
-  // beside it, is nobody's business: records of the build, trees with files of every mode, logs.
+  // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest
+  // names. What else is in there, and beside it, is nobody's business: records of the build, trees with files
+  // of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
   // Folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
@@ -61,14 +65,17 @@ class ImageService {
  private:
   // Runs `work` in the pool; `done` gets what it returned.
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
-  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order) const;
+  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                                  const Order& order) const;
   void start(const ImageRequest& request, Progress progress, Built done);
 
   RealReactor& reactor_;
   const DaemonOptions& options_;
 
-  std::map<std::string, std::set<std::string>> published_;   // "NAME/DIGEST" -> files; what a digest stands for never changes
-  std::map<std::string, std::vector<std::function<void()>>> building_;  // name -> who waits for the end of that build
+  // "NAME/DIGEST" -> files; what a digest stands for never changes
+  std::map<std::string, std::set<std::string>> published_;
+  std::map<std::string, std::vector<std::function<void()>>>
+      building_;  // name -> who waits for the end of that build
 };
 
 }  // namespace muster

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kStreamsPerNode = 8;
 
-// What of an event is worth keeping in the live log. Progress is shown from memory: writing every tick would make
-// the log mostly noise.
+// What of an event is worth keeping in the live log. Progress is shown from memory: writing every tick would
+// make the log mostly noise.
 bool kept(const std::string& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
 }
@@ -47,7 +47,8 @@ LinkHub::~LinkHub() {
 
 void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   if (order.kind != "inventory" && !mac_of_unknown(node).empty())
-    return log::error("internal: an order that is no inventory for an undeclared machine", {{"node", node}, {"order", order.id}});
+    return log::error("internal: an order that is no inventory for an undeclared machine",
+                      {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
   offers_[node][id] = std::move(order);
   const auto waiting = waiters_.find(node);
@@ -60,12 +61,13 @@ void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
   if (offered == offers_.end()) return;
   if (!offered->second.erase(order_id)) return;
   if (offered->second.empty()) offers_.erase(offered);
-  if (const auto waiting = waiters_.find(node); waiting != waiters_.end() && waiting->second.have.count(order_id))
+  if (const auto waiting = waiters_.find(node);
+      waiting != waiters_.end() && waiting->second.have.count(order_id))
     release(node, {{}, {order_id}});
 }
 
-void LinkHub::ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
-                  const Presence& present) {
+void LinkHub::ask(const std::string& node, std::set<std::string> have,
+                  std::function<void(wire::PollReply)> answer, const Presence& present) {
   if (sink_.contact) sink_.contact(node, present);
   release(node, {});
   wire::PollReply reply = news(node, have);
@@ -79,7 +81,8 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
   wire::PollReply reply;
   const auto offered = offers_.find(node);
   for (const auto& id : have)
-    if (!(offered != offers_.end() && offered->second.count(id)) && !(sink_.expected && sink_.expected(node, id)))
+    if (!(offered != offers_.end() && offered->second.count(id)) &&
+        !(sink_.expected && sink_.expected(node, id)))
       reply.withdrawn.push_back(id);
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
@@ -101,7 +104,8 @@ void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, cons
   finished.order = order.id;
   finished.kind = "finished";
   finished.time = reactor_.now();
-  finished.data = {{"ok", false}, {"code", to_string(error.code)}, {"message", error.message}, {"result", nullptr}};
+  finished.data = {
+      {"ok", false}, {"code", to_string(error.code)}, {"message", error.message}, {"result", nullptr}};
   reactor_.post([this, node, finished] {
     if (sink_.event) sink_.event(node, finished);
   });
@@ -126,11 +130,13 @@ LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& 
   return streams.back();
 }
 
-void LinkHub::take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer) {
+void LinkHub::take(const std::string& node, wire::EventBatch batch,
+                   std::function<void(Result<uint64_t>)> answer) {
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
-  // What failed to be written is written with what comes next: the agent sends it again until then, and it is not forwarded twice.
+  // What failed to be written is written with what comes next: the agent sends it again until then, and it is
+  // not forwarded twice.
   std::vector<Write> rows = std::exchange(stream.unwritten, {});
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
@@ -142,9 +148,10 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch, std::functio
     if (settled) stream.durable = stream.taken;
     return answer(stream.durable);
   }
-  // Writes are durable in the order they were handed over: when this one is, so is what the executor wrote above.
-  store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows, up_to = stream.taken,
-                      answer = std::move(answer)](Status written) {
+  // Writes are durable in the order they were handed over: when this one is, so is what the executor wrote
+  // above.
+  store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows,
+                      up_to = stream.taken, answer = std::move(answer)](Status written) {
     Stream& s = stream_of(node, boot, incarnation);
     if (!written.ok()) {
       s.unwritten.insert(s.unwritten.end(), rows.begin(), rows.end());

@@ -1,11 +1,12 @@
-// LinkHub: the controller's end of the agent link. Orders on offer per node, agents that wait for them (long poll),
-// and event batches on their way in.
+// LinkHub: the controller's end of the agent link. Orders on offer per node, agents that wait for them (long
+// poll), and event batches on their way in.
 //
-// Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and nowhere else.
-// An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after everything the
-// executor wrote because of it is durable. A machine nobody declared is offered nothing but `inventory`, and what it says is not kept
-// in the live log: anybody on the provisioning network can be one while discovery is on. Authentication is the router's work: `node` is already proven.
-// Thread: the reactor's.
+// Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and
+// nowhere else. An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after
+// everything the executor wrote because of it is durable. A machine nobody declared is offered nothing but
+// `inventory`, and what it says is not kept in the live log: anybody on the provisioning network can be one
+// while discovery is on. Authentication is the router's work: `node` is already proven. Thread: the
+// reactor's.
 #pragma once
 
 #include <functional>
@@ -28,8 +29,8 @@ class LinkHub : public LinkPort {
     std::function<void(const Hello&)> hello;
     std::function<void(const std::string& node, const wire::Event&)> event;
     std::function<void(const std::string& node, const Presence& present)> contact;
-    // Whether this order is that node's business now. What an agent has that is neither this nor on offer was withdrawn, by whichever
-    // life of the controller.
+    // Whether this order is that node's business now. What an agent has that is neither this nor on offer was
+    // withdrawn, by whichever life of the controller.
     std::function<bool(const std::string& node, const std::string& order)> expected = {};
   };
   using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
@@ -41,9 +42,11 @@ class LinkHub : public LinkPort {
   void offer(const std::string& node, wire::WorkOrder order) override;
   void withdraw(const std::string& node, const std::string& order_id) override;
 
-  // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when there are any, else when one
-  // comes or after the long poll's time (empty). One waiting call per node: a newer one ends the older.
-  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer, const Presence& present = {});
+  // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when
+  // there are any, else when one comes or after the long poll's time (empty). One waiting call per node: a
+  // newer one ends the older.
+  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
+           const Presence& present = {});
   // Answers with the highest event number taken, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
@@ -61,8 +64,8 @@ class LinkHub : public LinkPort {
   };
   struct Stream {
     std::string boot_id, incarnation;
-    uint64_t taken = 0;    // forwarded up to here
-    uint64_t durable = 0;  // and written up to here: what may be acknowledged
+    uint64_t taken = 0;                 // forwarded up to here
+    uint64_t durable = 0;               // and written up to here: what may be acknowledged
     std::vector<Write> unwritten = {};  // rows of events that were forwarded, whose write failed
   };
 

@@ -45,24 +45,32 @@ void tell_service_manager(const char* state) {
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
   CLI::App app("musterd: installs, proves and keeps a GPU cluster; commanded by muster(1)");
-  app.add_option("--state", options.state, "database, keys, images")->envname("MUSTER_STATE")->capture_default_str();
-  app.add_option("--socket", options.socket, "Unix socket for operators")->envname("MUSTER_SOCKET")->capture_default_str();
-  app.add_option("--listen", options.listen, "address on the provisioning network; default: as the spec says");
+  app.add_option("--state", options.state, "database, keys, images")
+      ->envname("MUSTER_STATE")
+      ->capture_default_str();
+  app.add_option("--socket", options.socket, "Unix socket for operators")
+      ->envname("MUSTER_SOCKET")
+      ->capture_default_str();
+  app.add_option("--listen", options.listen,
+                 "address on the provisioning network; default: as the spec says");
   app.add_option("--images", options.images, "folder of image recipes");
-  app.add_option("--image-cache", options.image_cache, "folder of built images that several controllers share; default: none")
+  app.add_option("--image-cache", options.image_cache,
+                 "folder of built images that several controllers share; default: none")
       ->envname("MUSTER_IMAGE_CACHE");
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
   app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
   app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
   app.add_option("--kernel-options", options.kernel_options,
-                 "kernel arguments of the RAM system and of every system installed from now on, before those of the spec")
+                 "kernel arguments of the RAM system and of every system installed from now on, before those "
+                 "of the spec")
       ->envname("MUSTER_KERNEL_OPTIONS")
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
   app.set_version_flag("--version", "musterd " MUSTER_VERSION);
   CLI11_PARSE(app, argc, argv);
 
-  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap take it from here.
+  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap take it from
+  // here.
   if (const char* proxy = std::getenv("MUSTER_APT_PROXY")) ::setenv("http_proxy", proxy, 1);
   const auto reactor = muster::make_reactor(kWorkers);
   auto daemon = muster::Daemon::create(*reactor, muster::with_defaults(options, argv[0]));

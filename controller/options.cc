@@ -25,15 +25,18 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
   const fs::path source = bin.parent_path();  // build/musterd -> the source tree
   const fs::path share = bin.parent_path() / "share" / "muster";
   if (options.playbooks.empty())
-    options.playbooks = first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
+    options.playbooks =
+        first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
   if (options.images.empty())
     options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
   // The controller's own copies first: this machine may be a node as well, with an agent of another version.
   const fs::path own = bin.parent_path() / "lib" / "muster";
   if (options.agent_binary.empty())
-    options.agent_binary = first_existing({own / "muster-agent", bin / "muster-agent", "/usr/lib/muster/muster-agent"});
+    options.agent_binary =
+        first_existing({own / "muster-agent", bin / "muster-agent", "/usr/lib/muster/muster-agent"});
   if (options.accept_binary.empty())
-    options.accept_binary = first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
+    options.accept_binary =
+        first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
   return options;
 }
 

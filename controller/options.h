@@ -10,21 +10,23 @@ constexpr uint16_t kTlsPort = 7443;
 constexpr uint16_t kBootPort = 7480;
 
 struct DaemonOptions {
-  std::string state = "/var/lib/muster";                // muster.db, pki/, images/, run/
-  std::string socket = "/run/muster/musterd.sock";      // operators on this machine
-  std::string listen = {};       // address on the provisioning network; empty: the spec's controller address
-  std::string images = {};       // image recipes
-  std::string image_cache = {};  // built images shared with other controllers of this machine; empty: none
-  std::string playbooks = {};    // playbooks and acceptance profiles
-  std::string agent_binary = {};     // muster-agent, for the RAM system
-  std::string accept_binary = {};    // muster-accept, for images
+  std::string state = "/var/lib/muster";            // muster.db, pki/, images/, run/
+  std::string socket = "/run/muster/musterd.sock";  // operators on this machine
+  std::string listen = {};        // address on the provisioning network; empty: the spec's controller address
+  std::string images = {};        // image recipes
+  std::string image_cache = {};   // built images shared with other controllers of this machine; empty: none
+  std::string playbooks = {};     // playbooks and acceptance profiles
+  std::string agent_binary = {};  // muster-agent, for the RAM system
+  std::string accept_binary = {};  // muster-accept, for images
   uint16_t tls_port = kTlsPort;
   uint16_t boot_port = kBootPort;
-  std::string kernel_options = {};   // kernel arguments of every system that is booted or installed from here, before the spec's own
-  bool dhcp = true;              // false: never start dnsmasq (tests, external DHCP)
+  std::string kernel_options =
+      {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
+  bool dhcp = true;  // false: never start dnsmasq (tests, external DHCP)
 };
 
-// Fills what was left empty: the installed share folder, else the folder of the source tree `program` was built in.
+// Fills what was left empty: the installed share folder, else the folder of the source tree `program` was
+// built in.
 DaemonOptions with_defaults(DaemonOptions options, const std::string& program);
 
 }  // namespace muster

@@ -24,7 +24,10 @@ Result<Ok> netboot_with(Power& power) { return boot_from_network(power, kCall); 
 }  // namespace
 
 PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience)
-    : reactor_(reactor), files_(std::move(state)), lookup_(std::move(lookup)), patience_(patience),
+    : reactor_(reactor),
+      files_(std::move(state)),
+      lookup_(std::move(lookup)),
+      patience_(patience),
       refusals_(real_waiter().now) {
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
   if (!known.ok() || !known->is_object()) return;
@@ -32,7 +35,9 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
     if (pin.is_string()) pins_[node] = pin.get<std::string>();
 }
 
-void PowerService::netboot(const std::string& node, Done done) { netboots_[node] = submit<Ok>(node, netboot_with, std::move(done)); }
+void PowerService::netboot(const std::string& node, Done done) {
+  netboots_[node] = submit<Ok>(node, netboot_with, std::move(done));
+}
 
 void PowerService::forget(const std::string& node) {
   const auto newest = netboots_.find(node);
@@ -42,23 +47,28 @@ void PowerService::forget(const std::string& node) {
 }
 
 void PowerService::power_off(const std::string& node, Done done) {
-  submit<Ok>(node, [](Power& p) { return p.off(kCall, false); }, std::move(done));
+  submit<Ok>(
+      node, [](Power& p) { return p.off(kCall, false); }, std::move(done));
 }
 
 void PowerService::power_on(const std::string& node, Done done) {
-  submit<Ok>(node, [](Power& p) { return p.on(kCall); }, std::move(done));
+  submit<Ok>(
+      node, [](Power& p) { return p.on(kCall); }, std::move(done));
 }
 
 void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
-  submit<PowerState>(node, [](Power& p) { return p.state(kCall); }, std::move(done));
+  submit<PowerState>(
+      node, [](Power& p) { return p.state(kCall); }, std::move(done));
 }
 
 void PowerService::describe(const std::string& node, std::function<void(Result<Json>)> done) {
-  submit<Json>(node, [](Power& p) { return p.describe(kCall); }, std::move(done));
+  submit<Json>(
+      node, [](Power& p) { return p.describe(kCall); }, std::move(done));
 }
 
 template <typename T>
-std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node, std::function<Result<T>(Power&)> work,
+std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
+                                                        std::function<Result<T>(Power&)> work,
                                                         std::function<void(Result<T>)> done) {
   const auto where = lookup_(node);
   if (!where.ok()) {
@@ -96,7 +106,9 @@ void PowerService::start(const std::string& address, Job job) {
   auto where = lookup_(job.node);
   const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
   if (!driver) {
-    return give_up(address, job, where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error());
+    return give_up(
+        address, job,
+        where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error());
   }
   PowerTarget target = std::move(where->target);
   if (auto refused = refusals_.find(target)) return give_up(address, job, std::move(*refused));
@@ -114,19 +126,25 @@ void PowerService::start(const std::string& address, Job job) {
           return;
         }
         if (reactor_.steady() - job.asked > patience_) {
-          *failure = fail(Code::unavailable, "the controller was at work with other BMCs for too long; this one was not asked");
+          *failure = fail(Code::unavailable,
+                          "the controller was at work with other BMCs for too long; this one was not asked");
           return;
         }
         auto power = driver->make(target);
-        if (power.ok()) job.work(**power);
-        else *failure = power.error();
+        if (power.ok())
+          job.work(**power);
+        else
+          *failure = power.error();
       },
       [this, address, job, target, failure, learned, refused] {
-        reactor_.post([this, address] { next(address); });   // first: the BMC is free, whatever becomes of the answer
+        reactor_.post(
+            [this, address] { next(address); });  // first: the BMC is free, whatever becomes of the answer
         if (!learned->empty()) learn_pin(job.node, *learned);
         if (*refused) refusals_.add(target);
-        if (*failure) job.failed(**failure);
-        else job.done();
+        if (*failure)
+          job.failed(**failure);
+        else
+          job.done();
       });
 }
 

@@ -1,12 +1,12 @@
 // PowerService: the executor's PowerPort over the drivers of controller/all_drivers.cc.
 //
-// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for. Where a BMC
-// is, and with what password, is looked up when a call starts, so a corrected spec or secret counts at once.
-// A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and enforced ever after.
-// A BMC that refused a node's secret is not asked with it again for a while (controller/power/refusals.h).
-// A call that did not reach its BMC within its time, because others were before it, is not made at all: `unavailable`. Nobody waits for it
-// any more, and a machine must not be switched off an hour after somebody asked.
-// Thread: the reactor's.
+// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for.
+// Where a BMC is, and with what password, is looked up when a call starts, so a corrected spec or secret
+// counts at once. A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and
+// enforced ever after. A BMC that refused a node's secret is not asked with it again for a while
+// (controller/power/refusals.h). A call that did not reach its BMC within its time, because others were
+// before it, is not made at all: `unavailable`. Nobody waits for it any more, and a machine must not be
+// switched off an hour after somebody asked. Thread: the reactor's.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ class PowerService : public PowerPort {
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
-  // `patience`: how long a call may wait for its turn. Less than the 150 s after which operators' programs give up.
+  // `patience`: how long a call may wait for its turn. Less than the 150 s after which operators' programs
+  // give up.
   PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience = 2 * kMinute);
 
   void netboot(const std::string& node, Done done) override;
@@ -48,13 +49,13 @@ class PowerService : public PowerPort {
   void forget_refusals() { refusals_.clear(); }
 
  private:
-  using Work = std::function<void(Power&)>;            // worker thread
-  using Failed = std::function<void(const Error&)>;    // reactor's thread
+  using Work = std::function<void(Power&)>;          // worker thread
+  using Failed = std::function<void(const Error&)>;  // reactor's thread
   struct Job {
     std::string node;
     Work work;
-    Reactor::Task done;   // reactor's thread, after `work`
-    Failed failed;        // instead of `done` when the driver could not be made
+    Reactor::Task done;  // reactor's thread, after `work`
+    Failed failed;       // instead of `done` when the driver could not be made
     SteadyMs asked = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
@@ -70,10 +71,10 @@ class PowerService : public PowerPort {
   Files files_;
   Lookup lookup_;
   const DurationMs patience_;
-  std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;   // by node: the newest
+  std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
   std::map<std::string, std::string> pins_;
   RefusedSecrets refusals_;
-  std::map<std::string, std::deque<Job>> queues_;   // by BMC address; the job at work is not in it
+  std::map<std::string, std::deque<Job>> queues_;  // by BMC address; the job at work is not in it
   std::map<std::string, bool> busy_;
 };
 

@@ -22,7 +22,8 @@ std::string text_in(const Json& data, const char* key) {
   return it != data.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-std::string result_of(const Plan& plan, const StepLog& log, const std::string& node, const std::string& reason) {
+std::string result_of(const Plan& plan, const StepLog& log, const std::string& node,
+                      const std::string& reason) {
   if (!reason.empty()) return "quarantined";
   bool all = true, failed = false;
   for (const auto& action : plan.actions) {
@@ -33,21 +34,30 @@ std::string result_of(const Plan& plan, const StepLog& log, const std::string& n
   }
   if (failed) return "failed";
   if (!all) return "unfinished";
-  return plan.kind == "discover" ? "discovered" : plan.kind == "wake" ? "awake" : plan.kind == "drain" ? "drained" : "accepted";
+  return plan.kind == "discover" ? "discovered"
+         : plan.kind == "wake"   ? "awake"
+         : plan.kind == "drain"  ? "drained"
+                                 : "accepted";
 }
 
 Json action_json(const Action& action, const ActionRecord& record) {
   const DurationMs ms = record.ended > 0 ? record.ended - record.first_intent : 0;
-  return {{"id", action.id}, {"node", action.node}, {"kind", to_string(action.kind)}, {"phase", action.phase},
-          {"title", action.title}, {"state", to_string(record.state)}, {"attempt", record.attempt}, {"ms", ms},
+  return {{"id", action.id},
+          {"node", action.node},
+          {"kind", to_string(action.kind)},
+          {"phase", action.phase},
+          {"title", action.title},
+          {"state", to_string(record.state)},
+          {"attempt", record.attempt},
+          {"ms", ms},
           {"message", text_in(record.result, "message")}};
 }
 
 }  // namespace
 
 Json run_row_json(const RunRow& row) {
-  return {{"id", row.id}, {"state", row.state}, {"plan_digest", row.plan_digest}, {"started", row.started},
-          {"ended", row.ended}, {"approved_by", row.approved_by}};
+  return {{"id", row.id},           {"state", row.state}, {"plan_digest", row.plan_digest},
+          {"started", row.started}, {"ended", row.ended}, {"approved_by", row.approved_by}};
 }
 
 Result<Plan> plan_of_run(Store& store, const RunRow& row) {
@@ -56,18 +66,23 @@ Result<Plan> plan_of_run(Store& store, const RunRow& row) {
   return plan_from_json(json);
 }
 
-std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRow>& journal, const std::string& node) {
+std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRow>& journal,
+                                   const std::string& node) {
   std::vector<PhaseTime> phases;
   const auto log = replay(journal);
   if (!log.ok()) return phases;
   for (const auto& action : plan.actions) {
     const ActionRecord& record = log->of(action.id);
     if (action.node != node || record.state == ActionState::fresh) continue;
-    auto phase = std::find_if(phases.begin(), phases.end(), [&](const PhaseTime& p) { return p.phase == action.phase; });
-    if (phase == phases.end()) phase = phases.insert(phases.end(), {action.phase, record.first_intent, 0, "done"});
+    auto phase = std::find_if(phases.begin(), phases.end(),
+                              [&](const PhaseTime& p) { return p.phase == action.phase; });
+    if (phase == phases.end())
+      phase = phases.insert(phases.end(), {action.phase, record.first_intent, 0, "done"});
     phase->end = std::max(phase->end, record.ended);
-    if (!over(record.state)) phase->outcome = "running";
-    else if (record.state != ActionState::succeeded) phase->outcome = "failed";
+    if (!over(record.state))
+      phase->outcome = "running";
+    else if (record.state != ActionState::succeeded)
+      phase->outcome = "failed";
   }
   return phases;
 }
@@ -98,8 +113,11 @@ Result<Json> run_view(Store& store, int64_t run) {
       first = first == 0 ? p.start : std::min(first, p.start);
       last = std::max(last, p.end);
     }
-    view["nodes"].push_back({{"name", name}, {"result", result_of(plan, log, name, reason)}, {"reason", reason},
-                             {"ms", last > first ? last - first : 0}, {"phases", phases}});
+    view["nodes"].push_back({{"name", name},
+                             {"result", result_of(plan, log, name, reason)},
+                             {"reason", reason},
+                             {"ms", last > first ? last - first : 0},
+                             {"phases", phases}});
   }
   for (const auto& action : plan.actions) view["actions"].push_back(action_json(action, log.of(action.id)));
   return view;

@@ -1,5 +1,6 @@
-// A run as operators see it, from its plan and its journal: per node the result, times per phase, and the reason.
-// Thread: the reactor's (reads the store). Knows nothing of a run that is under way but what its journal has.
+// A run as operators see it, from its plan and its journal: per node the result, times per phase, and the
+// reason. Thread: the reactor's (reads the store). Knows nothing of a run that is under way but what its
+// journal has.
 #pragma once
 
 #include "base/json.h"
@@ -19,11 +20,13 @@ struct PhaseTime {
   std::string outcome = "done";  // done | failed | running
 };
 // Phases of one node in order of their first action.
-std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRow>& journal, const std::string& node);
+std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRow>& journal,
+                                   const std::string& node);
 // Why the node was quarantined in this run; "" when it was not.
 std::string quarantine_reason(const std::vector<JournalRow>& journal, const std::string& node);
 
-// {id, state, kind, started, ended, plan_digest, nodes: [{name, result, reason, ms, phases: [{phase, ms, outcome}]}],
+// {id, state, kind, started, ended, plan_digest, nodes: [{name, result, reason, ms, phases: [{phase, ms,
+// outcome}]}],
 //  actions: [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is the newest.
 Result<Json> run_view(Store& store, int64_t run);
 

@@ -34,9 +34,10 @@ struct Services {
   PowerService& power;
   Vault& vault;
   ImageService& images;
-  Bringup& bringup;     // plans and runs
-  Discovery& discovery; // machines nobody declared
-  // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is well.
+  Bringup& bringup;      // plans and runs
+  Discovery& discovery;  // machines nobody declared
+  // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is
+  // well.
   std::map<std::string, std::string>& problems;
 };
 

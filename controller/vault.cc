@@ -36,7 +36,8 @@ Result<std::string> make_text() { return random_hex(128); }
 Result<std::string> make_ceph_key() {
   std::string bytes("\1\0\0\0\0\0\0\0\0\0\20\0", 12);
   const std::string hex = random_hex(16);
-  for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   return to_base64(bytes);
 }
 
@@ -44,8 +45,9 @@ struct OwnSecret {
   const char* name;
   Result<std::string> (*make)();
 };
-constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},          {"munge-key", make_text},          {"beegfs-key", make_text},
-                              {"ceph-mon-key", make_ceph_key}, {"ceph-admin-key", make_ceph_key}, {"ceph-client-key", make_ceph_key}};
+constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},           {"munge-key", make_text},
+                              {"beegfs-key", make_text},         {"ceph-mon-key", make_ceph_key},
+                              {"ceph-admin-key", make_ceph_key}, {"ceph-client-key", make_ceph_key}};
 
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
   SshKey key;
@@ -85,7 +87,9 @@ void Vault::put(const std::string& name, const std::string& value, Store::Done d
   store_.write({SecretRow{name, reactor_.now(), *sealed}}, std::move(done));
 }
 
-void Vault::remove(const std::string& name, Store::Done done) { store_.write({DeleteSecret{name}}, std::move(done)); }
+void Vault::remove(const std::string& name, Store::Done done) {
+  store_.write({DeleteSecret{name}}, std::move(done));
+}
 
 Result<Json> Vault::resolve(const Json& params) {
   if (params.is_string()) {
@@ -113,10 +117,12 @@ void Vault::make_from(size_t first, Store::Done done) {
   });
 }
 
-void Vault::make_once(const std::string& name, const std::function<Result<std::string>()>& make, Store::Done done) {
+void Vault::make_once(const std::string& name, const std::function<Result<std::string>()>& make,
+                      Store::Done done) {
   const auto present = get(name);
   if (present.ok()) return reactor_.post([done] { done(Ok{}); });
-  if (present.error().code != Code::not_found) return reactor_.post([done, error = present.error()] { done(error); });
+  if (present.error().code != Code::not_found)
+    return reactor_.post([done, error = present.error()] { done(error); });
   const auto made = make();
   if (!made.ok()) return reactor_.post([done, error = made.error()] { done(error); });
   put(name, *made, std::move(done));

@@ -1,8 +1,8 @@
 // Vault: secrets by name. Sealed in the store, opened only at the moment they are used.
 //
-// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`, `munge-key`, the keys of
-// Ceph and BeeGFS). A value never reaches a plan, a log or a report; the API lists names only.
-// Thread: the reactor's.
+// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`,
+// `munge-key`, the keys of Ceph and BeeGFS). A value never reaches a plan, a log or a report; the API lists
+// names only. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,17 @@ class Vault {
   // Reads or makes STATE/master.key; denied when others may read it.
   static Result<std::unique_ptr<Vault>> open(const std::string& state, Reactor& reactor, Store& store);
 
-  struct Name { std::string name; TimeMs time; };
+  struct Name {
+    std::string name;
+    TimeMs time;
+  };
   Result<std::vector<Name>> list();
   Result<std::string> get(const std::string& name);
   void put(const std::string& name, const std::string& value, Store::Done done);
   void remove(const std::string& name, Store::Done done);
 
-  // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is missing.
+  // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is
+  // missing.
   Result<Json> resolve(const Json& params);
 
   // Makes each of them once; afterwards public_values() has the public part of the MPI key.
@@ -38,7 +42,8 @@ class Vault {
  private:
   void make_from(size_t first, Store::Done done);
   void make_once(const std::string& name, const std::function<Result<std::string>()>& make, Store::Done done);
-  Vault(std::string key, Reactor& reactor, Store& store) : key_(std::move(key)), reactor_(reactor), store_(store) {}
+  Vault(std::string key, Reactor& reactor, Store& store)
+      : key_(std::move(key)), reactor_(reactor), store_(store) {}
   std::string key_;
   Reactor& reactor_;
   Store& store_;

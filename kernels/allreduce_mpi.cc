@@ -1,10 +1,13 @@
-// MPI all-reduce over every node: each element of each result checked exactly, bus bandwidth per size. JSON on rank 0.
+// MPI all-reduce over every node: each element of each result checked exactly, bus bandwidth per size. JSON
+// on rank 0.
 //
-// How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144] [--inject-flip RANK]
+// How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144]
+// [--inject-flip RANK]
 //              (kernels/program_mpi.cc)
 // Reference:   rank r contributes (i mod 1009)(r + 1) + r to element i, so the sum over P ranks is
-//              (i mod 1009) P (P + 1) / 2 + P (P - 1) / 2: small integers, exact in a double whatever the order of
-//              reduction, different for every position, and wrong if any rank is missing or counted twice.
+//              (i mod 1009) P (P + 1) / 2 + P (P - 1) / 2: small integers, exact in a double whatever the
+//              order of reduction, different for every position, and wrong if any rank is missing or counted
+//              twice.
 // Bus bandwidth: 2 (P - 1) / P x bytes / time, time of the slowest rank, as nccl-tests count it.
 #include "kernels/mpi_check.h"
 
@@ -58,9 +61,9 @@ SizeResult run_size(size_t bytes, double seconds, int rank, int ranks, bool flip
   result.bytes = count * sizeof(double);
   std::vector<double> in(count), out(count);
   for (size_t i = 0; i < count; ++i) in[i] = contribution(i, rank);
-  reduce_once(in, out, ranks, flip, result);   // sets up connections
-  // In batches that at most double, each sized by what all before it took on rank 0: one quick or slow operation must not decide
-  // how long the whole run takes.
+  reduce_once(in, out, ranks, flip, result);  // sets up connections
+  // In batches that at most double, each sized by what all before it took on rank 0: one quick or slow
+  // operation must not decide how long the whole run takes.
   double mine = 0, slowest = 0;
   int iterations = 0, batch = 1;
   const double begun = MPI_Wtime();
@@ -91,7 +94,8 @@ std::vector<long long> gather_wrong(const std::vector<SizeResult>& results, int 
   return gather_counts(mine, ranks);
 }
 
-Json report(const std::vector<SizeResult>& results, const std::vector<std::string>& hosts, const std::vector<long long>& wrong) {
+Json report(const std::vector<SizeResult>& results, const std::vector<std::string>& hosts,
+            const std::vector<long long>& wrong) {
   const int ranks = static_cast<int>(hosts.size());
   Json sizes = Json::array();
   double best = 0, latency = 0;

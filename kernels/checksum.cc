@@ -1,9 +1,13 @@
 // A file written on one node and read on another: proves that shared storage is shared and keeps its bytes.
 //
-// How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421 --name f1 --size 4 --seed 7
-//              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]   (on another node)
-// Reference:   the SHA-256 of the generated content: the writer's word carried by the controller (--expect), or made again by
-//              the reader from seed and size. Never something that came through the file system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are equal.
+// How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421 --name
+// f1 --size 4 --seed 7
+//              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]
+//                                           (on another node)
+// Reference:   the SHA-256 of the generated content: the writer's word carried by the controller (--expect),
+//              or made again by the reader from seed and size. Never something that came through the file
+//              system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are
+//              equal.
 // Expected:    equal digests; speed is reported, not judged.
 #include <fcntl.h>
 #include <unistd.h>
@@ -61,8 +65,8 @@ std::string content_digest(const ChecksumOptions& options) {
 }
 
 Result<std::string> write_content(const std::string& path, const ChecksumOptions& options) {
-  // A new file, not the old one again: where root is nobody and the folder everybody's, the kernel refuses to open an existing one for
-  // creation (fs.protected_regular).
+  // A new file, not the old one again: where root is nobody and the folder everybody's, the kernel refuses to
+  // open an existing one for creation (fs.protected_regular).
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("removing", path);
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (fd.get() < 0) return system_error("creating", path);

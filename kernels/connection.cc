@@ -65,7 +65,8 @@ Connection::~Connection() { ::close(fd_); }
 void Connection::notice_death() {
   const int on = 1;
   ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL}) ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
+  for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL})
+    ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
   // For unanswered probes too; it takes the place of their count.
   ::setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadMs, sizeof kDeadMs);
 }
@@ -146,12 +147,14 @@ Result<Listener> Listener::open(const std::string& bind, uint16_t port) {
   if (fd < 0) return socket_error("opening a socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // A second attempt of an acceptance must not fail because the first one's server has not reached its deadline.
+  // A second attempt of an acceptance must not fail because the first one's server has not reached its
+  // deadline.
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) {
     const int error = errno;
     ::close(fd);
-    return fail(Code::unavailable, fmt::format("listening on {} port {}: {}", bind, port, std::strerror(error)));
+    return fail(Code::unavailable,
+                fmt::format("listening on {} port {}: {}", bind, port, std::strerror(error)));
   }
   ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
@@ -203,7 +206,8 @@ Result<int> connect_until(const Endpoint& endpoint) {
   }
 }
 
-void Listener::serve_until(const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler) {
+void Listener::serve_until(const ServeRule& rule,
+                           const std::function<void(int fd, const std::string& from)>& handler) {
   std::vector<std::thread> threads;
   int accepted = 0;
   while (rule.sessions == 0 || accepted < rule.sessions) {

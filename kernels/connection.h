@@ -1,8 +1,9 @@
-// TCP between two nodes for kernels that measure with a partner: frames on one connection, each under the connection's deadline, and a
-// server that ends by itself.
+// TCP between two nodes for kernels that measure with a partner: frames on one connection, each under the
+// connection's deadline, and a server that ends by itself.
 //
 // Numeric addresses only: a static program has no name service, and a test must not depend on one.
-// Thread: a Connection belongs to one thread; a Listener runs its handler in a thread per connection and joins them all.
+// Thread: a Connection belongs to one thread; a Listener runs its handler in a thread per connection and
+// joins them all.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,8 +34,8 @@ class Connection {
   ~Connection();
   // From now on under this deadline.
   void until(double deadline) { deadline_ = deadline; }
-  // A peer whose machine died says nothing any more. With this it is noticed within some 20 s, also while only waiting for it. Not
-  // for peers that may be too busy to take what they are sent.
+  // A peer whose machine died says nothing any more. With this it is noticed within some 20 s, also while
+  // only waiting for it. Not for peers that may be too busy to take what they are sent.
   void notice_death();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -56,7 +57,8 @@ class Connection {
   std::vector<char> body_ = {};
 };
 
-// A socket connected to a server that may still be starting: tried again for so many seconds while it refuses.
+// A socket connected to a server that may still be starting: tried again for so many seconds while it
+// refuses.
 struct Endpoint {
   std::string to = {};
   uint16_t port = 0;
@@ -71,7 +73,8 @@ struct ServeRule {
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
 
-// Listens from open() on, so that a client started after it never races with it. Owns its socket, which does not block.
+// Listens from open() on, so that a client started after it never races with it. Owns its socket, which does
+// not block.
 class Listener {
  public:
   // `bind` is a numeric address; port 0: any free one.
@@ -81,9 +84,10 @@ class Listener {
   ~Listener();
   int fd() const { return fd_; }  // -1: closed
   uint16_t port() const { return port_; }
-  // The handler owns the socket it is given. Closes as soon as nobody is accepted any more, while handlers still run: the next server
-  // on this port gets the connections then.
-  void serve_until(const ServeRule& rule, const std::function<void(int fd, const std::string& from)>& handler);
+  // The handler owns the socket it is given. Closes as soon as nobody is accepted any more, while handlers
+  // still run: the next server on this port gets the connections then.
+  void serve_until(const ServeRule& rule,
+                   const std::function<void(int fd, const std::string& from)>& handler);
 
  private:
   Listener(int fd, uint16_t port) : fd_(fd), port_(port) {}

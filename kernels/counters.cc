@@ -1,13 +1,14 @@
-// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log says. Good hardware under load
-// moves none of them, but for RDMA ports: a fast link has symbol errors that its error correction takes care of, so there it is the rate
-// that counts.
+// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log
+// says. Good hardware under load moves none of them, but for RDMA ports: a fast link has symbol errors that
+// its error correction takes care of, so there it is the rate that counts.
 //
 // How to run:  muster-accept counters --save FILE    before the load: remembers them
 //              muster-accept counters --since FILE   after it: how far they moved
-// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port, thermal throttling of each
-//              processor package; its log for GPUs, machine checks and drives (kernel_log.cc). A source that this machine
-//              does not have is named in detail.absent: nothing is said about it. GPUs and their links: NVIDIA's driver
-//              (gpu_counters.h); what it does not tell has no metric at all.
+// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port,
+//              thermal throttling of each processor package; its log for GPUs, machine checks and drives
+//              (kernel_log.cc). A source that this machine does not have is named in detail.absent: nothing
+//              is said about it. GPUs and their links: NVIDIA's driver (gpu_counters.h); what it does not
+//              tell has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -43,8 +44,8 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
   return std::strtoull(text->c_str() + space, nullptr, 10);
 }
 
-// Files below a port's folder, by the metric they count for. Drivers have different ones; what is not there is not counted. Those of
-// hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
+// Files below a port's folder, by the metric they count for. Drivers have different ones; what is not there
+// is not counted. Those of hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
 struct RdmaCounter {
   const char* metric;
   std::vector<const char*> files;
@@ -58,8 +59,9 @@ const std::vector<RdmaCounter>& rdma_counters() {
       {"rdma_overruns", {"counters/local_link_integrity_errors", "counters/excessive_buffer_overrun_errors"}},
       {"rdma_rnr_errors", {"hw_counters/rnr_nak_retry_err", "hw_counters/retry_rnr_exceeded_err"}},
       {"rdma_retransmissions",
-       {"hw_counters/out_of_sequence", "hw_counters/packet_seq_err", "hw_counters/local_ack_timeout_err", "hw_counters/roce_adp_retrans",
-        "hw_counters/out_of_seq_request", "hw_counters/rcvd_seq_err", "hw_counters/retry_exceeded_err"}},
+       {"hw_counters/out_of_sequence", "hw_counters/packet_seq_err", "hw_counters/local_ack_timeout_err",
+        "hw_counters/roce_adp_retrans", "hw_counters/out_of_seq_request", "hw_counters/rcvd_seq_err",
+        "hw_counters/retry_exceeded_err"}},
   };
   return counters;
 }
@@ -68,7 +70,8 @@ void add_rdma(const Files& files, Counts& out) {
   for (const auto& port : rdma_ports(files))
     for (const auto& counter : rdma_counters())
       for (const char* file : counter.files)
-        add(files, port.folder() + "/" + file, fmt::format("RDMA port {} {}", port.device, port.port), out[counter.metric]);
+        add(files, port.folder() + "/" + file, fmt::format("RDMA port {} {}", port.device, port.port),
+            out[counter.metric]);
 }
 
 Counts read_counts(const Files& files) {
@@ -81,7 +84,8 @@ Counts read_counts(const Files& files) {
   }
   for (const auto& device : files.list("/sys/bus/pci/devices")) {
     const std::string folder = "/sys/bus/pci/devices/" + device;
-    if (const auto n = aer_total(files, folder + "/aer_dev_correctable")) out["pcie_corrected"]["PCIe " + device] = *n;
+    if (const auto n = aer_total(files, folder + "/aer_dev_correctable"))
+      out["pcie_corrected"]["PCIe " + device] = *n;
     for (const char* kind : {"/aer_dev_fatal", "/aer_dev_nonfatal"})
       if (const auto n = aer_total(files, folder + kind)) out["pcie_uncorrected"]["PCIe " + device] += *n;
   }
@@ -98,7 +102,8 @@ Counts read_counts(const Files& files) {
     const auto count = number_of(files, folder + "/thermal_throttle/package_throttle_count");
     if (!count) continue;
     // All processors of a package tell the same number.
-    uint64_t& package = out["cpu_throttled"]["processor package " + files.read_line(folder + "/topology/physical_package_id", "0")];
+    uint64_t& package = out["cpu_throttled"]["processor package " +
+                                             files.read_line(folder + "/topology/physical_package_id", "0")];
     package = std::max(package, *count);
   }
   add_rdma(files, out);
@@ -106,8 +111,9 @@ Counts read_counts(const Files& files) {
 }
 
 // Metrics from counters, then those from the log.
-constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "pcie_corrected", "pcie_uncorrected", "network_errors",
-                                    "link_down", "cpu_throttled"};
+constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "pcie_corrected",
+                                    "pcie_uncorrected", "network_errors",     "link_down",
+                                    "cpu_throttled"};
 constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
 // Among the saved counts: where the log went on, and in which boot.
 constexpr const char* kLogNext = "kernel_log_next";
@@ -118,7 +124,9 @@ constexpr size_t kLinesShown = 20;
 // Which boot: after another one the log begins anew, and all of it is new.
 std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
 
-uint64_t uptime(const Files& files) { return std::strtoull(files.read_line("/proc/uptime", "0").c_str(), nullptr, 10); }
+uint64_t uptime(const Files& files) {
+  return std::strtoull(files.read_line("/proc/uptime", "0").c_str(), nullptr, 10);
+}
 
 uint64_t count_of(const Counts& counts, const std::string& metric, const std::string& part) {
   const auto parts = counts.find(metric);
@@ -145,14 +153,16 @@ void add_moved(const char* metric, const Counts& now, const Counts& before, Move
 }
 
 // As rates: the worst port counts, not all of them together, because that is what limits are for.
-void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out, Moved& moved) {
+void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out,
+                    Moved& moved) {
   if (rdma_ports(files).empty()) return moved.absent.push_back("RDMA ports");
   const uint64_t saved = count_of(before, kSavedAt, boot_of(files)), seconds = uptime(files);
   const double hours = static_cast<double>(seconds > saved ? seconds - saved : 1) / 3600;
   out.detail["hours"] = rounded(hours);
   for (const auto& counter : rdma_counters()) {
     add_moved(counter.metric, now, before, moved);
-    if (moved.most.count(counter.metric)) out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
+    if (moved.most.count(counter.metric))
+      out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
   }
 }
 
@@ -199,8 +209,10 @@ Measurement only_gpus(const CountersOptions& options, const Counts& before) {
   Measurement out;
   out.check = "counters";
   out.error = add_gpus(options, before, out);
-  if (!out.error.empty()) out.outcome = Outcome::unavailable;
-  else out.detail["part"] = named_parts(out.detail["moved"]);
+  if (!out.error.empty())
+    out.outcome = Outcome::unavailable;
+  else
+    out.detail["part"] = named_parts(out.detail["moved"]);
   return out;
 }
 
@@ -244,7 +256,8 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   add_log(files, before, out, moved);
   out.detail["absent"] = moved.absent;
   out.detail["moved"] = moved.parts;
-  if (const std::string why = add_gpus(options, before, out); options.ask_nvml && !why.empty()) out.detail["absent"].push_back("GPU counters: " + why);
+  if (const std::string why = add_gpus(options, before, out); options.ask_nvml && !why.empty())
+    out.detail["absent"].push_back("GPU counters: " + why);
   out.detail["part"] = named_parts(out.detail["moved"]);
   return out;
 }

@@ -1,14 +1,16 @@
 // DGEMM on every core at once, each result compared bit by bit with an exact integer reference.
 //
-// How to run:  muster-accept dgemm [--seconds 1] [--n 0] [--threads 0] [--variant NAME] [--inject-flip CORE:INDEX:BIT]
-// Reference:   integer_product(): a plain triple loop in integer arithmetic, so it does not share the unit under test.
-//              Inputs are small integers; every partial sum is exact in a double, so order of summation cannot matter and
-//              one wrong bit anywhere is a fault, not rounding.
-// Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared product would
-//              hide a slow core behind the others and could not say whose result was wrong; this names the core.
-//              v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
-// Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal; about
-//              0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still count.
+// How to run:  muster-accept dgemm [--seconds 1] [--n 0] [--threads 0] [--variant NAME] [--inject-flip
+// CORE:INDEX:BIT]
+// Reference:   integer_product(): a plain triple loop in integer arithmetic, so it does not share the unit
+//              under test. Inputs are small integers; every partial sum is exact in a double, so order of
+//              summation cannot matter and one wrong bit anywhere is a fault, not rounding.
+// Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared
+//              product would hide a slow core behind the others and could not say whose result was wrong;
+//              this names the core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
+// Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal;
+//              about 0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still
+//              count.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -104,7 +106,8 @@ uint64_t bits_of(double v) {
   return bits;
 }
 
-// Bits, not values: every accumulator starts at +0 and all sums are exact, so even a wrong sign of zero is a fault.
+// Bits, not values: every accumulator starts at +0 and all sums are exact, so even a wrong sign of zero is a
+// fault.
 void verify(const Problem& problem, const double* c, Core& core) {
   if (std::memcmp(c, problem.expected.data(), problem.n * problem.n * sizeof(double)) == 0) return;
   size_t i = 0;
@@ -137,7 +140,8 @@ double core_rate(const Core& core, double flop) {
   return busy > 0 ? flop * static_cast<double>(core.samples.size()) / busy / 1e9 : 0;
 }
 
-// GFLOP/s of all cores together over equal slots of the run; each product is spread over the slots it overlaps.
+// GFLOP/s of all cores together over equal slots of the run; each product is spread over the slots it
+// overlaps.
 std::vector<double> time_series(const std::vector<Core>& cores, double flop, size_t slots) {
   double begin = 1e300, end = 0;
   for (const auto& core : cores)

@@ -1,10 +1,13 @@
-// Each whole disk of the node on its own: direct reads, so that an array that is slow shows which of its drives is.
+// Each whole disk of the node on its own: direct reads, so that an array that is slow shows which of its
+// drives is.
 //
 // How to run:  muster-accept drives --seconds 2 [--streams 4]
-// Reference:   none: what is on a disk is not ours to know, so only that every read returns. Nothing is ever written: disks are
-//              opened for reading only. Content is verified by `fio` on the file system above.
+// Reference:   none: what is on a disk is not ours to know, so only that every read returns. Nothing is ever
+//              written: disks are opened for reading only. Content is verified by `fio` on the file system
+//              above.
 // Structure:   one drive after the other; `streams` threads read 1 MiB blocks round robin over the first GiB.
-// Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive at a fraction of its like is worn, throttled or on a narrow link.
+// Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive at a fraction of its like is worn, throttled or on a
+//              narrow link.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -31,7 +34,8 @@ std::vector<std::string> whole_disks(const Files& files) {
     const std::string folder = "/sys/block/" + name;
     if (!files.exists(folder + "/device") || files.read_line(folder + "/removable", "0") == "1") continue;
     if (files.read_line(folder + "/size", "0") == "0") continue;
-    if (files.read_line(folder + "/hidden") == "1") continue;  // one path of a multipath NVMe, which is listed itself
+    if (files.read_line(folder + "/hidden") == "1")
+      continue;  // one path of a multipath NVMe, which is listed itself
     out.push_back(name);
   }
   return out;
@@ -86,9 +90,11 @@ void read_stream(int fd, uint64_t blocks, std::atomic<uint64_t>& next, double un
 Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptions& options) {
   Measurement out;
   out.check = "drives";
-  const std::string part = fmt::format("drive {} ({}{}{})", drive.serial.empty() ? drive.name : drive.serial, drive.model,
-                                       drive.address.empty() ? "" : ", ", drive.address);
-  out.detail = {{"part", part}, {"kernel_name", drive.name}, {"streams", options.streams},
+  const std::string part = fmt::format("drive {} ({}{}{})", drive.serial.empty() ? drive.name : drive.serial,
+                                       drive.model, drive.address.empty() ? "" : ", ", drive.address);
+  out.detail = {{"part", part},
+                {"kernel_name", drive.name},
+                {"streams", options.streams},
                 {"verified", "every read returned; what is on a disk is not ours to know"}};
   const std::string device = files.real("/dev/" + drive.name);
   int fd = ::open(device.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);

@@ -1,6 +1,8 @@
-// Reference:   Documentation/power/powercap/powercap.rst and Documentation/hwmon/acpi_power_meter.rst of the kernel.
-// Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is an average over its own
-//              interval: a step must be long against it. Only one power meter is believed: nobody says what each of several covers.
+// Reference:   Documentation/power/powercap/powercap.rst and Documentation/hwmon/acpi_power_meter.rst of the
+//              kernel.
+// Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is
+//              an average over its own interval: a step must be long against it. Only one power meter is
+//              believed: nobody says what each of several covers.
 #include "kernels/energy.h"
 
 #include <fmt/format.h>
@@ -60,12 +62,15 @@ void EnergyCounter::find_meter() {
     // Older kernels keep the files with the device.
     for (const char* below : {"", "/device"}) {
       const std::string folder = fmt::format("{}/{}{}", kHwmon, entry, below);
-      if (files_.read_line(folder + "/name") != "power_meter" || !files_.exists(folder + "/power1_average")) continue;
+      if (files_.read_line(folder + "/name") != "power_meter" || !files_.exists(folder + "/power1_average"))
+        continue;
       meters.push_back(folder);
       break;
     }
   if (meters.size() != 1)
-    return drop(EnergySource::machine, meters.empty() ? "no power meter" : fmt::format("{} power meters, and none says what it covers", meters.size()));
+    return drop(EnergySource::machine,
+                meters.empty() ? "no power meter"
+                               : fmt::format("{} power meters, and none says what it covers", meters.size()));
   const auto watts = number_in(files_, meters[0] + "/power1_average");
   if (!watts.ok()) return drop(EnergySource::machine, watts.error().message);
   meter_ = meters[0];
@@ -78,13 +83,17 @@ void EnergyCounter::find_meter() {
 void EnergyCounter::find_domains() {
   std::map<EnergySource, std::string> broken;
   for (const auto& entry : files_.list(kPowercap)) {
-    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package once more.
+    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package once
+    // more.
     if (entry.rfind("intel-rapl:", 0) != 0) continue;
-    const std::string folder = fmt::format("{}/{}", kPowercap, entry), name = files_.read_line(folder + "/name");
+    const std::string folder = fmt::format("{}/{}", kPowercap, entry),
+                      name = files_.read_line(folder + "/name");
     const bool package = name.rfind("package-", 0) == 0;
-    if (!package && name != "dram") continue;  // cores are in the package, psys is not the same on any two machines
+    if (!package && name != "dram")
+      continue;  // cores are in the package, psys is not the same on any two machines
     const EnergySource source = package ? EnergySource::processors : EnergySource::memory;
-    const auto energy = number_in(files_, folder + "/energy_uj"), range = number_in(files_, folder + "/max_energy_range_uj");
+    const auto energy = number_in(files_, folder + "/energy_uj"),
+               range = number_in(files_, folder + "/max_energy_range_uj");
     if (!energy.ok() || !range.ok()) {
       broken[source] = energy.ok() ? range.error().message : energy.error().message;
       continue;
@@ -95,7 +104,8 @@ void EnergyCounter::find_domains() {
   // One package of two would be half of the truth; what memory consumes means nothing without its processors.
   for (const auto& [source, why] : broken) drop(source, why);
   if (of(EnergySource::processors)) return;
-  if (!broken.count(EnergySource::processors)) drop(EnergySource::processors, "the kernel offers no RAPL domain");
+  if (!broken.count(EnergySource::processors))
+    drop(EnergySource::processors, "the kernel offers no RAPL domain");
   if (of(EnergySource::memory)) drop(EnergySource::memory, "without their processor packages");
 }
 
@@ -140,12 +150,15 @@ void EnergyCounter::sample_domains() {
         broken = energy.ok() ? domain.path + " went backwards" : energy.error().message;
         break;
       }
-      const uint64_t moved = *energy >= domain.last ? *energy - domain.last : domain.range - domain.last + *energy;
+      const uint64_t moved =
+          *energy >= domain.last ? *energy - domain.last : domain.range - domain.last + *energy;
       joules += static_cast<double>(moved) / 1e6;
       domain.last = *energy;
     }
-    if (!broken.empty()) drop(source, broken);
-    else if (of(source)) *of(source) += joules;
+    if (!broken.empty())
+      drop(source, broken);
+    else if (of(source))
+      *of(source) += joules;
   }
 }
 
@@ -192,7 +205,8 @@ EnergyMeter::~EnergyMeter() {
 
 void EnergyMeter::run() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::duration<double>(kEnergyPeriod), [this] { return stop_; })) counter_.sample(seconds_on_clock());
+  while (!wake_.wait_for(lock, std::chrono::duration<double>(kEnergyPeriod), [this] { return stop_; }))
+    counter_.sample(seconds_on_clock());
 }
 
 EnergyMeter::Moment EnergyMeter::now() {
@@ -208,7 +222,8 @@ Joules EnergyMeter::since(const Moment& start) {
   const std::lock_guard lock(mutex_);
   for (const EnergySource source : kEnergySources) {
     const auto i = static_cast<size_t>(source);
-    if (start.joules[i] && end.joules[i] && end.seconds - start.seconds >= counter_.least_seconds(source)) out[i] = *end.joules[i] - *start.joules[i];
+    if (start.joules[i] && end.joules[i] && end.seconds - start.seconds >= counter_.least_seconds(source))
+      out[i] = *end.joules[i] - *start.joules[i];
   }
   return out;
 }
@@ -223,8 +238,10 @@ std::optional<GroupEnergy> energy_of_group(const std::vector<Joules>& nodes) {
   for (const EnergySource source : kEnergySources) {
     const auto i = static_cast<size_t>(source);
     // A meter that stood still measured nothing.
-    const bool all = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [i](const Joules& j) { return j[i].value_or(0) > 0; });
-    if (!all && source == EnergySource::processors) return {};  // they do the work: what the other parts consume says little
+    const bool all = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(),
+                                                   [i](const Joules& j) { return j[i].value_or(0) > 0; });
+    if (!all && source == EnergySource::processors)
+      return {};  // they do the work: what the other parts consume says little
     if (!all) continue;
     for (const auto& node : nodes) out.joules += *node[i];
     out.covers += (out.covers.empty() ? "" : ", ") + std::string(name_of(source));

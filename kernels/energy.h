@@ -1,11 +1,12 @@
 // What a node consumed between two moments, by the meters it has.
 //
-//   machine      its own power meter as firmware tells it in band (ACPI power meter: hwmon "power_meter"), integrated over samples
+//   machine      its own power meter as firmware tells it in band (ACPI power meter: hwmon "power_meter"),
+//                integrated over samples
 //   processors   processor packages (RAPL, /sys/class/powercap/intel-rapl:*, AMD's too)
 //   memory       memory modules, where RAPL counts them apart from the package ("dram")
 //   gpus         GPUs (NVML's total energy, kernels/nvml.h)
-// Each is a sum over all parts of its kind, or is not there at all: what cannot be read is absent with its reason, never 0.
-// machine contains the others; the others contain one another not.
+// Each is a sum over all parts of its kind, or is not there at all: what cannot be read is absent with its
+// reason, never 0. machine contains the others; the others contain one another not.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@
 namespace muster::kernels {
 
 enum class EnergySource { machine, processors, memory, gpus };
-constexpr EnergySource kEnergySources[] = {EnergySource::machine, EnergySource::processors, EnergySource::memory, EnergySource::gpus};
+constexpr EnergySource kEnergySources[] = {EnergySource::machine, EnergySource::processors,
+                                           EnergySource::memory, EnergySource::gpus};
 constexpr size_t kEnergySourceCount = std::size(kEnergySources);
 constexpr double kEnergyPeriod = 1;  // seconds between two samples
 
@@ -37,8 +39,8 @@ class EnergyCounter {
  public:
   // `nvml`: as Nvml::open() takes it; empty: GPUs are not asked.
   explicit EnergyCounter(const Files& files, const std::string& nvml = kNvmlLibrary);
-  // Adds what was consumed since the sample before; `now` in seconds, on a clock that does not go backwards. A source that cannot be read
-  // any more is gone for good: what it missed is unknown.
+  // Adds what was consumed since the sample before; `now` in seconds, on a clock that does not go backwards.
+  // A source that cannot be read any more is gone for good: what it missed is unknown.
   void sample(double now);
   const Joules& joules() const { return joules_; }
   // Shortest time over which a source says something: it is updated so rarely.
@@ -102,10 +104,11 @@ struct GroupEnergy {
   double joules = 0;
   std::string covers = {};
 };
-// The sum over all of them, by what every one of them can read: the whole machine, else its processors and what other parts there are.
-// Nothing when one of them reads neither.
+// The sum over all of them, by what every one of them can read: the whole machine, else its processors and
+// what other parts there are. Nothing when one of them reads neither.
 std::optional<GroupEnergy> energy_of_group(const std::vector<Joules>& nodes);
-// Groups side by side: the median of those that count the same; of different kinds, what most groups count (the first of equals).
+// Groups side by side: the median of those that count the same; of different kinds, what most groups count
+// (the first of equals).
 std::optional<GroupEnergy> energy_of_groups(const std::vector<std::optional<GroupEnergy>>& groups);
 
 }  // namespace muster::kernels

@@ -1,12 +1,14 @@
 // Local or shared storage through fio: sequential write, then read back with every block verified.
 //
-// How to run:  muster-accept fio --path /scratch --size 16 --fstype xfs --source /dev/md/scratch [--random-seconds 0]
-// Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block header), reading from the device: direct
-//              I/O, or, where the file system has none, after invalidating the page cache (detail.direct says which).
-// Before:      the path must be a mount point with the declared type and source, checked before and after; there must be
-//              room for twice the file.
-// Expected:    local RAID0 >= 3.2 x one drive with four drives; a result equal to one drive means a wrong chunk or a
-//              narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
+// How to run:  muster-accept fio --path /scratch --size 16 --fstype xfs --source /dev/md/scratch
+// [--random-seconds 0]
+// Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block header), reading from
+//              the device: direct I/O, or, where the file system has none, after invalidating the page cache
+//              (detail.direct says which).
+// Before:      the path must be a mount point with the declared type and source, checked before and after;
+//              there must be room for twice the file.
+// Expected:    local RAID0 >= 3.2 x one drive with four drives; a result equal to one drive means a wrong
+//              chunk or a narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -49,8 +51,9 @@ Command fio_command(const FioOptions& options, const std::string& file, bool dir
     for (const auto& argument :
          {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
           std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
-          std::string("--ioengine=psync"), std::string("--allow_file_create=0"), fmt::format("--direct={}", direct ? 1 : 0),
-          fmt::format("--runtime={}", options.random_seconds), std::string("--time_based")})
+          std::string("--ioengine=psync"), std::string("--allow_file_create=0"),
+          fmt::format("--direct={}", direct ? 1 : 0), fmt::format("--runtime={}", options.random_seconds),
+          std::string("--time_based")})
       command.argv.push_back(argument);
   command.deadline = static_cast<DurationMs>(options.timeout * 1000);
   return command;
@@ -116,14 +119,16 @@ std::string word(const std::string& text) {
   return out;
 }
 
-// On storage that several nodes share a process id names nothing: two nodes had the same, and removed each other's file in the middle of
-// the test. Node and order do; by hand, chance does. '@' is in no name of a node.
+// On storage that several nodes share a process id names nothing: two nodes had the same, and removed each
+// other's file in the middle of the test. Node and order do; by hand, chance does. '@' is in no name of a
+// node.
 struct TestFile {
-  std::string folder, name, own;   // own: what all files of this node begin with; empty: it was called by hand
+  std::string folder, name, own;  // own: what all files of this node begin with; empty: it was called by hand
   std::string path() const { return folder + "/" + name; }
 };
 TestFile test_file(const Files& files, const FioOptions& options) {
-  const std::string node = options.node.empty() ? files.read_line("/proc/sys/kernel/hostname", "localhost") : options.node;
+  const std::string node =
+      options.node.empty() ? files.read_line("/proc/sys/kernel/hostname", "localhost") : options.node;
   const std::string own = ".muster-fio." + word(node) + "@";
   if (!options.order.empty()) return {options.mount.path, own + word(options.order), own};
   return {options.mount.path, own + kByHand + random_hex(8), ""};
@@ -133,14 +138,18 @@ TestFile test_file(const Files& files, const FioOptions& options) {
 void remove_leftovers(const Files& files, const TestFile& file) {
   if (file.own.empty()) return;
   for (const auto& name : files.list(file.folder))
-    if (name.rfind(file.own, 0) == 0 && name.rfind(file.own + kByHand, 0) != 0) (void)files.remove(file.folder + "/" + name);
+    if (name.rfind(file.own, 0) == 0 && name.rfind(file.own + kByHand, 0) != 0)
+      (void)files.remove(file.folder + "/" + name);
 }
 
-// It must be new, and has its whole size before fio sees it: fio neither creates it, unlinks it, nor lays it out. To open an existing file
-// for creation is refused by the kernel where root is nobody and the folder everybody's (fs.protected_regular), as on shared storage.
+// It must be new, and has its whole size before fio sees it: fio neither creates it, unlinks it, nor lays it
+// out. To open an existing file for creation is refused by the kernel where root is nobody and the folder
+// everybody's (fs.protected_regular), as on shared storage.
 Status create(const Files& files, const TestFile& file, uint64_t size) {
   const std::string where = files.real(file.path());
-  const auto error = [&](const char* what) { return fail(Code::failed, fmt::format("{} {}: {}", what, file.path(), std::strerror(errno))); };
+  const auto error = [&](const char* what) {
+    return fail(Code::failed, fmt::format("{} {}: {}", what, file.path(), std::strerror(errno)));
+  };
   const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return error("creating");
   const bool sized = ::ftruncate(fd, static_cast<off_t>(size)) == 0;
@@ -178,7 +187,8 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   remove_leftovers(files, file);
   if (auto room = check_room(files, options); !room)
     return give_up(out, Outcome::refused, room.error().message);
-  if (auto made = create(files, file, options.size_bytes); !made) return blamed(give_up(out, Outcome::failed, made.error().message), options);
+  if (auto made = create(files, file, options.size_bytes); !made)
+    return blamed(give_up(out, Outcome::failed, made.error().message), options);
   Result<Output> ran = fail(Code::failed, "not run");
   Result<Json> report = fail(Code::failed, "not run");
   // FUSE file systems may refuse O_DIRECT: then buffered, and it is said.

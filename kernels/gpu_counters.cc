@@ -15,7 +15,9 @@ struct Held {
   uint64_t bit;
   const char* time;  // null: the hardware does not time it
 };
-constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr}, {"gpu_hw_thermal", 0x40, "gpu_thermal_ns"}, {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
+constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
+                          {"gpu_hw_thermal", 0x40, "gpu_thermal_ns"},
+                          {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
 
 using Parts = std::map<std::string, uint64_t>;
 const Parts& parts_of(const NvmlCounts& counts, const std::string& metric) {
@@ -23,7 +25,8 @@ const Parts& parts_of(const NvmlCounts& counts, const std::string& metric) {
   const auto found = counts.find(metric);
   return found == counts.end() ? none : found->second;
 }
-std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& metric, const std::string& part) {
+std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& metric,
+                                 const std::string& part) {
   const Parts& parts = parts_of(counts, metric);
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
@@ -35,9 +38,11 @@ std::string gpu_of(const std::string& link) { return link.substr(0, link.find(" 
 
 class Movement {
  public:
-  Movement(const NvmlReading& now, const NvmlCounts& before, Measurement& out) : now_(now), before_(before), out_(out) {
+  Movement(const NvmlReading& now, const NvmlCounts& before, Measurement& out)
+      : now_(now), before_(before), out_(out) {
     for (const char* key : {"absent", "moved"})
-      if (!out_.detail.contains(key)) out_.detail[key] = std::string(key) == "absent" ? Json::array() : Json::object();
+      if (!out_.detail.contains(key))
+        out_.detail[key] = std::string(key) == "absent" ? Json::array() : Json::object();
   }
 
   void link_errors(const char* metric) {
@@ -46,8 +51,10 @@ class Movement {
     std::string gap;
     for (const auto& [part, count] : now) {
       const auto earlier = before.find(part);
-      if (earlier == before.end()) gap = part + " did not tell before the load";
-      else sum += note(metric, part, moved_by(earlier->second, count));
+      if (earlier == before.end())
+        gap = part + " did not tell before the load";
+      else
+        sum += note(metric, part, moved_by(earlier->second, count));
     }
     for (const auto& [part, count] : before)
       if (!now.count(part)) gap = part + " does not tell any more";
@@ -66,7 +73,8 @@ class Movement {
       if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " does not tell any more";
     tell("nvlink_inactive", inactive, gap, "links");
     if (active.empty()) return;
-    const auto fewest = std::min_element(active.begin(), active.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto fewest = std::min_element(active.begin(), active.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
     out_.metrics["nvlink_active"] = {fewest->second, "links"};
   }
 
@@ -98,7 +106,8 @@ class Movement {
     Json notes = Json::array();
     for (const auto& text : now_.notes)
       if (notes.size() < kNotesShown) notes.push_back(text);
-    if (now_.notes.size() > kNotesShown) notes.push_back(fmt::format("and {} more", now_.notes.size() - kNotesShown));
+    if (now_.notes.size() > kNotesShown)
+      notes.push_back(fmt::format("and {} more", now_.notes.size() - kNotesShown));
     out_.detail["nvml"] = {{"driver", now_.driver}, {"gpus", now_.models}, {"notes", notes}};
   }
 
@@ -123,7 +132,8 @@ class Movement {
     if (model == now_.models.end()) return false;
     size_t alike = 0, up = 0;
     for (const auto& [other, name] : now_.models)
-      if (name == model->second) ++alike, up += count_of(now_.counts, "nvlink_active", other + link).value_or(0) > 0;
+      if (name == model->second)
+        ++alike, up += count_of(now_.counts, "nvlink_active", other + link).value_or(0) > 0;
     return alike >= kFewestAlike && 2 * up > alike;
   }
 

@@ -47,8 +47,8 @@ std::string field_name(std::string heading) {
 }
 
 // The n x n result's rows first ... last - 1.
-void golden_rows(const std::vector<int16_t>& a, const std::vector<int16_t>& bt, size_t n, size_t first, size_t last, Format format,
-                 sdc::Digest& out) {
+void golden_rows(const std::vector<int16_t>& a, const std::vector<int16_t>& bt, size_t n, size_t first,
+                 size_t last, Format format, sdc::Digest& out) {
   for (size_t i = first; i < last; ++i)
     for (size_t j = 0; j < n; ++j) {
       const int16_t *x = &a[i * n], *y = &bt[j * n];
@@ -62,7 +62,8 @@ void golden_rows(const std::vector<int16_t>& a, const std::vector<int16_t>& bt, 
         out.add(2 * at, static_cast<uint32_t>(bits));
         out.add(2 * at + 1, static_cast<uint32_t>(bits >> 32));
       } else {
-        out.add(at, format == Format::int8 ? static_cast<uint32_t>(sum) : bits_of_float(static_cast<float>(sum)));
+        out.add(at,
+                format == Format::int8 ? static_cast<uint32_t>(sum) : bits_of_float(static_cast<float>(sum)));
       }
     }
 }
@@ -71,8 +72,9 @@ void golden_rows(const std::vector<int16_t>& a, const std::vector<int16_t>& bt, 
 
 const std::vector<FormatInfo>& formats() {
   static const std::vector<FormatInfo> all = {
-      {Format::bf16, "bf16", 2, 4, "TFLOP/s"}, {Format::fp16, "fp16", 2, 4, "TFLOP/s"}, {Format::tf32, "tf32", 4, 4, "TFLOP/s"},
-      {Format::fp8, "fp8", 1, 4, "TFLOP/s"},   {Format::int8, "int8", 1, 4, "TOP/s"},   {Format::fp64, "fp64", 8, 8, "TFLOP/s"}};
+      {Format::bf16, "bf16", 2, 4, "TFLOP/s"}, {Format::fp16, "fp16", 2, 4, "TFLOP/s"},
+      {Format::tf32, "tf32", 4, 4, "TFLOP/s"}, {Format::fp8, "fp8", 1, 4, "TFLOP/s"},
+      {Format::int8, "int8", 1, 4, "TOP/s"},   {Format::fp64, "fp64", 8, 8, "TFLOP/s"}};
   return all;
 }
 
@@ -109,25 +111,30 @@ int exact_most(Format format, Maker maker, size_t k) {
   for (int most = 7; most > 0; --most) {
     const size_t term = static_cast<size_t>(most * most);
     bool fits = k * term < kSingle;
-    if (format == Format::fp8) fits = fits && (maker == Maker::library ? k : std::min(k, kPromoted)) * term < kShort;
+    if (format == Format::fp8)
+      fits = fits && (maker == Maker::library ? k : std::min(k, kPromoted)) * term < kShort;
     if (format == Format::int8 || format == Format::fp64) fits = k * term < (size_t{1} << 31);
     if (fits) return most;
   }
   return 0;
 }
 
-bool edge_fits(Maker maker, size_t n) { return n > 0 && n % (maker == Maker::library ? 16 : 256) == 0 && n <= 65536; }
+bool edge_fits(Maker maker, size_t n) {
+  return n > 0 && n % (maker == Maker::library ? 16 : 256) == 0 && n <= 65536;
+}
 
 sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, size_t threads) {
   std::vector<int16_t> a(n * n), bt(n * n);
   for (size_t i = 0; i < n * n; ++i) a[i] = static_cast<int16_t>(integer_at(seed, i, most));
   for (size_t k = 0; k < n; ++k)
-    for (size_t j = 0; j < n; ++j) bt[j * n + k] = static_cast<int16_t>(integer_at(seed, n * n + k * n + j, most));
+    for (size_t j = 0; j < n; ++j)
+      bt[j * n + k] = static_cast<int16_t>(integer_at(seed, n * n + k * n + j, most));
   threads = std::clamp<size_t>(threads, 1, n);
   std::vector<sdc::Digest> parts(threads);
   std::vector<std::thread> pool;
   for (size_t t = 0; t < threads; ++t)
-    pool.emplace_back([&, t] { golden_rows(a, bt, n, n * t / threads, n * (t + 1) / threads, format, parts[t]); });
+    pool.emplace_back(
+        [&, t] { golden_rows(a, bt, n, n * t / threads, n * (t + 1) / threads, format, parts[t]); });
   for (auto& thread : pool) thread.join();
   sdc::Digest out;
   for (const auto& part : parts) out.sum += part.sum, out.mixed ^= part.mixed;
@@ -135,10 +142,10 @@ sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, siz
 }
 
 int bf16_operations_per_cycle(int major, int minor) {
-  if (major == 8 && minor == 0) return 2048;  // A100: 312 TFLOP/s with 108 at 1.41 GHz
-  if (major == 8 && minor == 9) return 1024;  // L40S: 362 with 142 at 2.52 GHz
-  if (major == 9 && minor == 0) return 4096;  // H100: 989 with 132 at 1.83 GHz
-  if (major == 10 && minor == 0) return 8192; // B200: 2250 with 148 at 1.85 GHz
+  if (major == 8 && minor == 0) return 2048;   // A100: 312 TFLOP/s with 108 at 1.41 GHz
+  if (major == 8 && minor == 9) return 1024;   // L40S: 362 with 142 at 2.52 GHz
+  if (major == 9 && minor == 0) return 4096;   // H100: 989 with 132 at 1.83 GHz
+  if (major == 10 && minor == 0) return 8192;  // B200: 2250 with 148 at 1.85 GHz
   return 0;
 }
 
@@ -169,15 +176,16 @@ Series summarise(std::vector<double> values) {
 
 const std::string& smi_fields() {
   static const std::string fields =
-      "uuid,serial,name,pci.bus_id,driver_version,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected.volatile.total,"
-      "ecc.errors.corrected.aggregate.total,ecc.errors.uncorrected.aggregate.total,clocks.sm,clocks.max.sm,clocks.mem,power.draw,"
-      "power.limit,temperature.gpu,temperature.memory,clocks_throttle_reasons.active,pcie.link.gen.current,"
-      "pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max";
+      "uuid,serial,name,pci.bus_id,driver_version,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected."
+      "volatile.total,ecc.errors.corrected.aggregate.total,ecc.errors.uncorrected.aggregate.total,clocks.sm,"
+      "clocks.max.sm,clocks.mem,power.draw,power.limit,temperature.gpu,temperature.memory,clocks_throttle_"
+      "reasons.active,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max";
   return fields;
 }
 const std::string& smi_remap_fields() {
   static const std::string fields =
-      "gpu_uuid,remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.pending,remapped_rows.failure";
+      "gpu_uuid,remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.pending,remapped_rows."
+      "failure";
   return fields;
 }
 
@@ -195,12 +203,18 @@ std::vector<SmiGpu> parse_smi(const std::string& csv) {
     SmiGpu gpu;
     for (size_t i = 0; i < words.size(); ++i) {
       const std::string& name = headings[i];
-      if (name == "uuid" || name == "gpu_uuid") gpu.uuid = words[i];
-      else if (name == "serial") gpu.serial = number(words[i]) ? words[i] : "";
-      else if (name == "name") gpu.name = words[i];
-      else if (name == "pci.bus_id") gpu.bus = words[i];
-      else if (name == "driver_version") gpu.words[name] = words[i];
-      else if (const auto value = number(words[i])) gpu.numbers[name] = *value;
+      if (name == "uuid" || name == "gpu_uuid")
+        gpu.uuid = words[i];
+      else if (name == "serial")
+        gpu.serial = number(words[i]) ? words[i] : "";
+      else if (name == "name")
+        gpu.name = words[i];
+      else if (name == "pci.bus_id")
+        gpu.bus = words[i];
+      else if (name == "driver_version")
+        gpu.words[name] = words[i];
+      else if (const auto value = number(words[i]))
+        gpu.numbers[name] = *value;
     }
     out.push_back(std::move(gpu));
   }
@@ -215,7 +229,8 @@ void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from) {
 
 bool same_bus(const std::string& a, const std::string& b) {
   const auto plain = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
     return text.substr(std::min(text.find_first_not_of('0'), text.size()));
   };
   return plain(a) == plain(b);
@@ -227,13 +242,17 @@ SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after) {
     const auto it = gpu.numbers.find(name);
     return it == gpu.numbers.end() ? 0.0 : it->second;
   };
-  if (value(after, "remapped_rows.failure") > 0) out.bad.push_back("a memory row could not be remapped: the GPU must be replaced");
-  if (value(after, "remapped_rows.pending") > 0) out.bad.push_back("a memory row waits for its remap: the GPU must be reset");
+  if (value(after, "remapped_rows.failure") > 0)
+    out.bad.push_back("a memory row could not be remapped: the GPU must be replaced");
+  if (value(after, "remapped_rows.pending") > 0)
+    out.bad.push_back("a memory row waits for its remap: the GPU must be reset");
   const auto moved = [&](const std::string& name) { return value(after, name) - value(before, name); };
   for (const char* count : {"ecc.errors.uncorrected.volatile.total", "remapped_rows.uncorrectable"})
-    if (moved(count) > 0) out.bad.push_back(fmt::format("{} rose by {:.0f} during the test", count, moved(count)));
+    if (moved(count) > 0)
+      out.bad.push_back(fmt::format("{} rose by {:.0f} during the test", count, moved(count)));
   for (const char* count : {"ecc.errors.corrected.volatile.total", "remapped_rows.correctable"})
-    if (moved(count) > 0) out.worn.push_back(fmt::format("{} rose by {:.0f} during the test", count, moved(count)));
+    if (moved(count) > 0)
+      out.worn.push_back(fmt::format("{} rose by {:.0f} during the test", count, moved(count)));
   return out;
 }
 

@@ -1,5 +1,6 @@
-// What the GPU kernels decide without a GPU: number formats and how large integers may be for a product to be exact, the right
-// result, what nvidia-smi said, the arithmetic of collectives. Tested on the host; kernels/gpu/ holds what needs CUDA.
+// What the GPU kernels decide without a GPU: number formats and how large integers may be for a product to be
+// exact, the right result, what nvidia-smi said, the arithmetic of collectives. Tested on the host;
+// kernels/gpu/ holds what needs CUDA.
 //
 // Thread: pure functions and values; golden_product() starts threads and joins them.
 #pragma once
@@ -16,12 +17,12 @@
 
 namespace muster::kernels::gpu {
 
-// --- number formats -------------------------------------------------------------------------------------------------
+// --- number formats
 struct FormatInfo {
   Format format = Format::bf16;
   const char* name = "";
-  size_t bytes = 0;         // of an input element
-  size_t exact_bytes = 0;   // of a result element in exact products: fp32, int32 or fp64
+  size_t bytes = 0;        // of an input element
+  size_t exact_bytes = 0;  // of a result element in exact products: fp32, int32 or fp64
   const char* unit = "";
 };
 const std::vector<FormatInfo>& formats();
@@ -30,68 +31,76 @@ const FormatInfo* find_format(const std::string& name);
 // Which program makes the product.
 enum class Maker { library, mma, hopper };  // cuBLASLt; mma.sync; wgmma
 const char* to_string(Maker maker);
-// The own kernel that could make it on a GPU of compute capability `major`.`minor`; library when there is none.
+// The own kernel that could make it on a GPU of compute capability `major`.`minor`; library when there is
+// none.
 Maker own_kernel(Format format, int major, int minor);
-// Own kernels that were run on their GPU and passed. One that was not is never chosen by itself: it must be asked for by name,
-// and its results carry "unproven".
+// Own kernels that were run on their GPU and passed. One that was not is never chosen by itself: it must be
+// asked for by name, and its results carry "unproven".
 bool proven(Maker maker, Format format, int major, int minor);
 
-// Inputs are integers in -most ... most; with an edge of `k` every partial sum must be exact in the accumulator. fp32 and tf32
-// accumulators hold integers below 2^24; those of fp8 on Hopper keep about 14 bits, so below 2^13 is relied on: for the whole
-// sum in the library, for 128 products in the own kernel, which adds these in fp32. 0: no exact product of that edge.
+// Inputs are integers in -most ... most; with an edge of `k` every partial sum must be exact in the
+// accumulator. fp32 and tf32 accumulators hold integers below 2^24; those of fp8 on Hopper keep about 14
+// bits, so below 2^13 is relied on: for the whole sum in the library, for 128 products in the own kernel,
+// which adds these in fp32. 0: no exact product of that edge.
 int exact_most(Format format, Maker maker, size_t k);
 // Edges that the own kernels take: their tiles are 128 x 256, and 128 bytes deep.
 bool edge_fits(Maker maker, size_t n);
 
-// The right product of integer_at() inputs with an edge of n, as a digest of its 32-bit words: what every healthy GPU gives.
-// Integer arithmetic on the host. An int8 product is a number of 32 bits, an fp64 one of two words, the lower first.
+// The right product of integer_at() inputs with an edge of n, as a digest of its 32-bit words: what every
+// healthy GPU gives. Integer arithmetic on the host. An int8 product is a number of 32 bits, an fp64 one of
+// two words, the lower first.
 sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, size_t threads);
 
-// bf16 operations per cycle of one multiprocessor's tensor cores, dense, sums in fp32 (data sheets); 0: not known.
+// bf16 operations per cycle of one multiprocessor's tensor cores, dense, sums in fp32 (data sheets); 0: not
+// known.
 int bf16_operations_per_cycle(int major, int minor);
 
-// --- places where a bit can be flipped on purpose ----------------------------------------------------------------------
+// --- places where a bit can be flipped on purpose
 // As in sdc.h. The library has no door to its registers: only inputs and the output in memory.
 bool can_flip(sdc::Site site, Maker maker);
 
-// --- time series -----------------------------------------------------------------------------------------------------
+// --- time series
 struct Series {
   std::vector<double> values = {};
-  double median = 0, p01 = 0, slowest_ratio = 0;  // p01: almost the slowest; slowest_ratio: p01 over the median
-  double drift = 0;                               // median of the last quarter over that of the first: throttling shows here
-  Json json(size_t most) const;                   // at most so many values, evenly taken
+  double median = 0, p01 = 0,
+         slowest_ratio = 0;      // p01: almost the slowest; slowest_ratio: p01 over the median
+  double drift = 0;              // median of the last quarter over that of the first: throttling shows here
+  Json json(size_t most) const;  // at most so many values, evenly taken
 };
 Series summarise(std::vector<double> values);
 
-// --- nvidia-smi ------------------------------------------------------------------------------------------------------
+// --- nvidia-smi
 struct SmiGpu {
   std::string uuid = {}, serial = {}, name = {}, bus = {};
-  std::map<std::string, double> numbers = {};  // by nvidia-smi's field name; what it does not support is absent
+  std::map<std::string, double> numbers =
+      {};  // by nvidia-smi's field name; what it does not support is absent
   std::map<std::string, std::string> words = {};
 };
 // The fields asked for, as its --query-gpu and --query-remapped-rows take them.
 const std::string& smi_fields();
 const std::string& smi_remap_fields();
-// Output of --format=csv,nounits: a heading, then a line per GPU. Units in the heading ("clocks.current.sm [MHz]") are dropped;
-// hexadecimal and yes/no become numbers.
+// Output of --format=csv,nounits: a heading, then a line per GPU. Units in the heading ("clocks.current.sm
+// [MHz]") are dropped; hexadecimal and yes/no become numbers.
 std::vector<SmiGpu> parse_smi(const std::string& csv);
 // Adds the numbers of `from` (by UUID).
 void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from);
 // CUDA prints bus addresses with a domain of four digits, nvidia-smi with eight.
 bool same_bus(const std::string& a, const std::string& b);
-// What must not be: a remap that failed or waits for a reset, an uncorrected error that is new since `before`. Corrected errors
-// that moved are `worn`.
+// What must not be: a remap that failed or waits for a reset, an uncorrected error that is new since
+// `before`. Corrected errors that moved are `worn`.
 struct SmiVerdict {
   std::vector<std::string> bad = {}, worn = {};
 };
 SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after);
 
-// --- collectives -------------------------------------------------------------------------------------------------------
+// --- collectives
 enum class Collective { all_reduce, all_gather, reduce_scatter, all_to_all, send_receive };
-constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
-                                       Collective::all_to_all, Collective::send_receive};
+constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather,
+                                       Collective::reduce_scatter, Collective::all_to_all,
+                                       Collective::send_receive};
 const char* to_string(Collective collective);
-// Bus bandwidth over algorithm bandwidth, as nccl-tests defines it; 0 with one rank where nothing crosses a link.
+// Bus bandwidth over algorithm bandwidth, as nccl-tests defines it; 0 with one rank where nothing crosses a
+// link.
 double bus_factor(Collective collective, int ranks);
 
 // "0-3,8,10-11"

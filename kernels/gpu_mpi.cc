@@ -1,10 +1,12 @@
-// NCCL over several nodes: every MPI rank starts muster-accept-gpu on its node, hands it the address at which the GPUs find each other,
-// and rank 0 puts together what all of them printed. Loads: nccl, the collectives of all GPUs at once; gpu-training, transformer blocks on the
-// GPUs of 1, 2, 4 ... and all nodes, in groups of nodes side by side.
+// NCCL over several nodes: every MPI rank starts muster-accept-gpu on its node, hands it the address at
+// which the GPUs find each other, and rank 0 puts together what all of them printed. Loads: nccl, the
+// collectives of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all
+// nodes, in groups of nodes side by side.
 //
-// How to run:  mpirun -np 2 --host a,b muster-mpi-check --load nccl --gpus 8 --network 10.20.0.0/24 --program /usr/lib/muster/muster-accept-gpu
-// Why so:      muster-accept-gpu needs no MPI and this program needs no CUDA, so each runs where the other's libraries are not.
-// One fails:   whoever could not take part would leave the others waiting inside NCCL. So a rank whose program ended without a result
+// How to run:  mpirun -np 2 --host a,b muster-mpi-check --load nccl --gpus 8 --network 10.20.0.0/24
+// --program /usr/lib/muster/muster-accept-gpu Why so:      muster-accept-gpu needs no MPI and this program
+// needs no CUDA, so each runs where the other's libraries are not. One fails:   whoever could not take part
+// would leave the others waiting inside NCCL. So a rank whose program ended without a result
 //              tells the others, and they end theirs; the report names the one that ended by itself.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -31,12 +33,12 @@
 namespace muster::mpi {
 namespace {
 
-constexpr int kStop = 2;             // tag: the sender's program ended without a result
+constexpr int kStop = 2;  // tag: the sender's program ended without a result
 constexpr int kPollMilliseconds = 20;
 constexpr int kRootLength = 64;
 constexpr size_t kMostStrong = 256;  // sequences
 
-// --- where rank 0 listens ---------------------------------------------------------------------------------------------
+// --- where rank 0 listens
 struct Network {
   uint32_t address = 0, mask = 0;  // host order; mask 0: any
 };
@@ -45,7 +47,8 @@ bool parse_network(const std::string& text, Network& out) {
   const size_t slash = text.find('/');
   in_addr address = {};
   const int bits = slash == std::string::npos ? 32 : std::atoi(text.c_str() + slash + 1);
-  if (::inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1 || bits < 1 || bits > 32) return false;
+  if (::inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1 || bits < 1 || bits > 32)
+    return false;
   out.mask = ~uint32_t{0} << (32 - bits);
   out.address = ntohl(address.s_addr) & out.mask;
   return true;
@@ -85,7 +88,7 @@ std::string free_root(const Options& options) {
   return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
 }
 
-// --- the program on this node -----------------------------------------------------------------------------------------
+// --- the program on this node
 struct Child {
   pid_t pid = -1;
   int out = -1;
@@ -125,7 +128,8 @@ bool read_some(Child& child) {
 }
 
 Json missing(const std::string& outcome, const std::string& error) {
-  return {{"check", ""}, {"version", 1}, {"outcome", outcome}, {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
+  return {{"check", ""},    {"version", 1},           {"outcome", outcome},
+          {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
 }
 
 // What it printed; where that is no measurement, one that says so.
@@ -134,10 +138,13 @@ Json finish(Child& child, const std::string& program) {
   ::close(child.out);
   ::waitpid(child.pid, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 127 && child.text.empty()) return missing("unavailable", program + " is not on this node: the controller was built without CUDA");
+  if (code == 127 && child.text.empty())
+    return missing("unavailable", program + " is not on this node: the controller was built without CUDA");
   const auto json = parse_json(child.text);
-  if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string()) return *json;
-  return missing("failed", WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status)) : "no measurement, exit " + std::to_string(code));
+  if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string())
+    return *json;
+  return missing("failed", WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                               : "no measurement, exit " + std::to_string(code));
 }
 
 bool took_part(const Json& result) {
@@ -178,7 +185,7 @@ Json run_here(const std::vector<std::string>& words, MPI_Comm comm) {
   return result;
 }
 
-// --- together ---------------------------------------------------------------------------------------------------------
+// --- together
 std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
   const std::string text = dump_json(mine);
   int length = static_cast<int>(text.size());
@@ -187,14 +194,18 @@ std::vector<Json> gather_results(const Json& mine, int rank, int ranks) {
   int all = 0;
   for (size_t r = 0; r < lengths.size(); ++r) starts[r] = all, all += lengths[r];
   std::string texts(static_cast<size_t>(all), '\0');
-  MPI_Gatherv(text.data(), length, MPI_CHAR, texts.data(), lengths.data(), starts.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Gatherv(text.data(), length, MPI_CHAR, texts.data(), lengths.data(), starts.data(), MPI_CHAR, 0,
+              MPI_COMM_WORLD);
   std::vector<Json> out;
   for (size_t r = 0; rank == 0 && r < lengths.size(); ++r)
-    out.push_back(parse_json(std::string_view(texts).substr(static_cast<size_t>(starts[r]), static_cast<size_t>(lengths[r]))).value_or(nullptr));
+    out.push_back(parse_json(std::string_view(texts).substr(static_cast<size_t>(starts[r]),
+                                                            static_cast<size_t>(lengths[r])))
+                      .value_or(nullptr));
   return out;
 }
 
-// Bus bandwidth is that of the slowest node; the ranks of the whole are the nodes, as for every load over MPI.
+// Bus bandwidth is that of the slowest node; the ranks of the whole are the nodes, as for every load over
+// MPI.
 void add_metrics(Json& out, const Json& result) {
   for (const auto& [name, metric] : result["metrics"].items()) {
     if (!metric.is_object() || !metric.contains("value") || !metric["value"].is_number()) continue;
@@ -205,7 +216,8 @@ void add_metrics(Json& out, const Json& result) {
 }
 
 int how_bad(const Json& result) {
-  static const std::map<std::string, int> kWorse = {{"measured", 0}, {"unavailable", 1}, {"refused", 2}, {"failed", 3}, {"corrupt", 4}};
+  static const std::map<std::string, int> kWorse = {
+      {"measured", 0}, {"unavailable", 1}, {"refused", 2}, {"failed", 3}, {"corrupt", 4}};
   const auto found = kWorse.find(result["outcome"].get<std::string>());
   return found == kWorse.end() ? 3 : found->second;
 }
@@ -223,9 +235,11 @@ void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector
     if (was_stopped(one)) continue;
     for (const auto& who : one["blame"]) {
       const Json named = who.is_string() ? who.get<std::string>() + " on " + hosts[r] : hosts[r];
-      if (std::find(out["blame"].begin(), out["blame"].end(), named) == out["blame"].end()) out["blame"].push_back(named);
+      if (std::find(out["blame"].begin(), out["blame"].end(), named) == out["blame"].end())
+        out["blame"].push_back(named);
     }
-    if (how_bad(one) > how_bad(out)) out["outcome"] = one["outcome"], out["error"] = hosts[r] + ": " + one.value("error", "no reason given");
+    if (how_bad(one) > how_bad(out))
+      out["outcome"] = one["outcome"], out["error"] = hosts[r] + ": " + one.value("error", "no reason given");
   }
 }
 
@@ -235,7 +249,9 @@ Json least_rails(const std::vector<Json>& results) {
   double least_sum = 0;
   for (const Json& one : results) {
     const auto detail = one.find("detail");
-    if (detail == one.end() || !detail->is_object() || !detail->contains("rails") || !(*detail)["rails"].is_array()) continue;
+    if (detail == one.end() || !detail->is_object() || !detail->contains("rails") ||
+        !(*detail)["rails"].is_array())
+      continue;
     double sum = 0;
     for (const Json& rate : (*detail)["rails"]) sum += rate.is_number() ? rate.get<double>() : 0;
     if (least.is_null() || sum < least_sum) least = (*detail)["rails"], least_sum = sum;
@@ -247,13 +263,18 @@ Json merge(const Options& options, const std::vector<Json>& results, const std::
   Json out = missing("measured", "");
   out["check"] = options.load;
   out["metrics"]["ranks"] = {{"value", hosts.size()}, {"unit", "ranks"}};
-  out["detail"] = {{"hosts", hosts}, {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm}, {"nodes", Json::array()}};
+  out["detail"] = {{"hosts", hosts},
+                   {"algorithm", options.algorithm.empty() ? "NCCL's choice" : options.algorithm},
+                   {"nodes", Json::array()}};
   if (Json rails = least_rails(results); !rails.is_null()) out["detail"]["rails"] = std::move(rails);
   add_verdicts(out, results, hosts);
   for (size_t r = 0; r < results.size(); ++r) {
     const Json& one = results[r];
     add_metrics(out, one);
-    out["detail"]["nodes"].push_back({{"host", hosts[r]}, {"outcome", one["outcome"]}, {"error", one.value("error", "")}, {"detail", one.value("detail", Json())}});
+    out["detail"]["nodes"].push_back({{"host", hosts[r]},
+                                      {"outcome", one["outcome"]},
+                                      {"error", one.value("error", "")},
+                                      {"detail", one.value("detail", Json())}});
   }
   return out;
 }
@@ -265,17 +286,22 @@ std::string gpu_list(int gpus) {
   return out;
 }
 
-// Runs the program on all nodes of a communicator together. Rank 0 of all has every node's result in `results`, of this group and the others.
-Json run_group(const Options& options, MPI_Comm comm, const char* kernel, const std::vector<std::string>& more) {
+// Runs the program on all nodes of a communicator together. Rank 0 of all has every node's result in
+// `results`, of this group and the others.
+Json run_group(const Options& options, MPI_Comm comm, const char* kernel,
+               const std::vector<std::string>& more) {
   int rank = 0, ranks = 1;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &ranks);
   char root[kRootLength] = {};
   if (rank == 0) std::snprintf(root, sizeof root, "%s", free_root(options).c_str());
   MPI_Bcast(root, kRootLength, MPI_CHAR, 0, comm);
-  if (root[0] == '\0') return missing("refused", "the first node has no address in " + (options.network.empty() ? "any network" : options.network));
-  std::vector<std::string> words = {options.program, kernel, "--nodes", std::to_string(ranks), "--node", std::to_string(rank), "--root", root,
-                                    "--gpus", gpu_list(options.gpus)};
+  if (root[0] == '\0')
+    return missing("refused", "the first node has no address in " +
+                                  (options.network.empty() ? "any network" : options.network));
+  std::vector<std::string> words = {
+      options.program, kernel, "--nodes", std::to_string(ranks), "--node", std::to_string(rank),
+      "--root",        root,   "--gpus",  gpu_list(options.gpus)};
   if (!options.algorithm.empty()) words.insert(words.end(), {"--algorithm", options.algorithm});
   words.insert(words.end(), more.begin(), more.end());
   return run_here(words, comm);
@@ -283,23 +309,32 @@ Json run_group(const Options& options, MPI_Comm comm, const char* kernel, const 
 
 double metric_of(const Json& result, const std::string& name) {
   const auto it = result["metrics"].find(name);
-  return it != result["metrics"].end() && it->is_object() && it->contains("value") && (*it)["value"].is_number() ? (*it)["value"].get<double>() : 0;
+  return it != result["metrics"].end() && it->is_object() && it->contains("value") &&
+                 (*it)["value"].is_number()
+             ? (*it)["value"].get<double>()
+             : 0;
 }
 
-// A point of the scaling study: the median over groups of n nodes, whose first nodes' results these are. `one`: of each kind, operations per
-// second of a GPU on one node.
-void add_point(Json& out, const Options& options, const std::string& kind, int n, const std::vector<const Json*>& groups, std::map<std::string, double>& one) {
+// A point of the scaling study: the median over groups of n nodes, whose first nodes' results these are.
+// `one`: of each kind, operations per second of a GPU on one node.
+void add_point(Json& out, const Options& options, const std::string& kind, int n,
+               const std::vector<const Json*>& groups, std::map<std::string, double>& one) {
   std::vector<double> seconds, rates;
   for (const Json* group : groups)
-    if (const double took = metric_of(*group, kind + "_seconds"), rate = metric_of(*group, kind + "_tflops"); took > 0 && rate > 0)
+    if (const double took = metric_of(*group, kind + "_seconds"), rate = metric_of(*group, kind + "_tflops");
+        took > 0 && rate > 0)
       seconds.push_back(took), rates.push_back(rate);
   if (seconds.empty()) return;
   const double rate = median(rates);
   one.try_emplace(kind, rate);
   const double efficiency = rate / one[kind];
-  out["detail"]["scaling"].push_back({{"kind", kind}, {"nodes", n}, {"groups", seconds.size()}, {"seconds", median(seconds)},
+  out["detail"]["scaling"].push_back({{"kind", kind},
+                                      {"nodes", n},
+                                      {"groups", seconds.size()},
+                                      {"seconds", median(seconds)},
                                       {"slowest_seconds", *std::max_element(seconds.begin(), seconds.end())},
-                                      {"gflops_per_node", rate * 1e3 * options.gpus}, {"efficiency", efficiency}});
+                                      {"gflops_per_node", rate * 1e3 * options.gpus},
+                                      {"efficiency", efficiency}});
   if (n > 1) out["metrics"][kind + "_efficiency"] = {{"value", efficiency}, {"unit", "ratio"}};
 }
 
@@ -307,8 +342,8 @@ void add_point(Json& out, const Options& options, const std::string& kind, int n
 
 Json run_nccl(const Options& options, int rank, int ranks) {
   const auto hosts = gather_hosts(ranks);
-  std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1)), "--seconds",
-                                   std::to_string(options.seconds)};
+  std::vector<std::string> more = {"--mib", std::to_string(std::max<size_t>(options.max_bytes >> 20, 1)),
+                                   "--seconds", std::to_string(options.seconds)};
   if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
   Json mine = run_group(options, MPI_COMM_WORLD, "nccl", more);
   if (mine.is_object()) {
@@ -329,9 +364,18 @@ Json run_gpu_training(const Options& options, int rank, int ranks) {
   Json scaling = Json::array();
   std::map<std::string, double> one;
   for (const int n : sizes) {
-    std::vector<std::string> more = {"--model", std::to_string(shape.model), "--heads", std::to_string(shape.heads), "--sequence", std::to_string(shape.sequence),
-                                     "--layers", std::to_string(shape.layers), "--strong-sequences", std::to_string(strong),
-                                     "--seconds", std::to_string(options.seconds / 4 / static_cast<double>(sizes.size()))};
+    std::vector<std::string> more = {"--model",
+                                     std::to_string(shape.model),
+                                     "--heads",
+                                     std::to_string(shape.heads),
+                                     "--sequence",
+                                     std::to_string(shape.sequence),
+                                     "--layers",
+                                     std::to_string(shape.layers),
+                                     "--strong-sequences",
+                                     std::to_string(strong),
+                                     "--seconds",
+                                     std::to_string(options.seconds / 4 / static_cast<double>(sizes.size()))};
     if (rank == options.flip_rank) more.insert(more.end(), {"--inject-flip", "0:0:0"});
     const bool full = (rank / n + 1) * n <= ranks;  // who makes no full group waits
     MPI_Comm group = MPI_COMM_NULL;
@@ -345,10 +389,12 @@ Json run_gpu_training(const Options& options, int rank, int ranks) {
     add_verdicts(verdicts, results, hosts);
     out["detail"]["scaling"] = scaling;
     std::vector<const Json*> groups;
-    for (size_t first = 0; first + static_cast<size_t>(n) <= results.size(); first += static_cast<size_t>(n)) groups.push_back(&results[first]);
+    for (size_t first = 0; first + static_cast<size_t>(n) <= results.size(); first += static_cast<size_t>(n))
+      groups.push_back(&results[first]);
     for (const char* kind : {"weak", "strong", "pipeline"}) add_point(out, options, kind, n, groups, one);
     scaling = out["detail"]["scaling"];
-    for (const char* key : {"outcome", "error", "blame"}) out[key] = verdicts[key];  // of all numbers of nodes
+    for (const char* key : {"outcome", "error", "blame"})
+      out[key] = verdicts[key];  // of all numbers of nodes
   }
   return rank == 0 ? out : missing("measured", "");
 }

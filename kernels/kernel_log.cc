@@ -1,7 +1,8 @@
 // What the kernel said about broken hardware: lines of its log, sorted by the part they name.
 //
-// Reference:   the driver's own words. Of NVIDIA's Xid numbers only those that stand for hardware: a program that reads past its array
-//              makes one too (13, 31, 43, 45), and is no fault of the GPU. The list is that of NVIDIA's Xid catalogue.
+// Reference:   the driver's own words. Of NVIDIA's Xid numbers only those that stand for hardware: a program
+//              that reads past its array makes one too (13, 31, 43, 45), and is no fault of the GPU. The
+//              list is that of NVIDIA's Xid catalogue.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,8 +18,10 @@ namespace muster::kernels {
 namespace {
 
 bool is_hardware_xid(int xid) {
-  static constexpr std::pair<int, int> kRanges[] = {{48, 48}, {56, 58}, {62, 64}, {68, 77}, {79, 86}, {88, 89}, {92, 92}, {94, 105}, {110, 120}, {122, 125}};
-  return std::any_of(std::begin(kRanges), std::end(kRanges), [xid](const auto& r) { return xid >= r.first && xid <= r.second; });
+  static constexpr std::pair<int, int> kRanges[] = {{48, 48}, {56, 58}, {62, 64},  {68, 77},   {79, 86},
+                                                    {88, 89}, {92, 92}, {94, 105}, {110, 120}, {122, 125}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [xid](const auto& r) { return xid >= r.first && xid <= r.second; });
 }
 
 // The word after `key` up to one of `ends`; "" when `key` is not there.
@@ -33,19 +36,24 @@ bool has(const std::string& text, const char* what) { return text.find(what) != 
 
 // {metric, part}; the metric is "" for a line about nothing that is broken.
 std::pair<std::string, std::string> sort_line(const std::string& text) {
-  // "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."; NVSwitches say "SXid (PCI:0000:c7:00.0): 20034, Fatal, ..."
+  // "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."; NVSwitches say "SXid
+  // (PCI:0000:c7:00.0): 20034, Fatal, ..."
   if (has(text, "Xid (")) {
     std::string address = word_after(text, "Xid (", ")");
     if (address.rfind("PCI:", 0) == 0) address = address.substr(4);
     if (has(text, "SXid (")) return {has(text, "Non-fatal") ? "" : "gpu_xids", "NVSwitch " + address};
-    return {is_hardware_xid(std::atoi(word_after(text, "): ", ",").c_str())) ? "gpu_xids" : "", "GPU " + address};
+    return {is_hardware_xid(std::atoi(word_after(text, "): ", ",").c_str())) ? "gpu_xids" : "",
+            "GPU " + address};
   }
   if (has(text, "[Hardware Error]")) {
     const std::string cpu = word_after(text, "CPU ", ": ");
-    return {"machine_checks", cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu};
+    return {"machine_checks",
+            cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu};
   }
-  if (has(text, "I/O error, dev ") || has(text, "medium error, dev ")) return {"drive_errors", "drive " + word_after(text, " dev ", ", ")};
-  if (text.rfind("nvme nvme", 0) == 0 && (has(text, "timeout") || has(text, "controller is down") || has(text, "Removing after probe failure")))
+  if (has(text, "I/O error, dev ") || has(text, "medium error, dev "))
+    return {"drive_errors", "drive " + word_after(text, " dev ", ", ")};
+  if (text.rfind("nvme nvme", 0) == 0 &&
+      (has(text, "timeout") || has(text, "controller is down") || has(text, "Removing after probe failure")))
     return {"drive_errors", "drive " + word_after(text, "nvme ", ":")};
   return {};
 }
@@ -54,7 +62,8 @@ std::pair<std::string, std::string> sort_line(const std::string& text) {
 
 KernelLog read_kernel_log(const Files& files, uint64_t since) {
   KernelLog out;
-  // Each read gives one record, "priority,sequence,microseconds,flags;text"; none is left: EAGAIN. EPIPE: it was overwritten meanwhile.
+  // Each read gives one record, "priority,sequence,microseconds,flags;text"; none is left: EAGAIN. EPIPE: it
+  // was overwritten meanwhile.
   const int fd = ::open(files.real("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return out;
   std::array<char, 8192> buffer;
@@ -67,7 +76,8 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
       const std::string record = rest.substr(0, end);
       unsigned long long sequence = 0;
       const size_t text = record.find(';');
-      if (text == std::string::npos || std::sscanf(record.c_str(), "%*u,%llu,", &sequence) != 1) continue;  // of a record before: " KEY=value"
+      if (text == std::string::npos || std::sscanf(record.c_str(), "%*u,%llu,", &sequence) != 1)
+        continue;  // of a record before: " KEY=value"
       out.next = sequence + 1;
       if (sequence < since) continue;
       const auto [metric, part] = sort_line(record.substr(text + 1));

@@ -1,10 +1,12 @@
-// Acceptance kernels: small programs that load one part of a node, verify every byte or number they produce, and say
-// what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its Measurement as JSON.
+// Acceptance kernels: small programs that load one part of a node, verify every byte or number they produce,
+// and say what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its
+// Measurement as JSON.
 //
-// A kernel measures, it never judges: expectations live in the acceptance profile (controller/report/verdict.h). The one
-// thing a kernel decides is whether the data was right: wrong data is `corrupt`, whatever the speed.
-// Every kernel takes a time budget and keeps to it on a slow (emulated) processor by sizing its work from a short probe.
-// Thread: each function blocks its caller and joins every thread it started.
+// A kernel measures, it never judges: expectations live in the acceptance profile
+// (controller/report/verdict.h). The one thing a kernel decides is whether the data was right: wrong data is
+// `corrupt`, whatever the speed. Every kernel takes a time budget and keeps to it on a slow (emulated)
+// processor by sizing its work from a short probe. Thread: each function blocks its caller and joins every
+// thread it started.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +47,8 @@ struct Measurement {
   std::string error = {};                      // for people; empty when measured
   std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
   std::map<std::string, Metric> metrics = {};  // what profiles refer to, by name
-  // Several measurements of one kind, one per part: [{"subject", "like", "result"}]. Null: this is one measurement.
+  // Several measurements of one kind, one per part: [{"subject", "like", "result"}]. Null: this is one
+  // measurement.
   Json parts = nullptr;
   Json detail = Json::object();  // parameters, time series, per-part figures: evidence for the report
 };
@@ -54,14 +57,15 @@ Json to_json(const Measurement& measurement);
 // Process exit status: 0 measured, 1 corrupt or failed, 3 refused or unavailable (2 is bad usage).
 int exit_status(Outcome outcome);
 
-// Flips one bit of data the kernel is about to verify. Only for proving that a kernel can fail (tests, `--inject-flip`).
+// Flips one bit of data the kernel is about to verify. Only for proving that a kernel can fail (tests,
+// `--inject-flip`).
 struct Flip {
   size_t part = 0;   // which core's, stream's or direction's data
   size_t index = 0;  // which element or byte, modulo what there is
   unsigned bit = 0;
 };
 
-// --- dgemm.cc -------------------------------------------------------------------------------------------------------
+// --- dgemm.cc
 struct DgemmOptions {
   double seconds = 1.0;
   size_t n = 0;              // matrix edge, up to 1024; 0 = sized by a probe
@@ -73,7 +77,7 @@ std::vector<std::string> dgemm_variants();  // what this processor can run, best
 // Metrics: gflops (sum over cores), slowest_core_ratio (slowest core / median core).
 Measurement run_dgemm(const DgemmOptions& options);
 
-// --- stream.cc ------------------------------------------------------------------------------------------------------
+// --- stream.cc
 struct StreamOptions {
   double seconds = 1.0;
   size_t max_bytes = 0;  // for the three arrays together; 0 = a quarter of the available memory
@@ -83,7 +87,7 @@ struct StreamOptions {
 // Metrics: copy_mbps, scale_mbps, add_mbps, triad_mbps (best round; 1 MB = 10^6 bytes).
 Measurement run_stream(const StreamOptions& options);
 
-// --- link.cc --------------------------------------------------------------------------------------------------------
+// --- link.cc
 struct LinkServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // 0: any free one (tests)
@@ -101,7 +105,8 @@ class LinkServer {
   Measurement run();
 
  private:
-  LinkServer(LinkServerOptions options, Listener listener) : options_(std::move(options)), listener_(std::move(listener)) {}
+  LinkServer(LinkServerOptions options, Listener listener)
+      : options_(std::move(options)), listener_(std::move(listener)) {}
   LinkServerOptions options_;
   Listener listener_;
 };
@@ -114,24 +119,25 @@ struct LinkOptions {
   double connect_seconds = 5;  // the peer's server may still be starting
   std::optional<Flip> flip = {};
 };
-// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median), rtt_p99_ms. detail.own_port: own_port()
-// of the local address.
+// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median),
+// rtt_p99_ms. detail.own_port: own_port() of the local address.
 Measurement run_link(const Files& files, const LinkOptions& options);
 
-// --- own_port.cc ----------------------------------------------------------------------------------------------------
+// --- own_port.cc
 // The port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
 Json own_port(const Files& files, const std::string& address);
 // Rates in Gb/s of the active RDMA ports: what NCCL goes over between nodes.
 Json active_rails(const Files& files);
 
-// --- rdma.cc --------------------------------------------------------------------------------------------------------
+// --- rdma.cc
 struct RdmaServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // perftest uses those above it, one per rail; 0: any free one (tests)
   double seconds = 600;   // accepts nobody after this deadline, and exits when the last one is done
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
-  double idle_seconds = 60;  // a partner that asks nothing for so long, beside its tests, no longer keeps this node from others
+  double idle_seconds =
+      60;  // a partner that asks nothing for so long, beside its tests, no longer keeps this node from others
 };
 class RdmaServer {
  public:
@@ -140,7 +146,8 @@ class RdmaServer {
   Measurement run(const Files& files, Process& process);
 
  private:
-  RdmaServer(RdmaServerOptions options, Listener listener) : options_(std::move(options)), listener_(std::move(listener)) {}
+  RdmaServer(RdmaServerOptions options, Listener listener)
+      : options_(std::move(options)), listener_(std::move(listener)) {}
   RdmaServerOptions options_;
   Listener listener_;
 };
@@ -154,39 +161,43 @@ struct RdmaOptions {
   double connect_seconds = 5;  // the partner's server may still be starting
   double busy_seconds = 300;   // the partner may be at work with others
   double total_seconds = 585;  // all of it; what was not begun by then is not measured
-  bool gpu_memory = false;     // host memory against GPU memory instead; unavailable where that cannot be measured
+  bool gpu_memory =
+      false;  // host memory against GPU memory instead; unavailable where that cannot be measured
 };
-// One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps,
-// latency_us, latency_p99_us; with gpu_memory: send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a
-// rail from being measured, where that is known; detail.inconclusive: true that the reason says nothing about the link (others were at
-// work there, the partner was lost, perftest told no figure). Without parts it is this node that cannot measure: no RDMA device, no perftest.
+// One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or
+// "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps, latency_us, latency_p99_us; with gpu_memory:
+// send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a rail from being
+// measured, where that is known; detail.inconclusive: true that the reason says nothing about the link
+// (others were at work there, the partner was lost, perftest told no figure). Without parts it is this node
+// that cannot measure: no RDMA device, no perftest.
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 
-// --- mount.cc -------------------------------------------------------------------------------------------------------
+// --- mount.cc
 struct MountRule {  // what a path must be before anything is written there
   std::string path = {};
   std::string fstype = {};  // as in mountinfo: "xfs", "fuse*"
   std::string source = {};  // "/dev/md/scratch" (links are followed), "*10.20.0.11:9421"
 };
-// Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is itself a
-// mount point whose topmost mount has that type and source.
+// Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is
+// itself a mount point whose topmost mount has that type and source.
 Status check_mount(const Files& files, const MountRule& rule);
 
-// --- fio.cc ---------------------------------------------------------------------------------------------------------
+// --- fio.cc
 struct FioOptions {
   MountRule mount = {};
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
   double timeout = 60;
-  // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead ones of this node left is
-  // removed first. Empty: this host's name; by hand, a name by chance.
+  // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead
+  // ones of this node left is removed first. Empty: this host's name; by hand, a name by chance.
   std::string node = {}, order = {};
 };
-// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and random_read_p99_ms.
-// Removes its file in every case. An error is an error: nothing is read or written a second time.
+// Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and
+// random_read_p99_ms. Removes its file in every case. An error is an error: nothing is read or written a
+// second time.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
-// --- checksum.cc ----------------------------------------------------------------------------------------------------
+// --- checksum.cc
 struct ChecksumOptions {
   MountRule mount = {};
   std::string name = {};  // file name inside the mount, no slash
@@ -201,7 +212,7 @@ Measurement run_checksum_write(const Files& files, const ChecksumOptions& option
 // Drops the file's cached pages, reads it, compares its digest with `expect`. Metric: read_mbps.
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options);
 
-// --- drives.cc ------------------------------------------------------------------------------------------------------
+// --- drives.cc
 struct DrivesOptions {
   double seconds = 2.0;  // per drive
   int streams = 4;
@@ -209,7 +220,7 @@ struct DrivesOptions {
 // One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms. Opens disks for reading only.
 Measurement run_drives(const Files& files, const DrivesOptions& options);
 
-// --- counters.cc ----------------------------------------------------------------------------------------------------
+// --- counters.cc
 struct CountersOptions {
   std::string save = {};   // remember the counters in this file
   std::string since = {};  // or: how far they moved since that file was written
@@ -217,13 +228,14 @@ struct CountersOptions {
   std::function<Result<NvmlReading>()> ask_nvml = {};
   bool gpus = false;  // only what it tells, and unavailable without it
 };
-// Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected, network_errors, link_down,
-// cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks, drive_errors; where there is a driver, those of kernels/gpu_counters.h.
-// Where there are RDMA ports also, per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
+// Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
+// network_errors, link_down, cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks,
+// drive_errors; where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
+// per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
 // rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
-// --- kernel_log.cc --------------------------------------------------------------------------------------------------
+// --- kernel_log.cc
 struct KernelLog {
   struct Line {
     std::string metric = {}, part = {}, text = {};
@@ -235,12 +247,12 @@ struct KernelLog {
 // From record `since` on; what the kernel has overwritten is lost.
 KernelLog read_kernel_log(const Files& files, uint64_t since);
 
-// --- pcie.cc --------------------------------------------------------------------------------------------------------
-// One part per link of a GPU, NIC, storage controller or switch, by PCI address. Metrics: width (lanes), speed (GT/s) and
-// ratio, of what both ends can do: width times speed, of GPUs the width alone.
+// --- pcie.cc
+// One part per link of a GPU, NIC, storage controller or switch, by PCI address. Metrics: width (lanes),
+// speed (GT/s) and ratio, of what both ends can do: width times speed, of GPUs the width alone.
 Measurement run_pcie(const Files& files);
 
-// --- machine.cc -----------------------------------------------------------------------------------------------------
+// --- machine.cc
 struct Machine {  // 0: this machine does not tell
   size_t physical_cores = 0;
   double cpu_mhz = 0;
@@ -248,10 +260,11 @@ struct Machine {  // 0: this machine does not tell
 };
 // With `cpus` only the cores that these belong to are counted.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
-// Double precision operations of a core per cycle with a variant of dgemm or of the training load; single precision: twice as many.
+// Double precision operations of a core per cycle with a variant of dgemm or of the training load; single
+// precision: twice as many.
 int flops_per_cycle(const std::string& variant);
 
-// --- tools.cc: shared by the kernels --------------------------------------------------------------------------------
+// --- tools.cc: shared by the kernels
 double seconds_now();                       // monotonic
 std::vector<int> usable_cpus();             // this process's affinity mask
 void pin_to_cpu(int cpu);                   // best effort

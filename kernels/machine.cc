@@ -10,7 +10,8 @@ namespace {
 
 unsigned word_at(const std::string& table, size_t at) {
   if (table.size() < at + 2) return 0;
-  return static_cast<unsigned char>(table[at]) | static_cast<unsigned>(static_cast<unsigned char>(table[at + 1])) << 8;
+  return static_cast<unsigned char>(table[at]) |
+         static_cast<unsigned>(static_cast<unsigned char>(table[at + 1])) << 8;
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
     if (entry.rfind("17-", 0) != 0) continue;
     const auto table = files.read("/sys/firmware/dmi/entries/" + entry + "/raw");
     if (!table.ok() || word_at(*table, 0x0c) == 0) continue;
-    const unsigned configured = word_at(*table, 0x20), speed = configured ? configured : word_at(*table, 0x15);
+    const unsigned configured = word_at(*table, 0x20),
+                   speed = configured ? configured : word_at(*table, 0x15);
     ++out.dimms;
     // The slowest module sets the pace; one that does not tell makes the sum unknown.
     out.dimm_mt_s = out.dimms == 1 ? speed : std::min(out.dimm_mt_s, speed);
@@ -44,8 +46,8 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   return out;
 }
 
-// Two fused multiply-adds a cycle on vectors of eight or four numbers (Intel and AMD optimisation manuals); plain SSE2 has
-// one multiply and one add of two.
+// Two fused multiply-adds a cycle on vectors of eight or four numbers (Intel and AMD optimisation manuals);
+// plain SSE2 has one multiply and one add of two.
 int flops_per_cycle(const std::string& variant) {
   if (variant == "avx512f") return 32;
   return variant == "avx2+fma" ? 16 : 4;

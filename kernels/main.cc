@@ -67,7 +67,8 @@ void declare_compute(CLI::App& app, Arguments& a) {
   stream->add_option("--max-mib", a.stream_mib, "memory to use at most; 0: a quarter of what is available");
   stream->add_option("--threads", a.stream.threads, "0: one per processor");
   add_flip(*stream, a.flip);
-  auto* sdc = app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
+  auto* sdc =
+      app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
   sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product");
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
@@ -80,11 +81,16 @@ void declare_parts(CLI::App& app, Arguments& a) {
   drives->add_option("--seconds", a.drives.seconds, "per drive");
   drives->add_option("--streams", a.drives.streams, "reads in flight");
   app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
-  auto* counters = app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
+  auto* counters =
+      app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
   auto* save = counters->add_option("--save", a.counters.save, "remember them in this file");
-  auto* since = counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
+  auto* since =
+      counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
   save->excludes(since);
-  counters->add_flag("--gpus", a.counters.gpus, "only what NVIDIA's driver tells of GPUs and their links; nothing to tell is unavailable")->needs(since);
+  counters
+      ->add_flag("--gpus", a.counters.gpus,
+                 "only what NVIDIA's driver tells of GPUs and their links; nothing to tell is unavailable")
+      ->needs(since);
   counters->require_option(1, 2);
 }
 
@@ -111,20 +117,25 @@ void declare_link(CLI::App& app, Arguments& a) {
 void declare_rdma(CLI::App& app, Arguments& a) {
   auto* serve = app.add_subcommand("rdma-serve", "other end of `rdma`; exits by itself");
   serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
-  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses those above it, one per rail")->required();
+  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses those above it, one per rail")
+      ->required();
   serve->add_option("--seconds", a.rdma_serve.seconds, "accepts nobody after so long");
-  serve->add_option("--sessions", a.rdma_serve.sessions, "exits after so many connections; 0: only at the deadline");
+  serve->add_option("--sessions", a.rdma_serve.sessions,
+                    "exits after so many connections; 0: only at the deadline");
   serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
   serve->add_option("--from", a.rdma_serve.from, "the only address that is answered");
-  auto* rdma = app.add_subcommand("rdma", "RDMA bandwidth both ways and latency by perftest, rail by rail, with an rdma-serve");
+  auto* rdma = app.add_subcommand(
+      "rdma", "RDMA bandwidth both ways and latency by perftest, rail by rail, with an rdma-serve");
   rdma->add_option("--to", a.rdma.to, "numeric address")->required();
   rdma->add_option("--port", a.rdma.port, "TCP port")->required();
   rdma->add_option("--seconds", a.rdma.seconds, "each direction, whole seconds");
   rdma->add_option("--iterations", a.rdma.iterations, "of the latency test");
   rdma->add_option("--bind", a.rdma.bind, "local address");
   rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "how long to wait for the server");
-  rdma->add_option("--busy-seconds", a.rdma.busy_seconds, "how long to wait for a partner that is at work with others");
-  rdma->add_option("--total-seconds", a.rdma.total_seconds, "ends after so long, with what was measured until then");
+  rdma->add_option("--busy-seconds", a.rdma.busy_seconds,
+                   "how long to wait for a partner that is at work with others");
+  rdma->add_option("--total-seconds", a.rdma.total_seconds,
+                   "ends after so long, with what was measured until then");
   rdma->add_flag("--gpu-memory", a.rdma.gpu_memory, "from GPU memory, against the host's memory");
 }
 
@@ -135,8 +146,10 @@ void declare_storage(CLI::App& app, Arguments& a) {
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
-  fio->add_option("--node", a.fio.node, "whose test it is: its file is named by node and order; empty: this host's name");
-  fio->add_option("--order", a.fio.order, "files that other orders of the node left are removed; empty: called by hand");
+  fio->add_option("--node", a.fio.node,
+                  "whose test it is: its file is named by node and order; empty: this host's name");
+  fio->add_option("--order", a.fio.order,
+                  "files that other orders of the node left are removed; empty: called by hand");
   auto* write = app.add_subcommand("checksum-write", "writes a seeded file to storage and prints its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
@@ -155,7 +168,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
 
 // The parent answers when the port is open; the child has nothing left of it that anyone could wait for.
 template <typename Server, typename Options>
-Measurement serve_detached(const std::string& check, Server& server, const Options& options, const std::function<Measurement(Server&)>& work) {
+Measurement serve_detached(const std::string& check, Server& server, const Options& options,
+                           const std::function<Measurement(Server&)>& work) {
   Measurement out;
   out.check = check;
   const pid_t child = ::fork();
@@ -172,7 +186,8 @@ Measurement serve_detached(const std::string& check, Server& server, const Optio
 }
 
 template <typename Server, typename Options>
-Measurement serve(const std::string& check, bool detach, const Options& options, const std::function<Measurement(Server&)>& work) {
+Measurement serve(const std::string& check, bool detach, const Options& options,
+                  const std::function<Measurement(Server&)>& work) {
   auto server = Server::open(options);
   if (server) return detach ? serve_detached<Server>(check, *server, options, work) : work(*server);
   Measurement out;
@@ -182,13 +197,16 @@ Measurement serve(const std::string& check, bool detach, const Options& options,
   return out;
 }
 
-// The driver's library cannot be loaded into a static program; this one lies beside it (kernels/program_nvml.cc).
+// The driver's library cannot be loaded into a static program; this one lies beside it
+// (kernels/program_nvml.cc).
 constexpr const char* kNvmlProgram = "muster-accept-nvml";
 constexpr DurationMs kNvmlDeadline = 60 * kSecond;
 Result<NvmlReading> ask_nvml() {
   std::error_code error;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram);
-  if (error || ::access(program.c_str(), X_OK) != 0) return fail(Code::unavailable, fmt::format("{} is not beside muster-accept", kNvmlProgram));
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram);
+  if (error || ::access(program.c_str(), X_OK) != 0)
+    return fail(Code::unavailable, fmt::format("{} is not beside muster-accept", kNvmlProgram));
   const auto process = make_process();
   TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));
   TRY(const Json json, parse_json(text));
@@ -212,10 +230,12 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "link") return run_link(files, a.link);
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
-  if (kernel == "link-serve") return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });
+  if (kernel == "link-serve")
+    return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });
   const auto process = make_process();
   if (kernel == "rdma-serve")
-    return serve<RdmaServer>(kernel, a.detach, a.rdma_serve, [&](RdmaServer& server) { return server.run(files, *process); });
+    return serve<RdmaServer>(kernel, a.detach, a.rdma_serve,
+                             [&](RdmaServer& server) { return server.run(files, *process); });
   if (kernel == "rdma") return run_rdma(files, *process, a.rdma);
   return run_fio(files, *process, a.fio);
 }
@@ -228,11 +248,12 @@ int main_with(int argc, char** argv) {
   declare_link(app, arguments);
   declare_rdma(app, arguments);
   declare_storage(app, arguments);
-  return run_program(app, argc, argv, arguments.flip, [&](const std::string& kernel, const std::optional<Flip>& flip) {
-    Measurement out = run(kernel, arguments, flip);
-    out.detail["cpu_seconds"] = static_cast<double>(clock()) / CLOCKS_PER_SEC;
-    return out;
-  });
+  return run_program(app, argc, argv, arguments.flip,
+                     [&](const std::string& kernel, const std::optional<Flip>& flip) {
+                       Measurement out = run(kernel, arguments, flip);
+                       out.detail["cpu_seconds"] = static_cast<double>(clock()) / CLOCKS_PER_SEC;
+                       return out;
+                     });
 }
 
 }  // namespace

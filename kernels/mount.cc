@@ -1,5 +1,5 @@
-// Is this path really what was declared? Asked before a byte is written: a storage test on a folder of the root disk
-// measures the root disk, and says "fine".
+// Is this path really what was declared? Asked before a byte is written: a storage test on a folder of the
+// root disk measures the root disk, and says "fine".
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <linux/fs.h>
@@ -73,8 +73,8 @@ bool fits(const std::string& declared, const std::string& found) {
   return ::fnmatch(declared.c_str(), found.c_str(), FNM_NOESCAPE) == 0;
 }
 
-// Is what is mounted at `point` the file system that "/dev/disk/by-label/NAME" names? Asked of the kernel: udev takes such links away for
-// a moment whenever somebody has written to the device.
+// Is what is mounted at `point` the file system that "/dev/disk/by-label/NAME" names? Asked of the kernel:
+// udev takes such links away for a moment whenever somebody has written to the device.
 bool has_declared_label(const Files& files, const std::string& point, const std::string& declared) {
   const std::string by_label = "/dev/disk/by-label/";
   if (declared.compare(0, by_label.size(), by_label) != 0) return false;
@@ -83,7 +83,8 @@ bool has_declared_label(const Files& files, const std::string& point, const std:
   char label[FSLABEL_MAX] = {};
   const bool asked = ::ioctl(fd, FS_IOC_GETFSLABEL, label) == 0;
   ::close(fd);
-  return asked && label[0] != '\0' && declared.substr(by_label.size()) == std::string(label, ::strnlen(label, sizeof label));
+  return asked && label[0] != '\0' &&
+         declared.substr(by_label.size()) == std::string(label, ::strnlen(label, sizeof label));
 }
 
 }  // namespace
@@ -101,9 +102,9 @@ Status check_mount(const Files& files, const MountRule& rule) {
     if (parse_line(line, entry) && entry.point == wanted)
       found = entry, any = true;  // the last one is on top
   if (!any) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
-  const bool same_source =
-      fits(rule.source, found.source) || resolved(files, found.source) == resolved(files, rule.source) ||
-      has_declared_label(files, wanted, rule.source);
+  const bool same_source = fits(rule.source, found.source) ||
+                           resolved(files, found.source) == resolved(files, rule.source) ||
+                           has_declared_label(files, wanted, rule.source);
   if (!fits(rule.fstype, found.fstype) || !same_source)
     return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written",
                                           wanted, found.fstype, found.source, rule.fstype, rule.source));

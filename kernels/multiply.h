@@ -1,9 +1,11 @@
 // Matrix product of one core, c += a b: one text for every element type and vector unit.
 //
-// Structure:    columns of b packed side by side (rows that are a power of two apart would push each other out of the cache), then
-//               tiles of MR rows by NV vectors, all sums in registers.
-// Vector units: a function for each with its own `target`, into which everything is inlined; chosen at run time. With target_clones
-//               instead the compiler takes generic vectors apart before it makes the clones: 3 GFLOP/s where this gives 146.
+// Structure:    columns of b packed side by side (rows that are a power of two apart would push each other
+//               out of the cache), then tiles of MR rows by NV vectors, all sums in registers.
+// Vector units: a function for each with its own `target`, into which everything is inlined; chosen at run
+// time. With target_clones
+//               instead the compiler takes generic vectors apart before it makes the clones: 3 GFLOP/s where
+//               this gives 146.
 // Included by files compiled with -O3 (cmake/extra.cmake). Thread: pure functions.
 #pragma once
 
@@ -28,14 +30,16 @@ constexpr size_t kPanelDepth = 256;
 
 // One tile: MR rows by NV vectors of `Bytes`. `panel`: [depth][kWide].
 template <typename Element, size_t Bytes, size_t MR, size_t NV>
-MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const Element* panel, Element* c, size_t c_row, size_t wide) {
+MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const Element* panel, Element* c,
+                            size_t c_row, size_t wide) {
   typedef Element Vector __attribute__((vector_size(Bytes), may_alias));
   constexpr size_t kWide = NV * Bytes / sizeof(Element);
   Vector sum[MR][NV] = {};
   const Element* from[MR];
   for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
   for (size_t k = 0; k < depth; ++k, panel += kWide) {
-    // Read where it lies: a copy is made in pieces of 16 bytes, and waiting for them costs more than the products do.
+    // Read where it lies: a copy is made in pieces of 16 bytes, and waiting for them costs more than the
+    // products do.
     const auto* row = reinterpret_cast<const Vector*>(panel);
 #pragma GCC unroll 8
     for (size_t r = 0; r < MR; ++r)
@@ -50,8 +54,8 @@ MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const El
 
 // c[i][j] += sum over k of a(i, k) b[k][j], for i in [0, rows), j in [0, columns).
 template <typename Element, size_t Bytes, size_t MR, size_t NV>
-MUSTER_INLINE void add_product(size_t rows, size_t depth, size_t columns, View<Element> a, const Element* b, size_t b_row, Element* c,
-                               size_t c_row) {
+MUSTER_INLINE void add_product(size_t rows, size_t depth, size_t columns, View<Element> a, const Element* b,
+                               size_t b_row, Element* c, size_t c_row) {
   static_assert(kMostTileRows % MR == 0);
   constexpr size_t kWide = NV * Bytes / sizeof(Element);
   alignas(64) Element panel[kPanelDepth * kWide];
@@ -64,7 +68,8 @@ MUSTER_INLINE void add_product(size_t rows, size_t depth, size_t columns, View<E
         std::memset(panel + k * kWide + wide, 0, (kWide - wide) * sizeof(Element));
       }
       for (size_t i = 0; i < rows; i += MR)
-        add_tile<Element, Bytes, MR, NV>(std::min(rows - i, MR), deep, {a.at + i * a.row + k0 * a.column, a.row, a.column}, panel,
+        add_tile<Element, Bytes, MR, NV>(std::min(rows - i, MR), deep,
+                                         {a.at + i * a.row + k0 * a.column, a.row, a.column}, panel,
                                          c + i * c_row + j, c_row, wide);
     }
   }
@@ -75,22 +80,26 @@ MUSTER_INLINE void add_product(size_t rows, size_t depth, size_t columns, View<E
 template <typename Element>
 struct Multiplier {
   const char* name;
-  void (*add_product)(size_t rows, size_t depth, size_t columns, View<Element> a, const Element* b, size_t b_row, Element* c, size_t c_row);
+  void (*add_product)(size_t rows, size_t depth, size_t columns, View<Element> a, const Element* b,
+                      size_t b_row, Element* c, size_t c_row);
 };
 
 template <typename Element>
-void add_product_baseline(size_t m, size_t k, size_t n, View<Element> a, const Element* b, size_t b_row, Element* c, size_t c_row) {
+void add_product_baseline(size_t m, size_t k, size_t n, View<Element> a, const Element* b, size_t b_row,
+                          Element* c, size_t c_row) {
   add_product<Element, 16, 4, 2>(m, k, n, a, b, b_row, c, c_row);
 }
 #if defined(__x86_64__)
 template <typename Element>
-__attribute__((target("avx2,fma"))) void add_product_avx2(size_t m, size_t k, size_t n, View<Element> a, const Element* b, size_t b_row, Element* c,
+__attribute__((target("avx2,fma"))) void add_product_avx2(size_t m, size_t k, size_t n, View<Element> a,
+                                                          const Element* b, size_t b_row, Element* c,
                                                           size_t c_row) {
   add_product<Element, 32, 4, 3>(m, k, n, a, b, b_row, c, c_row);
 }
 template <typename Element>
-__attribute__((target("avx512f,fma"))) void add_product_avx512(size_t m, size_t k, size_t n, View<Element> a, const Element* b, size_t b_row,
-                                                               Element* c, size_t c_row) {
+__attribute__((target("avx512f,fma"))) void add_product_avx512(size_t m, size_t k, size_t n, View<Element> a,
+                                                               const Element* b, size_t b_row, Element* c,
+                                                               size_t c_row) {
   add_product<Element, 64, 8, 2>(m, k, n, a, b, b_row, c, c_row);
 }
 #endif
@@ -101,7 +110,8 @@ std::vector<Multiplier<Element>> multipliers() {
   std::vector<Multiplier<Element>> out;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) out.push_back({"avx512f", add_product_avx512<Element>});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back({"avx2+fma", add_product_avx2<Element>});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    out.push_back({"avx2+fma", add_product_avx2<Element>});
 #endif
   out.push_back({"baseline", add_product_baseline<Element>});
   return out;

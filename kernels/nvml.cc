@@ -1,5 +1,6 @@
-// Source of names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and in the
-// CUDA toolkit. Functions with a version in their name, and the numbers, are not changed once they are published.
+// Source of names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml
+// (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and in the CUDA toolkit. Functions with a version in their
+// name, and the numbers, are not changed once they are published.
 #include "kernels/nvml.h"
 
 #include <fmt/format.h>
@@ -19,8 +20,10 @@ enum Answer : int {    // nvmlReturn_t
   kNotSupported = 3,
 };
 constexpr unsigned kMostLinks = 18;  // NVML_NVLINK_MAX_LINKS
-constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version takes 80
-// nvmlNvLinkErrorCounter_t, in the order of kNvmlLinkErrors: NVML_NVLINK_ERROR_DL_REPLAY, _RECOVERY, _CRC_FLIT, _CRC_DATA.
+constexpr unsigned kTextBytes =
+    96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE; the driver's version takes 80
+// nvmlNvLinkErrorCounter_t, in the order of kNvmlLinkErrors: NVML_NVLINK_ERROR_DL_REPLAY, _RECOVERY,
+// _CRC_FLIT, _CRC_DATA.
 constexpr int kErrorCounters[] = {0, 1, 2, 3};
 
 // nvmlFieldValue_t.
@@ -34,10 +37,12 @@ struct FieldValue {
     unsigned long long wide;
   } value;
 };
-static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 && offsetof(FieldValue, value) == 32);
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 &&
+              offsetof(FieldValue, value) == 32);
 // nvmlValueType_t: unsigned int, unsigned long, unsigned long long.
 enum ValueType : int { kNarrow = 1, kLong = 2, kWide = 3 };
-// NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN and _HW_POWER_BRAKE_SLOWDOWN: nanoseconds. Drivers before 570 do not have them.
+// NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN and _HW_POWER_BRAKE_SLOWDOWN: nanoseconds. Drivers before
+// 570 do not have them.
 constexpr std::pair<unsigned, const char*> kTimes[] = {{252, "gpu_thermal_ns"}, {253, "gpu_power_brake_ns"}};
 
 }  // namespace
@@ -82,7 +87,8 @@ class Asking {
   // True when it was answered. What the part does not have is no error.
   bool answered(int answer, const std::string& part, const char* what) {
     if (answer == kSuccess) return true;
-    if (answer != kNotSupported && answer != kInvalidArgument) note(fmt::format("{}, {}: {}", part, what, f_.say(answer)));
+    if (answer != kNotSupported && answer != kInvalidArgument)
+      note(fmt::format("{}, {}: {}", part, what, f_.say(answer)));
     return false;
   }
   void note(const std::string& text) {
@@ -109,23 +115,29 @@ class Asking {
 
   void clocks(Device device, const std::string& gpu) {
     unsigned long long reasons = 0;
-    if (has(f_.reasons, "gpu_reasons") && answered(f_.reasons(device, &reasons), gpu, "gpu_reasons")) out_.counts["gpu_reasons"][gpu] = reasons;
+    if (has(f_.reasons, "gpu_reasons") && answered(f_.reasons(device, &reasons), gpu, "gpu_reasons"))
+      out_.counts["gpu_reasons"][gpu] = reasons;
     if (!has(f_.fields, "gpu_thermal_ns, gpu_power_brake_ns")) return;
     for (const auto& [field, name] : kTimes) {
       FieldValue value = {};
       value.field = field;
       if (!answered(f_.fields(device, 1, &value), gpu, name) || !answered(value.answer, gpu, name)) continue;
-      if (value.type == kNarrow) out_.counts[name][gpu] = value.value.narrow;
-      else if (value.type == kLong || value.type == kWide) out_.counts[name][gpu] = value.value.wide;
-      else note(fmt::format("{}, {}: a value of kind {}", gpu, name, value.type));
+      if (value.type == kNarrow)
+        out_.counts[name][gpu] = value.value.narrow;
+      else if (value.type == kLong || value.type == kWide)
+        out_.counts[name][gpu] = value.value.wide;
+      else
+        note(fmt::format("{}, {}: a value of kind {}", gpu, name, value.type));
     }
   }
 
   void power(Device device, const std::string& gpu) {
     unsigned long long energy = 0;
-    if (has(f_.energy, "gpu_energy_mj") && answered(f_.energy(device, &energy), gpu, "gpu_energy_mj")) out_.counts["gpu_energy_mj"][gpu] = energy;
+    if (has(f_.energy, "gpu_energy_mj") && answered(f_.energy(device, &energy), gpu, "gpu_energy_mj"))
+      out_.counts["gpu_energy_mj"][gpu] = energy;
     unsigned milliwatts = 0;
-    if (has(f_.power, "gpu_power_mw") && answered(f_.power(device, &milliwatts), gpu, "gpu_power_mw")) out_.counts["gpu_power_mw"][gpu] = milliwatts;
+    if (has(f_.power, "gpu_power_mw") && answered(f_.power(device, &milliwatts), gpu, "gpu_power_mw"))
+      out_.counts["gpu_power_mw"][gpu] = milliwatts;
   }
 
  private:
@@ -137,15 +149,18 @@ class Asking {
 template <typename Functions, typename Lost>
 Result<std::vector<std::pair<Device, std::string>>> gpus_of(const Functions& f, const Lost& lost) {
   unsigned count = 0;
-  if (const int answer = f.count(&count); answer != kSuccess) return fail(Code::unavailable, "NVML does not count GPUs: " + f.say(answer));
+  if (const int answer = f.count(&count); answer != kSuccess)
+    return fail(Code::unavailable, "NVML does not count GPUs: " + f.say(answer));
   std::vector<std::pair<Device, std::string>> out;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
     std::array<char, kTextBytes> uuid = {};
     int answer = f.handle(i, &device);
     if (answer == kSuccess) answer = f.uuid(device, uuid.data(), static_cast<unsigned>(uuid.size() - 1));
-    if (answer == kSuccess) out.emplace_back(device, "GPU " + std::string(uuid.data()));
-    else lost(fmt::format("GPU number {} of {}: {}", i, count, f.say(answer)));
+    if (answer == kSuccess)
+      out.emplace_back(device, "GPU " + std::string(uuid.data()));
+    else
+      lost(fmt::format("GPU number {} of {}: {}", i, count, f.say(answer)));
   }
   return out;
 }
@@ -177,7 +192,8 @@ Result<Nvml> Nvml::open(const std::string& library) {
   // Renamed with driver 535.
   if (!nvml.find("nvmlDeviceGetCurrentClocksEventReasons", f->reasons).ok())
     (void)nvml.find("nvmlDeviceGetCurrentClocksThrottleReasons", f->reasons);
-  if (const int answer = f->init(); answer != kSuccess) return fail(Code::unavailable, "NVML does not start: " + f->say(answer));
+  if (const int answer = f->init(); answer != kSuccess)
+    return fail(Code::unavailable, "NVML does not start: " + f->say(answer));
   return Nvml(std::move(f));
 }
 
@@ -186,12 +202,14 @@ Result<NvmlReading> Nvml::read() const {
   NvmlReading out;
   Asking<Functions> ask(f, out);
   std::array<char, kTextBytes> text = {};
-  if (f.version && f.version(text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess) out.driver = text.data();
+  if (f.version && f.version(text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess)
+    out.driver = text.data();
   TRY(const auto gpus, gpus_of(f, [&](const std::string& why) { ask.note(why); }));
   for (const auto& [device, gpu] : gpus) {
     out.counts["gpu_present"][gpu] = 1;
     text = {};
-    if (f.name && f.name(device, text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess) out.models[gpu] = text.data();
+    if (f.name && f.name(device, text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess)
+      out.models[gpu] = text.data();
     ask.links(device, gpu);
     ask.clocks(device, gpu);
     ask.power(device, gpu);
@@ -208,7 +226,8 @@ Result<std::map<std::string, uint64_t>> Nvml::energy() const {
   std::map<std::string, uint64_t> out;
   for (const auto& [device, gpu] : gpus) {
     unsigned long long energy = 0;
-    if (const int answer = f.energy(device, &energy); answer != kSuccess) return fail(Code::unavailable, gpu + ", energy: " + f.say(answer));
+    if (const int answer = f.energy(device, &energy); answer != kSuccess)
+      return fail(Code::unavailable, gpu + ", energy: " + f.say(answer));
     out[gpu] = energy;
   }
   return out;

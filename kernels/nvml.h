@@ -1,8 +1,9 @@
-// What NVIDIA's management library (NVML) tells of this machine's GPUs, without CUDA and without a header of NVIDIA's.
+// What NVIDIA's management library (NVML) tells of this machine's GPUs, without CUDA and without a header of
+// NVIDIA's.
 //
-// libnvidia-ml.so.1 comes with the driver and is looked for at run time. A function that an old driver does not have, a GPU that has
-// no NVLink, an error: what cannot be read is not there, never 0, and `notes` says why.
-// Thread: an Nvml is used by one thread at a time.
+// libnvidia-ml.so.1 comes with the driver and is looked for at run time. A function that an old driver does
+// not have, a GPU that has no NVLink, an error: what cannot be read is not there, never 0, and `notes` says
+// why. Thread: an Nvml is used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,14 @@ constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 //   nvlink_replay, nvlink_recovery, nvlink_crc_flit, nvlink_crc_data   of a link, since the driver was loaded
 //   nvlink_active      0 or 1, of each link the GPU has
 //   gpu_reasons        bits: why the clocks are lower than asked for at this moment
-//   gpu_thermal_ns, gpu_power_brake_ns   how long the hardware held the clocks down, since the driver was loaded
+//   gpu_thermal_ns, gpu_power_brake_ns   how long the hardware held the clocks down, since the driver was
+//                                        loaded
 //   gpu_energy_mj      since the driver was loaded
 //   gpu_power_mw       now
 //   gpu_present        1, of each GPU that answers
 using NvmlCounts = std::map<std::string, std::map<std::string, uint64_t>>;
-constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data"};
+constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit",
+                                           "nvlink_crc_data"};
 
 struct NvmlReading {
   std::string driver = {};
@@ -46,7 +49,8 @@ class Nvml {
   Nvml(Nvml&& other) noexcept;
   ~Nvml();
   Result<NvmlReading> read() const;
-  // Only gpu_energy_mj, by "GPU <uuid>". An error unless every GPU tells: a sum without one of them would be wrong.
+  // Only gpu_energy_mj, by "GPU <uuid>". An error unless every GPU tells: a sum without one of them would be
+  // wrong.
   Result<std::map<std::string, uint64_t>> energy() const;
 
  private:

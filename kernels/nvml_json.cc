@@ -4,7 +4,10 @@
 namespace muster::kernels {
 
 Json to_json(const NvmlReading& reading) {
-  return {{"driver", reading.driver}, {"counts", reading.counts}, {"models", reading.models}, {"notes", reading.notes}};
+  return {{"driver", reading.driver},
+          {"counts", reading.counts},
+          {"models", reading.models},
+          {"notes", reading.notes}};
 }
 
 Result<NvmlReading> nvml_from_json(const Json& json) {

@@ -1,4 +1,5 @@
-// Which of this machine's network ports has an address: what is measured from there goes over that one, not over the fastest.
+// Which of this machine's network ports has an address: what is measured from there goes over that one, not
+// over the fastest.
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -22,7 +23,9 @@ std::string interface_of(const std::string& address) {
     if (family != AF_INET && family != AF_INET6) continue;
     char text[NI_MAXHOST] = {};
     const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (::getnameinfo(i->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 && address == text) out = i->ifa_name;
+    if (::getnameinfo(i->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 &&
+        address == text)
+      out = i->ifa_name;
   }
   ::freeifaddrs(list);
   return out;
@@ -36,7 +39,8 @@ Json own_port(const Files& files, const std::string& address) {
   const std::string folder = "/sys/class/net/" + name;
   Json out = {{"interface", name}, {"mac", files.read_line(folder + "/address")}};
   // -1 where there is no link, an error where the driver does not tell.
-  if (const long speed = std::strtol(files.read_line(folder + "/speed", "0").c_str(), nullptr, 10); speed > 0) out["speed_mbps"] = speed;
+  if (const long speed = std::strtol(files.read_line(folder + "/speed", "0").c_str(), nullptr, 10); speed > 0)
+    out["speed_mbps"] = speed;
   return out;
 }
 

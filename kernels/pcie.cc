@@ -1,12 +1,14 @@
-// How each device's PCIe link was trained, against what both its ends can do: a x16 card that came up with x8 works, at half speed.
+// How each device's PCIe link was trained, against what both its ends can do: a x16 card that came up with
+// x8 works, at half speed.
 //
 // How to run:  muster-accept pcie
-// Reference:   the kernel's record of the link status and link capability registers (PCIe 7.5.3.6 and .8) of both ends.
-// Structure:   GPUs, NICs, storage controllers, and the switches above them. Each link is one part, named by the device at its lower
-//              end. In sysfs a link joins an endpoint or a switch's upper port with the port it is plugged into; between the ports of
-//              one switch there is none.
-// Expected:    a ratio of 1: width times speed, over what both ends can do. An idle GPU slows its link down to save power, so of GPUs
-//              only the width counts.
+// Reference:   the kernel's record of the link status and link capability registers (PCIe 7.5.3.6 and .8) of
+//              both ends.
+// Structure:   GPUs, NICs, storage controllers, and the switches above them. Each link is one part, named by
+//              the device at its lower end. In sysfs a link joins an endpoint or a switch's upper port with
+//              the port it is plugged into; between the ports of one switch there is none.
+// Expected:    a ratio of 1: width times speed, over what both ends can do. An idle GPU slows its link down
+//              to save power, so of GPUs only the width counts.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -18,22 +20,27 @@ namespace muster::kernels {
 namespace {
 
 struct End {
-  double width = 0, speed = 0;          // as trained: lanes, GT/s
+  double width = 0, speed = 0;            // as trained: lanes, GT/s
   double most_width = 0, most_speed = 0;  // what it can do
 };
 
 // "16.0 GT/s PCIe"; 0 for "Unknown" and where there is no such file.
-double number_in(const Files& files, const std::string& path) { return std::strtod(files.read_line(path).c_str(), nullptr); }
+double number_in(const Files& files, const std::string& path) {
+  return std::strtod(files.read_line(path).c_str(), nullptr);
+}
 
-// nullopt: this device has no link, or does not tell. 63 and 255 lanes are what registers without a link read.
+// nullopt: this device has no link, or does not tell. 63 and 255 lanes are what registers without a link
+// read.
 std::optional<End> end_of(const Files& files, const std::string& folder) {
-  const End end = {number_in(files, folder + "/current_link_width"), number_in(files, folder + "/current_link_speed"),
-                   number_in(files, folder + "/max_link_width"), number_in(files, folder + "/max_link_speed")};
+  const End end = {
+      number_in(files, folder + "/current_link_width"), number_in(files, folder + "/current_link_speed"),
+      number_in(files, folder + "/max_link_width"), number_in(files, folder + "/max_link_speed")};
   const bool tells = end.most_width >= 1 && end.most_width <= 32 && end.most_speed > 0;
   return tells ? std::optional<End>(end) : std::nullopt;
 }
 
-// Where a device is in the tree: /sys/bus/pci/devices has links like "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0".
+// Where a device is in the tree: /sys/bus/pci/devices has links like
+// "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0".
 std::string place_of(const Files& files, const std::string& entry) {
   const std::string target = files.read_link(entry).value_or("");
   const size_t at = target.find("devices/");
@@ -44,20 +51,25 @@ std::string address_of(const std::string& folder) { return folder.substr(folder.
 
 // What a part is called; "" for what is not looked at.
 std::string kind_of(const std::string& pci_class) {
-  if (pci_class.rfind("0x0302", 0) == 0 || pci_class.rfind("0x0300", 0) == 0 || pci_class.rfind("0x12", 0) == 0) return "GPU";
+  if (pci_class.rfind("0x0302", 0) == 0 || pci_class.rfind("0x0300", 0) == 0 ||
+      pci_class.rfind("0x12", 0) == 0)
+    return "GPU";
   if (pci_class.rfind("0x02", 0) == 0) return "NIC";
   if (pci_class.rfind("0x01", 0) == 0) return "storage controller";
   return "";
 }
 
-Json measure(const Files& files, const std::string& kind, const std::string& folder, const End& device, const End& port) {
-  const double width = std::min(device.most_width, port.most_width), speed = std::min(device.most_speed, port.most_speed);
+Json measure(const Files& files, const std::string& kind, const std::string& folder, const End& device,
+             const End& port) {
+  const double width = std::min(device.most_width, port.most_width),
+               speed = std::min(device.most_speed, port.most_speed);
   const std::string address = address_of(folder), driver = files.read_link(folder + "/driver").value_or("");
   Measurement out;
   out.check = "pcie";
   out.metrics["width"] = {device.width, "lanes"};
   out.metrics["speed"] = {device.speed, "GT/s"};
-  out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)), "ratio"};
+  out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)),
+                          "ratio"};
   out.detail = {{"part", fmt::format("PCIe link of {} {}", kind, address)},
                 {"plugged_into", address_of(parent_of(folder))},
                 {"numa_node", files.read_line(folder + "/numa_node", "-1")},
@@ -79,7 +91,8 @@ Measurement run_pcie(const Files& files) {
   for (const auto& name : files.list("/sys/bus/pci/devices")) {
     const std::string entry = "/sys/bus/pci/devices/" + name;
     std::string kind = kind_of(files.read_line(entry + "/class"));
-    if (kind.empty() || files.exists(entry + "/physfn")) continue;  // a virtual function shares its parent's link
+    if (kind.empty() || files.exists(entry + "/physfn"))
+      continue;  // a virtual function shares its parent's link
     // Up from the device: its link, then that of the switch it is plugged into, and so on to the root.
     for (std::string lower = place_of(files, entry); seen.insert(lower).second;) {
       const auto device = end_of(files, lower), port = end_of(files, parent_of(lower));

@@ -11,7 +11,8 @@
 namespace muster::kernels {
 
 void add_flip(CLI::App& kernel, std::string& flip) {
-  kernel.add_option("--inject-flip", flip, "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
+  kernel.add_option("--inject-flip", flip,
+                    "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run) {
@@ -28,7 +29,8 @@ int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, c
     return 2;
   }
   const double start = seconds_now();
-  Measurement measurement = run(app.get_subcommands().front()->get_name(), flip.empty() ? std::nullopt : std::optional(at));
+  Measurement measurement =
+      run(app.get_subcommands().front()->get_name(), flip.empty() ? std::nullopt : std::optional(at));
   measurement.detail["wall_seconds"] = seconds_now() - start;
   if (!flip.empty()) measurement.detail["injected_flip"] = flip;
   fmt::print("{}\n", dump_json(to_json(measurement)));

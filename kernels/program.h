@@ -1,4 +1,5 @@
-// The frame of muster-accept and muster-accept-gpu: one kernel per process, its measurement as JSON on stdout.
+// The frame of muster-accept and muster-accept-gpu: one kernel per process, its measurement as JSON on
+// stdout.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +15,8 @@ namespace muster::kernels {
 // `flip` receives the text of --inject-flip.
 void add_flip(CLI::App& kernel, std::string& flip);
 
-// `app` has a subcommand per kernel; `run` is given the name of the one that was called, and what `flip` says. The exit status: 2 for bad
-// usage, else that of the measurement.
+// `app` has a subcommand per kernel; `run` is given the name of the one that was called, and what `flip`
+// says. The exit status: 2 for bad usage, else that of the measurement.
 using RunKernel = std::function<Measurement(const std::string& kernel, const std::optional<Flip>& flip)>;
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run);
 

@@ -1,7 +1,8 @@
-// The program muster-mpi-check: reads its options, runs one load on all ranks, prints its measurement as JSON on rank 0.
+// The program muster-mpi-check: reads its options, runs one load on all ranks, prints its measurement as JSON
+// on rank 0.
 //
-// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load allreduce|training|nccl|gpu-training] [--seconds 1] ...
-// Exit status: 0 measured, 1 wrong data, 2 bad usage.
+// How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load
+// allreduce|training|nccl|gpu-training] [--seconds 1] ... Exit status: 0 measured, 1 wrong data, 2 bad usage.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -18,10 +19,13 @@ namespace {
 constexpr size_t kHostLength = 64;
 constexpr const char* kUsage =
     "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
-    "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers L] [--threads N]\n"
+    "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers "
+    "L] [--threads N]\n"
     "                        [--inject-flip RANK] [--root FOLDER]\n"
-    "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] [--program FILE] [--inject-flip RANK]\n"
-    "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] [--program FILE] [--inject-flip RANK]\n";
+    "       muster-mpi-check --load nccl --gpus G [--max-bytes N] [--network CIDR] [--algorithm Ring] "
+    "[--program FILE] [--inject-flip RANK]\n"
+    "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] "
+    "[--program FILE] [--inject-flip RANK]\n";
 
 using Load = Json (*)(const Options&, int, int);
 Load load_of(const std::string& name) {
@@ -35,24 +39,40 @@ bool parse(int argc, char** argv, Options& out) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i];
     const auto count = [&] { return static_cast<size_t>(std::max(0LL, std::atoll(argv[i + 1]))); };
-    if (key == "--load") out.load = argv[i + 1];
-    else if (key == "--seconds") out.seconds = std::atof(argv[i + 1]);
-    else if (key == "--max-bytes") out.max_bytes = count();
-    else if (key == "--model") out.shape.model = count();
-    else if (key == "--heads") out.shape.heads = count();
-    else if (key == "--sequence") out.shape.sequence = count();
-    else if (key == "--layers") out.shape.layers = count();
-    else if (key == "--threads") out.threads = count();
-    else if (key == "--gpus") out.gpus = std::atoi(argv[i + 1]);
-    else if (key == "--network") out.network = argv[i + 1];
-    else if (key == "--algorithm") out.algorithm = argv[i + 1];
-    else if (key == "--program") out.program = argv[i + 1];
-    else if (key == "--root") out.root = argv[i + 1];
-    else if (key == "--inject-flip") out.flip_rank = std::atoi(argv[i + 1]);
-    else return false;
+    if (key == "--load")
+      out.load = argv[i + 1];
+    else if (key == "--seconds")
+      out.seconds = std::atof(argv[i + 1]);
+    else if (key == "--max-bytes")
+      out.max_bytes = count();
+    else if (key == "--model")
+      out.shape.model = count();
+    else if (key == "--heads")
+      out.shape.heads = count();
+    else if (key == "--sequence")
+      out.shape.sequence = count();
+    else if (key == "--layers")
+      out.shape.layers = count();
+    else if (key == "--threads")
+      out.threads = count();
+    else if (key == "--gpus")
+      out.gpus = std::atoi(argv[i + 1]);
+    else if (key == "--network")
+      out.network = argv[i + 1];
+    else if (key == "--algorithm")
+      out.algorithm = argv[i + 1];
+    else if (key == "--program")
+      out.program = argv[i + 1];
+    else if (key == "--root")
+      out.root = argv[i + 1];
+    else if (key == "--inject-flip")
+      out.flip_rank = std::atoi(argv[i + 1]);
+    else
+      return false;
   }
-  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) && *training::unfit(out.shape) == 0 &&
-         load_of(out.load) && (out.load == "allreduce" || out.load == "training" || out.gpus > 0);
+  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) &&
+         *training::unfit(out.shape) == 0 && load_of(out.load) &&
+         (out.load == "allreduce" || out.load == "training" || out.gpus > 0);
 }
 
 }  // namespace
@@ -92,7 +112,8 @@ std::vector<long long> gather_counts(long long mine, int ranks) {
   return out;
 }
 
-Json envelope(const char* check, const std::vector<std::string>& hosts, const std::vector<long long>& wrong, const std::string& words) {
+Json envelope(const char* check, const std::vector<std::string>& hosts, const std::vector<long long>& wrong,
+              const std::string& words) {
   Json blame = Json::array();
   std::string error;
   for (size_t r = 0; r < hosts.size(); ++r) {
@@ -100,7 +121,8 @@ Json envelope(const char* check, const std::vector<std::string>& hosts, const st
     const std::string who = "rank " + std::to_string(r) + " on " + hosts[r];
     blame.push_back(who);
     std::string what = words;
-    if (const size_t at = what.find("{}"); at != std::string::npos) what.replace(at, 2, std::to_string(wrong[r]));
+    if (const size_t at = what.find("{}"); at != std::string::npos)
+      what.replace(at, 2, std::to_string(wrong[r]));
     if (error.empty()) error = who + " " + what;
   }
   return {{"check", check},
@@ -116,8 +138,8 @@ Json envelope(const char* check, const std::vector<std::string>& hosts, const st
 
 int main(int argc, char** argv) {
   using namespace muster::mpi;
-  // Threads compute; only the first one talks to MPI, so no thread support is asked for: asked for any, Open MPI uses cmpxchg16b, which
-  // the lab's machines must not have (lab/qemu_args.cc).
+  // Threads compute; only the first one talks to MPI, so no thread support is asked for: asked for any, Open
+  // MPI uses cmpxchg16b, which the lab's machines must not have (lab/qemu_args.cc).
   int rank = 0, ranks = 1;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

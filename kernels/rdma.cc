@@ -1,13 +1,17 @@
-// RDMA between two nodes by perftest: bandwidth of writes in either direction and latency, on every rail at the same time.
+// RDMA between two nodes by perftest: bandwidth of writes in either direction and latency, on every rail at
+// the same time.
 //
 // How to run:  muster-accept rdma-serve --bind 10.20.0.12 --port 7495 --seconds 600 --detach
 //              muster-accept rdma --to 10.20.0.12 --port 7495 --seconds 3 [--bind 10.20.0.11] [--gpu-memory]
-// Reference:   perftest itself (ib_write_bw, ib_write_lat). It compares no data: what counts is that every work request completes
-//              without an error. Data is proven by the loads that use these links (all-reduce).
-// Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above it, one per rail. A node
-//              works with one partner at a time, measuring or serving, or the figures would be those of shared ports: each side
-//              holds a lock for it, and who finds the partner busy lets go of its own and tries again a little later.
-// Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated machines: 0.2 Gb/s, milliseconds.
+// Reference:   perftest itself (ib_write_bw, ib_write_lat). It compares no data: what counts is that every
+//              work request completes without an error. Data is proven by the loads that use these links
+//              (all-reduce).
+// Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above
+//              it, one per rail. A node works with one partner at a time, measuring or serving, or the
+//              figures would be those of shared ports: each side holds a lock for it, and who finds the
+//              partner busy lets go of its own and tries again a little later.
+// Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated
+//              machines: 0.2 Gb/s, milliseconds.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -34,7 +38,8 @@ enum Type : uint32_t { ask = 1, answer };
 constexpr const char* kLock = "/run/muster-rdma.lock";
 constexpr double kListenSeconds = 20, kPoll = 0.02;
 constexpr double kGrace = 60;  // a session may run on for so long after the server's deadline
-// Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens; beyond perftest's own deadline.
+// Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens;
+// beyond perftest's own deadline.
 constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
 constexpr int kAttempts = 3, kMostSeconds = 3600, kMostIterations = 1000000;
 constexpr const char* kNoDevice = "no RDMA device here";
@@ -44,7 +49,8 @@ void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 // Held while this node works with a partner; processes of this node exclude one another by it.
 class NodeLock {
  public:
-  explicit NodeLock(const Files& files) : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
+  explicit NodeLock(const Files& files)
+      : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
   ~NodeLock() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -80,8 +86,11 @@ struct Ability {
 Ability look(const Files& files, Process& process) {
   Ability out;
   for (auto& port : rdma_ports(files)) {
-    if (port.active) out.rails.push_back(std::move(port));
-    else out.inactive.push_back(fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
+    if (port.active)
+      out.rails.push_back(std::move(port));
+    else
+      out.inactive.push_back(
+          fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
   }
   // --help ends with an error in perftest 4.5; that it is there at all is what counts.
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
@@ -92,17 +101,22 @@ Ability look(const Files& files, Process& process) {
 }
 
 std::string rail_problem(const RdmaPort& port) {
-  return port.ethernet && port.gid < 0 ? fmt::format("{} has no RoCE v2 GID with an IPv4 address", port.label) : "";
+  return port.ethernet && port.gid < 0 ? fmt::format("{} has no RoCE v2 GID with an IPv4 address", port.label)
+                                       : "";
 }
 
 Json to_json(const Ability& ability) {
   Json rails = Json::array();
-  for (const auto& port : ability.rails) rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
-  return {{"rails", rails}, {"inactive", ability.inactive}, {"perftest_problem", ability.perftest_problem},
+  for (const auto& port : ability.rails)
+    rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
+  return {{"rails", rails},
+          {"inactive", ability.inactive},
+          {"perftest_problem", ability.perftest_problem},
           {"gpu_problem", ability.gpu.problem}};
 }
 
-// One test on several rails at once. What a partner sends of it is read as strictly as anything from the network.
+// One test on several rails at once. What a partner sends of it is read as strictly as anything from the
+// network.
 struct Job {
   PerfTest test = PerfTest::bandwidth;
   int seconds = 1, iterations = 1000;
@@ -117,14 +131,22 @@ constexpr size_t kMostRails = 64;
 
 // No perftest of it takes longer: it would be killed.
 double longest(const Job& job) {
-  return static_cast<double>(perftest_command({.test = job.test, .seconds = job.seconds, .iterations = job.iterations}).deadline) / kSecond;
+  return static_cast<double>(
+             perftest_command({.test = job.test, .seconds = job.seconds, .iterations = job.iterations})
+                 .deadline) /
+         kSecond;
 }
 
 Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails) {
   Json items = Json::array();
-  for (const auto& rail : rails) items.push_back({{"label", labels_of_partner ? rail.there : rail.here}, {"rail", rail.number}});
-  return {{"op", op}, {"latency", job.test == PerfTest::latency}, {"seconds", job.seconds}, {"iterations", job.iterations},
-          {"gpu", job.gpu}, {"items", items}};
+  for (const auto& rail : rails)
+    items.push_back({{"label", labels_of_partner ? rail.there : rail.here}, {"rail", rail.number}});
+  return {{"op", op},
+          {"latency", job.test == PerfTest::latency},
+          {"seconds", job.seconds},
+          {"iterations", job.iterations},
+          {"gpu", job.gpu},
+          {"items", items}};
 }
 
 Result<Job> job_from_json(const Json& json) {
@@ -139,8 +161,8 @@ Result<Job> job_from_json(const Json& json) {
   const Json& items = r.raw("items");
   TRY_(r.finish());
   job.test = latency ? PerfTest::latency : PerfTest::bandwidth;
-  if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 || job.iterations > kMostIterations || !items.is_array() ||
-      items.size() > kMostRails)
+  if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 ||
+      job.iterations > kMostIterations || !items.is_array() || items.size() > kMostRails)
     return fail(Code::invalid, "a job out of bounds");
   for (const auto& one : items) {
     Job::Item item;
@@ -170,8 +192,15 @@ class Runs {
       if (!on) return fail(Code::not_found, fmt::format("there is no active port {}", item.label));
       const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
       const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
-      runs_.push_back({.test = job.test, .on = *on, .port = port, .partner = partner, .seconds = job.seconds,
-                       .iterations = job.iterations, .gpu = gpu, .dma_buf = ability_.gpu.dma_buf, .tied = ability_.setpriv});
+      runs_.push_back({.test = job.test,
+                       .on = *on,
+                       .port = port,
+                       .partner = partner,
+                       .seconds = job.seconds,
+                       .iterations = job.iterations,
+                       .gpu = gpu,
+                       .dma_buf = ability_.gpu.dma_buf,
+                       .tied = ability_.setpriv});
     }
     if (partner.empty()) TRY_(wait_until_free());
     results_.resize(runs_.size());
@@ -195,19 +224,22 @@ class Runs {
   }
 
  private:
-  // A server whose partner never came waits for it until its time is over: a connection that says nothing ends it. False: nobody listens.
+  // A server whose partner never came waits for it until its time is over: a connection that says nothing
+  // ends it. False: nobody listens.
   static bool ended_one(uint16_t port) {
     const auto fd = connect_until({"127.0.0.1", port, "", 0});
     if (fd.ok()) ::close(*fd);
     return fd.ok();
   }
-  // A perftest that somebody left behind would be taken for the one that is started now, which finds its port in use. This node is
-  // reserved, so nobody needs it.
+  // A perftest that somebody left behind would be taken for the one that is started now, which finds its port
+  // in use. This node is reserved, so nobody needs it.
   Status wait_until_free() const {
     const double until = seconds_now() + kListenSeconds;
     for (const auto& run : runs_)
       while (ended_one(run.port)) {
-        if (seconds_now() > until) return fail(Code::failed, fmt::format("somebody else listens on port {} and does not end", run.port));
+        if (seconds_now() > until)
+          return fail(Code::failed,
+                      fmt::format("somebody else listens on port {} and does not end", run.port));
         pause(kPoll);
       }
     return Ok{};
@@ -230,8 +262,14 @@ class Runs {
     }
     if (run.partner.empty()) return out;
     const auto parsed = parse_perftest(output->out, run.test);
-    if (!parsed.ok()) out.update({{"no_figure", true}, {"error", fmt::format("{}: {}", parsed.error().message, tail_of(said))}});
-    else out.update({{"gbps", parsed->gbps}, {"typical_us", parsed->typical_us}, {"p99_us", parsed->p99_us}, {"mtu", parsed->mtu}});
+    if (!parsed.ok())
+      out.update(
+          {{"no_figure", true}, {"error", fmt::format("{}: {}", parsed.error().message, tail_of(said))}});
+    else
+      out.update({{"gbps", parsed->gbps},
+                  {"typical_us", parsed->typical_us},
+                  {"p99_us", parsed->p99_us},
+                  {"mtu", parsed->mtu}});
     return out;
   }
   bool listens(uint16_t port) const {
@@ -251,7 +289,8 @@ class Runs {
     for (size_t i = 0; i < runs_.size(); ++i)
       while (!listens(runs_[i].port)) {
         if (ended_[i]) return fail(Code::failed, results_[i]["error"].get<std::string>());
-        if (seconds_now() > until) return fail(Code::failed, fmt::format("perftest does not listen on port {}", runs_[i].port));
+        if (seconds_now() > until)
+          return fail(Code::failed, fmt::format("perftest does not listen on port {}", runs_[i].port));
         pause(kPoll);
       }
     return Ok{};
@@ -279,7 +318,8 @@ Result<Json> hear(Connection& link, uint32_t type) {
 Result<Json> request(Connection& link, const Json& question) {
   TRY_(say(link, ask, question));
   TRY(Json out, hear(link, answer));
-  if (out.contains("error") && out["error"].is_string()) return fail(Code::failed, "the partner: " + out["error"].get<std::string>());
+  if (out.contains("error") && out["error"].is_string())
+    return fail(Code::failed, "the partner: " + out["error"].get<std::string>());
   return out;
 }
 
@@ -290,15 +330,24 @@ class Session {
   struct Limits {
     double until, idle_seconds;
   };
-  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port, Limits limits)
-      : files_(files), process_(process), link_(link), from_(std::move(from)), port_(port), limits_(limits), lock_(files),
+  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port,
+          Limits limits)
+      : files_(files),
+        process_(process),
+        link_(link),
+        from_(std::move(from)),
+        port_(port),
+        limits_(limits),
+        lock_(files),
         ability_(look(files, process)) {}
 
-  // Until the partner goes away, or is silent for so long that it no longer may keep this node from others. How many tests it took part in.
+  // Until the partner goes away, or is silent for so long that it no longer may keep this node from others.
+  // How many tests it took part in.
   int serve() {
     link_.notice_death();
     while (true) {
-      // Who waits for its turn holds nothing. While a test is served the partner is at work; and after any it may have to end its own side.
+      // Who waits for its turn holds nothing. While a test is served the partner is at work; and after any it
+      // may have to end its own side.
       const double patience = limits_.idle_seconds + test_seconds_;
       link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
       const auto question = hear(link_, ask);
@@ -313,7 +362,9 @@ class Session {
 
  private:
   Result<Json> reply_to(const Json& question) {
-    const std::string op = question.is_object() && question.contains("op") && question["op"].is_string() ? question["op"].get<std::string>() : "";
+    const std::string op = question.is_object() && question.contains("op") && question["op"].is_string()
+                               ? question["op"].get<std::string>()
+                               : "";
     if (op == "hello") return to_json(ability_);
     if (op == "reserve") {
       if (!lock_.usable()) return fail(Code::failed, "the lock cannot be opened");
@@ -380,16 +431,25 @@ struct RailResult {
 class Pair {
  public:
   Pair(const Files& files, Process& process, const RdmaOptions& options, const Ability& own)
-      : files_(files), process_(process), options_(options), own_(own), lock_(files), until_(seconds_now() + options.total_seconds) {}
+      : files_(files),
+        process_(process),
+        options_(options),
+        own_(own),
+        lock_(files),
+        until_(seconds_now() + options.total_seconds) {}
 
-  // All rails, or why the partner cannot be measured with at all. Code::timeout: for a reason that says nothing about the links.
+  // All rails, or why the partner cannot be measured with at all. Code::timeout: for a reason that says
+  // nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
-    for (const auto& rail : pair_rails(own_.labels(), labels_of_partner())) results_.push_back({.rail = rail});
+    for (const auto& rail : pair_rails(own_.labels(), labels_of_partner()))
+      results_.push_back({.rail = rail});
     for (auto& one : results_) check_rail(one);
     const int seconds = std::max(1, static_cast<int>(options_.seconds));
     Job job{.seconds = seconds, .iterations = options_.iterations};
-    test(job, true, [](RailResult& r, const Json& said) { r.metrics["send_gbps"] = {said.value("gbps", 0.0), "Gb/s"}; });
+    test(job, true, [](RailResult& r, const Json& said) {
+      r.metrics["send_gbps"] = {said.value("gbps", 0.0), "Gb/s"};
+    });
     if (options_.gpu_memory) {
       job.gpu = true;
       test(job, true, [](RailResult& r, const Json& said) {
@@ -398,7 +458,9 @@ class Pair {
         r.metrics["gdr_ratio"] = {host > 0 ? gpu / host : 0, "ratio"};
       });
     } else {
-      test(job, false, [](RailResult& r, const Json& said) { r.metrics["receive_gbps"] = {said.value("gbps", 0.0), "Gb/s"}; });
+      test(job, false, [](RailResult& r, const Json& said) {
+        r.metrics["receive_gbps"] = {said.value("gbps", 0.0), "Gb/s"};
+      });
       job.test = PerfTest::latency;
       test(job, true, [](RailResult& r, const Json& said) {
         r.metrics["latency_us"] = {said.value("typical_us", 0.0), "us"};
@@ -414,33 +476,40 @@ class Pair {
   Status connect() {
     const double until = seconds_now() + options_.connect_seconds;
     while (true) {
-      TRY(const int fd, connect_until({options_.to, options_.port, options_.bind, std::max(0.0, until - seconds_now())}));
+      TRY(const int fd,
+          connect_until({options_.to, options_.port, options_.bind, std::max(0.0, until - seconds_now())}));
       link_ = std::make_unique<Connection>(fd, std::min(until_, seconds_now() + kLookSeconds));
       link_->notice_death();
       auto said = request(*link_, {{"op", "hello"}});
       if (said.ok()) partner_ = std::move(*said);
       if (said.ok()) return Ok{};
       // A server whose time is over may have taken the connection, and the next one is there already.
-      if (seconds_now() > until) return fail(Code::unavailable, fmt::format("{} does not answer: {}", options_.to, said.error().message));
+      if (seconds_now() > until)
+        return fail(Code::unavailable,
+                    fmt::format("{} does not answer: {}", options_.to, said.error().message));
       pause(kPoll);
     }
   }
-  // Who did not answer once is asked nothing more: the answer may still come, and would be taken for another one.
+  // Who did not answer once is asked nothing more: the answer may still come, and would be taken for another
+  // one.
   Result<Json> ask_partner(const Json& question, double seconds) {
     if (!lost_.empty()) return fail(Code::timeout, lost_);
     link_->until(std::min(until_, seconds_now() + seconds));
     auto out = request(*link_, question);
     if (out.ok() || out.error().code == Code::failed) return out;
-    lost_ = fmt::format("the partner was lost, asked to {}: {}", question.value("op", ""), out.error().message);
+    lost_ =
+        fmt::format("the partner was lost, asked to {}: {}", question.value("op", ""), out.error().message);
     return fail(Code::timeout, lost_);
   }
-  // What is begun is ended: better nothing of a test than a perftest that is killed, which looks like a link that hangs.
+  // What is begun is ended: better nothing of a test than a perftest that is killed, which looks like a link
+  // that hangs.
   Status enough_time(const Job& job) {
     if (lost_.empty() && seconds_now() + longest(job) > until_)
       lost_ = fmt::format("of {:.0f} s in all there is no time left for it", options_.total_seconds);
     return lost_.empty() ? Status(Ok{}) : fail(Code::timeout, lost_);
   }
-  // Both nodes for one another. Never waits for the partner while holding the own lock, so no ring of nodes can wait for itself.
+  // Both nodes for one another. Never waits for the partner while holding the own lock, so no ring of nodes
+  // can wait for itself.
   Status reserve() {
     if (!lock_.usable()) return fail(Code::unavailable, std::string(kLock) + " cannot be opened");
     TRY_(connect());
@@ -454,7 +523,8 @@ class Pair {
         lock_.release();
       }
       if (seconds_now() > until)
-        return fail(Code::timeout, fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
+        return fail(Code::timeout,
+                    fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
   }
@@ -464,17 +534,24 @@ class Pair {
     return out;
   }
   void check_rail(RailResult& one) const {
-    const std::string problem = partner_.value("perftest_problem", ""), gpu = partner_.value("gpu_problem", "");
-    if (partner_.value("rails", Json::array()).empty()) return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
+    const std::string problem = partner_.value("perftest_problem", ""),
+                      gpu = partner_.value("gpu_problem", "");
+    if (partner_.value("rails", Json::array()).empty())
+      return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
     if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + problem, "peer");
     if (one.rail.there.empty())
-      return one.fail_with(Outcome::unavailable, fmt::format("the partner has no active port {}", one.rail.here), "peer");
-    if (one.rail.here.empty()) return one.fail_with(Outcome::unavailable, fmt::format("there is no active port {} here", one.rail.there), "here");
-    if (const auto own = rail_problem(*own_.rail(one.rail.here)); !own.empty()) return one.fail_with(Outcome::unavailable, own, "here");
+      return one.fail_with(Outcome::unavailable,
+                           fmt::format("the partner has no active port {}", one.rail.here), "peer");
+    if (one.rail.here.empty())
+      return one.fail_with(Outcome::unavailable,
+                           fmt::format("there is no active port {} here", one.rail.there), "here");
+    if (const auto own = rail_problem(*own_.rail(one.rail.here)); !own.empty())
+      return one.fail_with(Outcome::unavailable, own, "here");
     for (const auto& rail : partner_.value("rails", Json::array()))
       if (rail.value("label", "") == one.rail.there && !rail.value("problem", "").empty())
         return one.fail_with(Outcome::unavailable, "on the partner " + rail.value("problem", ""), "peer");
-    if (options_.gpu_memory && !gpu.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + gpu, "peer");
+    if (options_.gpu_memory && !gpu.empty())
+      return one.fail_with(Outcome::unavailable, "on the partner " + gpu, "peer");
   }
   std::vector<Rail> still_good() const {
     std::vector<Rail> out;
@@ -488,25 +565,38 @@ class Pair {
     std::vector<Rail> open = still_good();
     for (int left = kAttempts; !open.empty(); --left) open = try_once(job, sending, open, left == 1, take);
   }
-  // The rails on which perftest ended well and told no figure: it could not calibrate its clock, as happens on a busy emulated machine.
-  std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last, const Take& take) {
+  // The rails on which perftest ended well and told no figure: it could not calibrate its clock, as happens
+  // on a busy emulated machine.
+  std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last,
+                             const Take& take) {
     std::vector<Rail> again;
     for (const auto& rail : rails) job.items.push_back({rail.here, rail.number});
     const auto said = sending ? send(job, rails) : receive(job, rails);
     for (const auto& rail : rails) {
-      RailResult& one = *std::find_if(results_.begin(), results_.end(), [&](const RailResult& r) { return r.rail.number == rail.number; });
+      RailResult& one = *std::find_if(results_.begin(), results_.end(),
+                                      [&](const RailResult& r) { return r.rail.number == rail.number; });
       if (!said.ok()) {
-        if (said.error().code == Code::timeout) one.tell_nothing(said.error().message);
-        else one.fail_with(Outcome::failed, said.error().message);
+        if (said.error().code == Code::timeout)
+          one.tell_nothing(said.error().message);
+        else
+          one.fail_with(Outcome::failed, said.error().message);
         continue;
       }
       const std::string& label = sending ? rail.here : rail.there;
-      const auto found = std::find_if(said->begin(), said->end(), [&](const Json& r) { return r.is_object() && r.value("label", "") == label; });
-      if (found == said->end()) one.fail_with(Outcome::failed, "no answer about " + label);
-      else if (found->value("no_figure", false) && !last) again.push_back(rail), ++one.repeated;
-      else if (const std::string error = found->value("error", ""); !error.empty() && found->value("no_figure", false)) one.tell_nothing(error);
-      else if (!error.empty()) one.fail_with(Outcome::failed, error);
-      else one.mtu = found->value("mtu", 0), take(one, *found);
+      const auto found = std::find_if(said->begin(), said->end(), [&](const Json& r) {
+        return r.is_object() && r.value("label", "") == label;
+      });
+      if (found == said->end())
+        one.fail_with(Outcome::failed, "no answer about " + label);
+      else if (found->value("no_figure", false) && !last)
+        again.push_back(rail), ++one.repeated;
+      else if (const std::string error = found->value("error", "");
+               !error.empty() && found->value("no_figure", false))
+        one.tell_nothing(error);
+      else if (!error.empty())
+        one.fail_with(Outcome::failed, error);
+      else
+        one.mtu = found->value("mtu", 0), take(one, *found);
     }
     return again;
   }
@@ -517,20 +607,26 @@ class Pair {
     Runs runs(files_, process_, own_, options_.port);
     TRY_(runs.start(job, options_.to));
     Json said = runs.finish();
-    const bool failed = std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
-    TRY(const Json ended, ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
-    for (const auto& other : ended.value("results", Json::array()))   // what the serving side says completes a failure
+    const bool failed =
+        std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
+    TRY(const Json ended,
+        ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
+    for (const auto& other :
+         ended.value("results", Json::array()))  // what the serving side says completes a failure
       for (size_t i = 0; i < rails.size(); ++i)
         if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
           for (auto& mine : said)
-            if (mine["label"] == rails[i].here) mine["error"] = mine.value("error", "") + " / the partner's side: " + other.value("error", "");
+            if (mine["label"] == rails[i].here)
+              mine["error"] = mine.value("error", "") + " / the partner's side: " + other.value("error", "");
     return said;
   }
   Result<Json> receive(const Job& job, const std::vector<Rail>& rails) {
     TRY_(enough_time(job));
     Runs runs(files_, process_, own_, options_.port);
     const Status started = runs.start(job, "");
-    auto said = started.ok() ? ask_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds) : Result<Json>(started.error());
+    auto said = started.ok()
+                    ? ask_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds)
+                    : Result<Json>(started.error());
     const bool failed = !said.ok() || std::any_of((*said)["results"].begin(), (*said)["results"].end(),
                                                   [](const Json& r) { return r.value("error", "") != ""; });
     if (failed) runs.give_up();
@@ -558,8 +654,12 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   out.error = one.error;
   out.metrics = one.metrics;
   const RdmaPort* port = own.rail(one.rail.here);
-  out.detail = {{"to", options.to}, {"device", one.rail.here}, {"peer_device", one.rail.there}, {"rail", one.rail.number},
-                {"seconds", options.seconds}, {"verified", "every work request completed without an error; perftest compares no data"}};
+  out.detail = {{"to", options.to},
+                {"device", one.rail.here},
+                {"peer_device", one.rail.there},
+                {"rail", one.rail.number},
+                {"seconds", options.seconds},
+                {"verified", "every work request completed without an error; perftest compares no data"}};
   if (!one.at_fault.empty()) out.detail["at_fault"] = one.at_fault;
   if (one.inconclusive) out.detail["inconclusive"] = true;
   if (one.mtu > 0) out.detail["mtu"] = one.mtu;
@@ -570,8 +670,10 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
     if (port->gid >= 0) out.detail["gid_index"] = port->gid;
   }
   if (!options.gpu_memory)
-    out.detail["gpu_direct"] = own.gpu.problem.empty() ? "measured by --gpu-memory" : "not measured: " + own.gpu.problem;
-  if (one.outcome == Outcome::failed) out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
+    out.detail["gpu_direct"] =
+        own.gpu.problem.empty() ? "measured by --gpu-memory" : "not measured: " + own.gpu.problem;
+  if (one.outcome == Outcome::failed)
+    out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
   return out;
 }
 
@@ -585,26 +687,35 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   // What only concerns this node is no matter of a link.
   out.outcome = Outcome::unavailable;
   if (own.rails.empty())
-    out.error = own.inactive.empty() ? std::string(kNoDevice) : fmt::format("no RDMA port is active here: {}", dump_json(own.inactive));
-  else if (!own.perftest_problem.empty()) out.error = own.perftest_problem;
-  else if (options.gpu_memory) out.error = own.gpu.problem;
+    out.error = own.inactive.empty()
+                    ? std::string(kNoDevice)
+                    : fmt::format("no RDMA port is active here: {}", dump_json(own.inactive));
+  else if (!own.perftest_problem.empty())
+    out.error = own.perftest_problem;
+  else if (options.gpu_memory)
+    out.error = own.gpu.problem;
   if (!out.error.empty()) return out;
   out.outcome = Outcome::measured;
   Pair pair(files, process, options, own);
   auto rails = pair.measure();
   std::vector<RailResult> results;
-  if (rails.ok()) results = std::move(*rails);
+  if (rails.ok())
+    results = std::move(*rails);
   else
     for (size_t i = 0; i < own.rails.size(); ++i) {
       results.push_back({.rail = {i, own.rails[i].label, ""}});
-      if (rails.error().code == Code::timeout) results.back().tell_nothing(rails.error().message);
-      else results.back().fail_with(Outcome::unavailable, rails.error().message);
+      if (rails.error().code == Code::timeout)
+        results.back().tell_nothing(rails.error().message);
+      else
+        results.back().fail_with(Outcome::unavailable, rails.error().message);
     }
   out.parts = Json::array();
   for (const auto& one : results) {
     const Measurement part = link_measurement(one, own, options);
-    if (part.outcome != Outcome::measured && out.outcome == Outcome::measured) out.outcome = part.outcome, out.error = part.error;
-    out.parts.push_back({{"subject", ""}, {"like", fmt::format("rail {}", one.rail.number)}, {"result", to_json(part)}});
+    if (part.outcome != Outcome::measured && out.outcome == Outcome::measured)
+      out.outcome = part.outcome, out.error = part.error;
+    out.parts.push_back(
+        {{"subject", ""}, {"like", fmt::format("rail {}", one.rail.number)}, {"result", to_json(part)}});
   }
   return out;
 }
@@ -622,7 +733,8 @@ Measurement RdmaServer::run(const Files& files, Process& process) {
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     Connection link(fd, until + kGrace);
-    const int tests = Session(files, process, link, from, port(), {until + kGrace, options_.idle_seconds}).serve();
+    const int tests =
+        Session(files, process, link, from, port(), {until + kGrace, options_.idle_seconds}).serve();
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from}, {"tests", tests}});
   });

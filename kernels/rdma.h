@@ -1,5 +1,6 @@
-// What the RDMA kernels share: the ports of this machine, which ports of two machines belong together, and how perftest is asked
-// and what it says. kernels/rdma.cc measures with it, kernels/counters.cc names ports by it.
+// What the RDMA kernels share: the ports of this machine, which ports of two machines belong together, and
+// how perftest is asked and what it says. kernels/rdma.cc measures with it, kernels/counters.cc names ports
+// by it.
 //
 // Thread: plain functions; files are read when they are called.
 #pragma once
@@ -14,24 +15,25 @@
 namespace muster::kernels {
 
 struct RdmaPort {
-  std::string label = {};  // "mlx5_0"; of a device with several ports "mlx4_0/2": what people and partners call it
+  std::string label =
+      {};  // "mlx5_0"; of a device with several ports "mlx4_0/2": what people and partners call it
   std::string device = {};
   int port = 1;
   bool active = false;
-  std::string state = {};   // "4: ACTIVE"
-  bool ethernet = false;    // RoCE
-  double rate_gbps = 0;     // of the link as it was negotiated
-  int gid = -1;             // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: there is none
-  std::string cpus = {};    // processors near the device; empty: it does not tell
-  std::string pci = {};     // address of the device; empty: none (soft-RoCE)
+  std::string state = {};  // "4: ACTIVE"
+  bool ethernet = false;   // RoCE
+  double rate_gbps = 0;    // of the link as it was negotiated
+  int gid = -1;            // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: there is none
+  std::string cpus = {};   // processors near the device; empty: it does not tell
+  std::string pci = {};    // address of the device; empty: none (soft-RoCE)
   std::string folder() const;
 };
 // Every port of every device, in the order of their numbers: mlx5_2 before mlx5_10.
 std::vector<RdmaPort> rdma_ports(const Files& files);
 
-// Rail by rail: ports of the same name belong together, so that a port that is missing does not move all behind it to the wrong rail.
-// Where no name is the same (other drivers name otherwise) and both have as many: port k with port k, in name order. An empty label:
-// nothing there on that side.
+// Rail by rail: ports of the same name belong together, so that a port that is missing does not move all
+// behind it to the wrong rail. Where no name is the same (other drivers name otherwise) and both have as
+// many: port k with port k, in name order. An empty label: nothing there on that side.
 struct Rail {
   size_t number = 0;  // among the ports that either side has: the same from both ends
   std::string here = {}, there = {};
@@ -53,11 +55,12 @@ struct PerfRun {
 Command perftest_command(const PerfRun& run);
 
 struct PerfResult {
-  double gbps = 0;                      // bandwidth: average
-  double typical_us = 0, p99_us = 0;    // latency: half of a round trip
-  int mtu = 0;                          // payload bytes of a packet, as both ends agreed
+  double gbps = 0;                    // bandwidth: average
+  double typical_us = 0, p99_us = 0;  // latency: half of a round trip
+  int mtu = 0;                        // payload bytes of a packet, as both ends agreed
 };
-// Code::failed when there is no table of that test in it, or a figure of 0: perftest could not calibrate its clock.
+// Code::failed when there is no table of that test in it, or a figure of 0: perftest could not calibrate its
+// clock.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test);
 
 // GPUDirect, from what is loaded and what `ib_write_bw --help` says.

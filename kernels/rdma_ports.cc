@@ -20,14 +20,16 @@ constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
 std::pair<std::string, long> number_behind(const std::string& name) {
   const size_t last = name.find_last_not_of("0123456789");
   const size_t digits = last == std::string::npos ? 0 : last + 1;
-  return {name.substr(0, digits), digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
+  return {name.substr(0, digits),
+          digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
 }
 
 // Of ports: by device, then by port. "mlx4_0/2" is the second port of mlx4_0.
 bool port_before(const std::string& a, const std::string& b) {
   const auto key = [](const std::string& label) {
     const size_t slash = label.find('/');
-    return std::pair(number_behind(label.substr(0, slash)), number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
+    return std::pair(number_behind(label.substr(0, slash)),
+                     number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
   };
   return key(a) < key(b);
 }
@@ -36,7 +38,8 @@ std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
 
-// The GID that routes through IPv4 networks, as NCCL and MPI want it. Empty entries of the table cannot be read.
+// The GID that routes through IPv4 networks, as NCCL and MPI want it. Empty entries of the table cannot be
+// read.
 int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   for (int i = 0; i < 256; ++i) {
     const std::string index = std::to_string(i);
@@ -67,7 +70,10 @@ RdmaPort read_port(const Files& files, const std::string& device, const std::str
 size_t shared_path(const Files& files, const std::string& a, const std::string& b) {
   const auto one = files.read_link(kPci + a), other = files.read_link(kPci + b);
   if (!one.ok() || !other.ok()) return 0;
-  const auto end = std::mismatch(one->begin(), one->begin() + static_cast<long>(std::min(one->size(), other->size())), other->begin()).first;
+  const auto end =
+      std::mismatch(one->begin(), one->begin() + static_cast<long>(std::min(one->size(), other->size())),
+                    other->begin())
+          .first;
   return static_cast<size_t>(std::count(one->begin(), end, '/'));
 }
 
@@ -88,7 +94,8 @@ std::string RdmaPort::folder() const { return fmt::format("{}{}/ports/{}", kClas
 
 std::vector<RdmaPort> rdma_ports(const Files& files) {
   std::vector<std::string> devices = files.list("/sys/class/infiniband");
-  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return number_behind(a) < number_behind(b); });
+  std::sort(devices.begin(), devices.end(),
+            [](const auto& a, const auto& b) { return number_behind(a) < number_behind(b); });
   std::vector<RdmaPort> out;
   for (const auto& device : devices) {
     const auto ports = files.list(kClass + device + "/ports");
@@ -101,7 +108,8 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   const auto has = [](const std::vector<std::string>& side, const std::string& label) {
     return std::find(side.begin(), side.end(), label) != side.end();
   };
-  const bool share = std::any_of(here.begin(), here.end(), [&](const auto& label) { return has(there, label); });
+  const bool share =
+      std::any_of(here.begin(), here.end(), [&](const auto& label) { return has(there, label); });
   std::vector<Rail> out;
   if (!share && here.size() == there.size()) {
     for (size_t i = 0; i < here.size(); ++i) out.push_back({i, here[i], there[i]});
@@ -111,7 +119,8 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   for (const auto& label : there)
     if (!has(here, label)) either.push_back(label);
   std::sort(either.begin(), either.end(), port_before);
-  for (size_t i = 0; i < either.size(); ++i) out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
+  for (size_t i = 0; i < either.size(); ++i)
+    out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
   return out;
 }
 
@@ -121,13 +130,16 @@ Command perftest_command(const PerfRun& run) {
   if (run.tied) argv = {"setpriv", "--pdeathsig", "KILL"};
   if (!run.on.cpus.empty()) argv.insert(argv.end(), {"taskset", "-c", run.on.cpus});
   const bool bandwidth = run.test == PerfTest::bandwidth;
-  for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"), std::string("-d"), run.on.device,
-                           std::string("-i"), std::to_string(run.on.port), std::string("-p"), std::to_string(run.port)})
+  for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"),
+                           std::string("-d"), run.on.device, std::string("-i"), std::to_string(run.on.port),
+                           std::string("-p"), std::to_string(run.port)})
     argv.push_back(word);
   if (run.on.gid >= 0) argv.insert(argv.end(), {"-x", std::to_string(run.on.gid)});
   argv.insert(argv.end(), {"-s", std::to_string(bandwidth ? kBandwidthBytes : kLatencyBytes)});
-  if (bandwidth) argv.insert(argv.end(), {"-D", std::to_string(run.seconds), "--report_gbits"});
-  else argv.insert(argv.end(), {"-n", std::to_string(run.iterations)});
+  if (bandwidth)
+    argv.insert(argv.end(), {"-D", std::to_string(run.seconds), "--report_gbits"});
+  else
+    argv.insert(argv.end(), {"-n", std::to_string(run.iterations)});
   if (run.gpu >= 0) {
     argv.push_back(fmt::format("--use_cuda={}", run.gpu));
     if (run.dma_buf) argv.push_back("--use_cuda_dmabuf");
@@ -139,8 +151,8 @@ Command perftest_command(const PerfRun& run) {
   return command;
 }
 
-// Bandwidth: bytes, iterations, peak, average, messages. Latency: bytes, iterations, minimum, maximum, typical, average, deviation,
-// 99 %, 99.9 %. The row is the first line of numbers alone below the heading.
+// Bandwidth: bytes, iterations, peak, average, messages. Latency: bytes, iterations, minimum, maximum,
+// typical, average, deviation, 99 %, 99.9 %. The row is the first line of numbers alone below the heading.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
   const bool bandwidth = test == PerfTest::bandwidth;
   PerfResult out;
@@ -148,14 +160,17 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     if (const size_t at = line.find("Mtu "); at != std::string::npos)
-      if (const size_t colon = line.find(':', at); colon != std::string::npos) out.mtu = std::atoi(line.c_str() + colon + 1);
+      if (const size_t colon = line.find(':', at); colon != std::string::npos)
+        out.mtu = std::atoi(line.c_str() + colon + 1);
     if (line.find("#bytes") != std::string::npos)
       heading = line.find(bandwidth ? "BW average[Gb/sec]" : "t_typical[usec]") != std::string::npos;
     if (!heading) continue;
     const auto row = numbers_of(line);
     if (row.size() < (bandwidth ? 5 : 9)) continue;
-    if (bandwidth) out.gbps = row[3];
-    else out.typical_us = row[4], out.p99_us = row[7];
+    if (bandwidth)
+      out.gbps = row[3];
+    else
+      out.typical_us = row[4], out.p99_us = row[7];
     if ((bandwidth ? out.gbps : out.typical_us) <= 0) break;
     return out;
   }
@@ -165,13 +180,16 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
 GpuDirect gpu_direct(const Files& files, const std::string& help) {
   GpuDirect out;
   out.gpus = files.list("/proc/driver/nvidia/gpus");
-  const bool open_driver = files.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
+  const bool open_driver =
+      files.read("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
   const bool peermem = files.exists("/sys/module/nvidia_peermem");
   out.dma_buf = !peermem && open_driver && help.find("--use_cuda_dmabuf") != std::string::npos;
-  if (out.gpus.empty()) out.problem = "there is no GPU with NVIDIA's driver";
+  if (out.gpus.empty())
+    out.problem = "there is no GPU with NVIDIA's driver";
   else if (help.find("--use_cuda") == std::string::npos)
     out.problem = "perftest is built without CUDA, as Debian's is: it has no option --use_cuda";
-  else if (!peermem && !out.dma_buf) out.problem = "neither nvidia_peermem is loaded nor can driver and perftest use dma-buf";
+  else if (!peermem && !out.dma_buf)
+    out.problem = "neither nvidia_peermem is loaded nor can driver and perftest use dma-buf";
   return out;
 }
 

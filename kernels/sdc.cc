@@ -223,7 +223,7 @@ namespace {
 struct Core {
   int cpu = 0;
   size_t products = 0;
-  std::string error = {};   // of its first wrong product
+  std::string error = {};  // of its first wrong product
   std::map<std::string, size_t> alarms = {};
 };
 
@@ -235,7 +235,8 @@ void work(Core& core, size_t n, uint64_t seed, const sdc::Fault* fault, double u
       if (!outcome.alarm[static_cast<size_t>(check)]) continue;
       ++core.alarms[sdc::to_string(check)];
       if (core.error.empty())
-        core.error = fmt::format("cpu {}, product {}: {}: {}", core.cpu, core.products, sdc::to_string(check), sdc::explain(check));
+        core.error = fmt::format("cpu {}, product {}: {}: {}", core.cpu, core.products, sdc::to_string(check),
+                                 sdc::explain(check));
     }
   } while (seconds_now() < until);
 }
@@ -256,8 +257,9 @@ Measurement run_sdc(const SdcOptions& options) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < cores.size(); ++i) {
     cores[i].cpu = cpus.empty() ? 0 : cpus[i % cpus.size()];
-    threads.emplace_back([&, i] {   // no two cores with the same inputs
-      work(cores[i], n, options.seed + (uint64_t{i} << 40), i == 0 && fault ? &*fault : nullptr, start + options.seconds);
+    threads.emplace_back([&, i] {  // no two cores with the same inputs
+      work(cores[i], n, options.seed + (uint64_t{i} << 40), i == 0 && fault ? &*fault : nullptr,
+           start + options.seconds);
     });
   }
   for (auto& thread : threads) thread.join();

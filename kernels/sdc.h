@@ -18,7 +18,7 @@ namespace muster::kernels::sdc {
 // after it was stored.
 enum class Site { input_a, input_b, accumulator, output_register, output_memory };
 inline constexpr std::array kSites = {Site::input_a, Site::input_b, Site::accumulator, Site::output_register,
-                               Site::output_memory};
+                                      Site::output_memory};
 const char* to_string(Site site);
 unsigned bits_of(Site site);  // 16 of a bf16 input, 32 of an fp32 value
 
@@ -83,7 +83,8 @@ struct SdcOptions {
   size_t threads = 0;             // 0: one per processor this process may use, each kept on its own
   std::optional<Flip> flip = {};  // part: number of sdc::Site; always repeats, on the first of the threads
 };
-// Metrics: products, gflops (over all cores; this is a check, not a benchmark). Blame: "cpu 3", the core that was wrong.
+// Metrics: products, gflops (over all cores; this is a check, not a benchmark). Blame: "cpu 3", the core that
+// was wrong.
 Measurement run_sdc(const SdcOptions& options);
 
 }  // namespace muster::kernels

@@ -1,19 +1,27 @@
-// Training-shaped load and scaling study: transformer blocks over 1, 2, 4 ... N nodes, one rank each, every gradient checked exactly.
+// Training-shaped load and scaling study: transformer blocks over 1, 2, 4 ... N nodes, one rank each, every
+// gradient checked exactly.
 //
 // Loads:       strong    data parallel, the same sequences on n nodes: gradients all-reduced
 //              weak      data parallel, the same number of sequences per node
-//              tensor    each layer over n nodes: activations all-reduced four times per layer (forward and backward)
-//              pipeline  layers over n nodes: activations sent on, micro-batches, all forward and then all backward (GPipe)
-//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far below its siblings shows. strong stops where there is no
-//              sequence for each node; tensor and pipeline run on one number of nodes, the largest that divides heads or layers.
-// Reference:   every rank computes the same gradients alone; those that most ranks agree on are right, to the bit
-//              (kernels/training/block.h says why bits may be compared). Each partition must then give the same ones.
-// Time:        of the slowest rank of a group, median of kRepetitions. Work is sized by a probe to `seconds` in all.
-// Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle x base clock, single precision),
-//              where sysfs tells the clock.
-// Energy:      joules per step, summed over the nodes of a group, where every rank has a node to itself and all of a group can read the same
-//              meter (kernels/energy.h); of the repetitions together, which must be long against the meter. Operations per joule with it.
-// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is lost on more is the network's.
+//              tensor    each layer over n nodes: activations all-reduced four times per layer (forward and
+//                        backward)
+//              pipeline  layers over n nodes: activations sent on, micro-batches, all forward and then all
+//                        backward (GPipe)
+//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far
+//              below its siblings shows. strong stops where there is no sequence for each node; tensor and
+//              pipeline run on one number of nodes, the largest that divides heads or layers.
+// Reference:   every rank computes the same gradients alone; those that most ranks agree on are right, to
+//              the bit (kernels/training/block.h says why bits may be compared). Each partition must then
+//              give the same ones.
+// Time:        of the slowest rank of a group, median of kRepetitions. Work is sized by a probe to `seconds`
+//              in all.
+// Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle
+//              x base clock, single precision), where sysfs tells the clock.
+// Energy:      joules per step, summed over the nodes of a group, where every rank has a node to itself and
+//              all of a group can read the same meter (kernels/energy.h); of the repetitions together, which
+//              must be long against the meter. Operations per joule with it.
+// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is
+//              lost on more is the network's.
 #include <mpi.h>
 
 #include <algorithm>
@@ -42,18 +50,21 @@ using training::Shape;
 constexpr int kRepetitions = 3;
 constexpr size_t kFloatsAtOnce = size_t{1} << 28;  // MPI counts in int
 constexpr size_t kGroupsListed = 64;
-constexpr size_t kMostTokens = size_t{1} << 23;   // of one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
-constexpr size_t kMostSplit = 16;                 // sequences of a tensor or pipeline step
+constexpr size_t kMostTokens =
+    size_t{1} << 23;  // of one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
+constexpr size_t kMostSplit = 16;  // sequences of a tensor or pipeline step
 constexpr int kTag = 1;
 constexpr size_t kReasonLength = 400, kReasonsListed = 8;
 
 void add_up(float* values, size_t count, MPI_Comm comm) {
   for (size_t at = 0; at < count; at += kFloatsAtOnce)
-    MPI_Allreduce(MPI_IN_PLACE, values + at, static_cast<int>(std::min(kFloatsAtOnce, count - at)), MPI_FLOAT, MPI_SUM, comm);
+    MPI_Allreduce(MPI_IN_PLACE, values + at, static_cast<int>(std::min(kFloatsAtOnce, count - at)), MPI_FLOAT,
+                  MPI_SUM, comm);
 }
 void spread(float* values, size_t count, int from) {
   for (size_t at = 0; at < count; at += kFloatsAtOnce)
-    MPI_Bcast(values + at, static_cast<int>(std::min(kFloatsAtOnce, count - at)), MPI_FLOAT, from, MPI_COMM_WORLD);
+    MPI_Bcast(values + at, static_cast<int>(std::min(kFloatsAtOnce, count - at)), MPI_FLOAT, from,
+              MPI_COMM_WORLD);
 }
 void send(const std::vector<float>& values, int to, MPI_Comm comm) {
   MPI_Send(values.data(), static_cast<int>(values.size()), MPI_FLOAT, to, kTag, comm);
@@ -87,7 +98,8 @@ struct Groups {
   Groups& operator=(const Groups&) = delete;
 };
 
-// Of this rank's group: seconds of one step on its slowest rank; -1 when it waited. What this node consumed for one step.
+// Of this rank's group: seconds of one step on its slowest rank; -1 when it waited. What this node consumed
+// for one step.
 struct Timed {
   double seconds = -1;
   Joules joules = {};
@@ -153,7 +165,8 @@ class Study {
         whole_(shape_, 0, shape_.layers, Part{}, threads_),
         // GPUs are idle in this load, and a driver whose GPU is gone may hang: they are not asked.
         meter_(files_of(options, rank), "") {
-    // Whatever decides how much is sent must be the same on every rank, also where nodes have different numbers of cores.
+    // Whatever decides how much is sent must be the same on every rank, also where nodes have different
+    // numbers of cores.
     uint64_t at_once = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
     MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
     at_once_ = at_once;
@@ -162,7 +175,8 @@ class Study {
   Json run() {
     size_work();
     const auto strong = alone("strong", strong_sequences_), weak = alone("weak", weak_sequences_);
-    for (const int n : node_counts(static_cast<int>(std::min<size_t>(static_cast<size_t>(ranks_), strong_sequences_))))
+    for (const int n :
+         node_counts(static_cast<int>(std::min<size_t>(static_cast<size_t>(ranks_), strong_sequences_))))
       if (n > 1) data_parallel("strong", n, strong);
     for (const int n : node_counts(ranks_))
       if (n > 1) data_parallel("weak", n, weak);
@@ -187,7 +201,8 @@ class Study {
     }
   }
 
-  // A strong study has work for all repetitions on one node, half of it on two, ...: about twice the first in all.
+  // A strong study has work for all repetitions on one node, half of it on two, ...: about twice the first in
+  // all.
   void size_work() {
     double took = 0, slowest = 0;
     for (int i = 0; i < 2; ++i) {  // the first one fills caches and page tables
@@ -199,11 +214,14 @@ class Study {
     const double possible = options_.seconds / kRepetitions / (slowest / static_cast<double>(at_once_));
     // Sums over all tokens must stay exact in a float.
     const size_t most = kMostTokens / shape_.sequence;
-    uint64_t sizes[] = {std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
-                        std::clamp<size_t>(static_cast<size_t>(possible * 0.4 / static_cast<double>(node_counts(ranks_).size() + 2)), 1,
-                                           most / static_cast<size_t>(ranks_)),
-                        0};
-    // A pipeline keeps what its forward pass left of all of them, and tensor parallel layers send all of it four times.
+    uint64_t sizes[] = {
+        std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
+        std::clamp<size_t>(
+            static_cast<size_t>(possible * 0.4 / static_cast<double>(node_counts(ranks_).size() + 2)), 1,
+            most / static_cast<size_t>(ranks_)),
+        0};
+    // A pipeline keeps what its forward pass left of all of them, and tensor parallel layers send all of it
+    // four times.
     sizes[2] = std::min<uint64_t>(sizes[1], kMostSplit);
     MPI_Bcast(sizes, 3, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     strong_sequences_ = sizes[0];
@@ -219,8 +237,10 @@ class Study {
       pass(whole_, 0, sequences, nullptr);
     };
     Timed time;
-    if (kind.empty()) step();
-    else time = timed(groups, meter_, step);
+    if (kind.empty())
+      step();
+    else
+      time = timed(groups, meter_, step);
     std::vector<float> mine = whole_.gradients();
     if (kind == "strong" && rank_ == options_.flip_rank) {
       float& hit = mine[mine.size() / 2];
@@ -231,28 +251,34 @@ class Study {
     MPI_Allgather(&own, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
     std::map<uint64_t, int> votes;
     for (const uint64_t d : all) ++votes[d];
-    const auto most = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::max_element(votes.begin(), votes.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
     // Without a majority nobody knows who is right: all who disagree are named.
     const bool decided = 2 * most->second > ranks_;
     std::vector<float> right = mine;
-    spread(right.data(), right.size(), static_cast<int>(std::find(all.begin(), all.end(), most->first) - all.begin()));
+    spread(right.data(), right.size(),
+           static_cast<int>(std::find(all.begin(), all.end(), most->first) - all.begin()));
     const size_t wrong = differences(mine, right, 1);
     wrong_ += static_cast<long long>(decided || wrong > 0 ? wrong : votes.size() > 1);
     if (!kind.empty()) add(kind, 1, time);
     return right;
   }
 
-  static size_t differences(const std::vector<float>& got, const std::vector<float>& reference, float factor) {
+  static size_t differences(const std::vector<float>& got, const std::vector<float>& reference,
+                            float factor) {
     size_t out = 0;
-    for (size_t i = 0; i < got.size(); ++i) out += std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(factor * reference[i]);
+    for (size_t i = 0; i < got.size(); ++i)
+      out += std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(factor * reference[i]);
     return out;
   }
 
   void data_parallel(const char* kind, int n, const std::vector<float>& reference) {
     const bool strong = kind[0] == 's';
     const Groups groups(n, rank_, ranks_);
-    const size_t all = strong_sequences_, i = static_cast<size_t>(groups.index), nodes = static_cast<size_t>(n);
-    const size_t first = strong ? all * i / nodes : 0, last = strong ? all * (i + 1) / nodes : weak_sequences_;
+    const size_t all = strong_sequences_, i = static_cast<size_t>(groups.index),
+                 nodes = static_cast<size_t>(n);
+    const size_t first = strong ? all * i / nodes : 0,
+                 last = strong ? all * (i + 1) / nodes : weak_sequences_;
     std::vector<float> sums;
     const Timed time = timed(groups, meter_, [&] {
       whole_.clear();
@@ -266,10 +292,12 @@ class Study {
 
   void tensor_parallel(int n) {
     const Groups groups(n, rank_, ranks_);
-    Network mine(shape_, 0, shape_.layers, Part{static_cast<size_t>(groups.index), static_cast<size_t>(n)}, threads_);
+    Network mine(shape_, 0, shape_.layers, Part{static_cast<size_t>(groups.index), static_cast<size_t>(n)},
+                 threads_);
     const Timed time = timed(groups, meter_, [&] {
       mine.clear();
-      pass(mine, 0, split_sequences_, [&](float* values, size_t count) { add_up(values, count, groups.comm); });
+      pass(mine, 0, split_sequences_,
+           [&](float* values, size_t count) { add_up(values, count, groups.comm); });
     });
     if (groups.comm != MPI_COMM_NULL) wrong_ += static_cast<long long>(mine.wrong(whole_, 1));
     add("tensor", n, time);
@@ -287,7 +315,8 @@ class Study {
   void pipeline_step(Network& mine, const Groups& groups) {
     const size_t per_sequence = shape_.sequence * shape_.model;
     const bool first = groups.index == 0, last = groups.index + 1 == groups.size;
-    const size_t micro = std::clamp<size_t>(split_sequences_ / (2 * static_cast<size_t>(groups.size)), 1, at_once_);
+    const size_t micro =
+        std::clamp<size_t>(split_sequences_ / (2 * static_cast<size_t>(groups.size)), 1, at_once_);
     std::vector<Activations>& kept = kept_of_stage_;
     kept.resize((split_sequences_ + micro - 1) / micro);
     mine.clear();
@@ -315,7 +344,7 @@ class Study {
   struct Entry {
     std::string kind;
     int nodes;
-    std::vector<double> seconds;  // of each group, on rank 0
+    std::vector<double> seconds;        // of each group, on rank 0
     std::optional<GroupEnergy> energy;  // of one step
   };
   void add(const std::string& kind, int n, const Timed& time) {
@@ -327,7 +356,8 @@ class Study {
     for (size_t r = 0; r < all.size(); r += static_cast<size_t>(n)) {
       if (!(all[r] > 0)) continue;
       entry.seconds.push_back(all[r]);
-      groups.push_back(kernels::energy_of_group({joules.begin() + static_cast<long>(r), joules.begin() + static_cast<long>(r) + n}));
+      groups.push_back(kernels::energy_of_group(
+          {joules.begin() + static_cast<long>(r), joules.begin() + static_cast<long>(r) + n}));
     }
     entry.energy = kernels::energy_of_groups(groups);
     entries_.push_back(std::move(entry));
@@ -351,7 +381,8 @@ class Study {
     const auto all = gather_texts(mine, kReasonLength, ranks_);
     Json absent = Json::object();
     for (size_t r = 0; r < all.size(); ++r)
-      if (!all[r].empty() && (absent.contains(all[r]) || absent.size() < kReasonsListed)) absent[all[r]].push_back(hosts[r]);
+      if (!all[r].empty() && (absent.contains(all[r]) || absent.size() < kReasonsListed))
+        absent[all[r]].push_back(hosts[r]);
     Json out = {{"absent", absent}};
     if (!own_nodes(hosts)) out["none"] = "several ranks share a node";
     return out;
@@ -372,29 +403,45 @@ class Study {
       const double seconds = median(entry.seconds);
       if (!(seconds > 0)) continue;
       const bool strong = entry.kind == "strong";
-      const size_t done = strong ? strong_sequences_ : entry.kind == "weak" ? weak_sequences_ * static_cast<size_t>(entry.nodes) : split_sequences_;
+      const size_t done = strong                 ? strong_sequences_
+                          : entry.kind == "weak" ? weak_sequences_ * static_cast<size_t>(entry.nodes)
+                                                 : split_sequences_;
       const double sequences = static_cast<double>(done);
       const double rate = sequences * per_sequence / seconds / entry.nodes;
       if (entry.nodes == 1) one[entry.kind] = rate;
       const double efficiency = rate / one[strong ? "strong" : "weak"];
       const auto slowest = std::max_element(entry.seconds.begin(), entry.seconds.end());
       const auto slowest_rank = static_cast<size_t>((slowest - entry.seconds.begin()) * entry.nodes);
-      points.push_back({{"kind", entry.kind}, {"nodes", entry.nodes}, {"groups", entry.seconds.size()}, {"seconds", seconds},
-                        {"slowest_seconds", *slowest}, {"slowest_from", hosts[slowest_rank]}, {"gflops_per_node", rate / 1e9},
+      points.push_back({{"kind", entry.kind},
+                        {"nodes", entry.nodes},
+                        {"groups", entry.seconds.size()},
+                        {"seconds", seconds},
+                        {"slowest_seconds", *slowest},
+                        {"slowest_from", hosts[slowest_rank]},
+                        {"gflops_per_node", rate / 1e9},
                         {"efficiency", efficiency}});
-      if (entry.seconds.size() > 1 && entry.seconds.size() <= kGroupsListed) points.back()["each_seconds"] = entry.seconds;
-      if (entry.energy && own_nodes(hosts)) add_energy(points.back(), *entry.energy, sequences * per_sequence);
+      if (entry.seconds.size() > 1 && entry.seconds.size() <= kGroupsListed)
+        points.back()["each_seconds"] = entry.seconds;
+      if (entry.energy && own_nodes(hosts))
+        add_energy(points.back(), *entry.energy, sequences * per_sequence);
       Json& metrics = out["metrics"];
       if (entry.nodes > 1) metrics[entry.kind + "_efficiency"] = {{"value", efficiency}, {"unit", "ratio"}};
       if (entry.kind != "weak") continue;
       metrics["gflops_per_node"] = {{"value", rate / 1e9}, {"unit", "GFLOP/s"}};
-      if (points.back().contains("gflop_per_joule")) metrics["gflop_per_joule"] = {{"value", points.back()["gflop_per_joule"]}, {"unit", "GFLOP/J"}};
-      else metrics.erase("gflop_per_joule");  // the last number of nodes counts, as above
+      if (points.back().contains("gflop_per_joule"))
+        metrics["gflop_per_joule"] = {{"value", points.back()["gflop_per_joule"]}, {"unit", "GFLOP/J"}};
+      else
+        metrics.erase("gflop_per_joule");  // the last number of nodes counts, as above
       if (peak > 0) metrics["mfu"] = {{"value", rate / peak}, {"unit", "ratio"}};
     }
     out["detail"]["scaling"] = points;
-    out["detail"]["model"] = {{"width", shape_.model}, {"heads", shape_.heads}, {"sequence", shape_.sequence}, {"layers", shape_.layers}};
-    out["detail"]["sequences"] = {{"strong", strong_sequences_}, {"weak_per_node", weak_sequences_}, {"tensor_and_pipeline", split_sequences_}};
+    out["detail"]["model"] = {{"width", shape_.model},
+                              {"heads", shape_.heads},
+                              {"sequence", shape_.sequence},
+                              {"layers", shape_.layers}};
+    out["detail"]["sequences"] = {{"strong", strong_sequences_},
+                                  {"weak_per_node", weak_sequences_},
+                                  {"tensor_and_pipeline", split_sequences_}};
     out["detail"]["energy"] = energy_absent;
     out["detail"]["threads"] = threads_;
     out["detail"]["variant"] = variant;
@@ -423,8 +470,10 @@ class Study {
 
 Json run_training(const Options& options, int rank, int ranks) {
   if (options.shape.sequence * static_cast<size_t>(ranks) > kMostTokens)
-    return {{"check", "training"}, {"version", 1}, {"outcome", "failed"}, {"blame", Json::array()}, {"metrics", Json::object()},
-            {"error", "sequence x ranks is above 2^23: sums would not be exact"}};
+    return {
+        {"check", "training"},       {"version", 1},
+        {"outcome", "failed"},       {"blame", Json::array()},
+        {"metrics", Json::object()}, {"error", "sequence x ranks is above 2^23: sums would not be exact"}};
   return Study(options, rank, ranks).run();
 }
 

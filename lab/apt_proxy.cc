@@ -20,12 +20,14 @@ std::string preamble(const LabDir& dir, const std::string& side) {
       "events {{ worker_connections 512; }}\n"
       "http {{\n access_log off;\n"
       " client_body_temp_path {0}/apt/tmp-{1}/body; proxy_temp_path {0}/apt/tmp-{1}/proxy;\n"
-      " fastcgi_temp_path {0}/apt/tmp-{1}/f; uwsgi_temp_path {0}/apt/tmp-{1}/u; scgi_temp_path {0}/apt/tmp-{1}/s;\n"
+      " fastcgi_temp_path {0}/apt/tmp-{1}/f; uwsgi_temp_path {0}/apt/tmp-{1}/u; scgi_temp_path "
+      "{0}/apt/tmp-{1}/s;\n"
       " proxy_http_version 1.1;\n",
       dir.root(), side);
 }
 
-Status start_side(const LabDir& dir, const std::string& side, const std::string& config, const std::string& space) {
+Status start_side(const LabDir& dir, const std::string& side, const std::string& config,
+                  const std::string& space) {
   Files files("/");
   const auto path = dir.path("apt/" + side + ".conf");
   TRY_(files.make_directories(dir.path("apt/tmp-" + side)));
@@ -68,8 +70,10 @@ std::string host_side_config(const LabDir& dir, const std::vector<std::string>& 
   for (size_t i = 0; i < hosts.size(); ++i)
     text += fmt::format(
         " server {{\n  listen unix:{0}/apt/apt.sock{1};\n  server_name {2};\n  location / {{\n"
-        "   proxy_pass http://{2};\n   proxy_set_header Host {2};\n   proxy_set_header Connection \"\";\n  }}\n"
-        "  location ~ /dists/ {{\n   proxy_cache off;\n   proxy_pass http://{2};\n   proxy_set_header Host {2};\n"
+        "   proxy_pass http://{2};\n   proxy_set_header Host {2};\n   proxy_set_header Connection \"\";\n  "
+        "}}\n"
+        "  location ~ /dists/ {{\n   proxy_cache off;\n   proxy_pass http://{2};\n   proxy_set_header Host "
+        "{2};\n"
         "   proxy_set_header Connection \"\";\n  }}\n }}\n",
         dir.root(), i == 0 ? " default_server" : "", hosts[i]);
   return text + "}\n";
@@ -79,12 +83,14 @@ std::string lab_side_config(const LabDir& dir, const LabSpec& spec) {
   return preamble(dir, "lab") +
          fmt::format(
              " server {{\n  listen {}:{};\n  location / {{\n   proxy_pass http://unix:{}/apt/apt.sock:;\n"
-             "   proxy_set_header Host $host;\n   proxy_set_header Connection \"\";\n   proxy_max_temp_file_size 0;\n"
+             "   proxy_set_header Host $host;\n   proxy_set_header Connection \"\";\n   "
+             "proxy_max_temp_file_size 0;\n"
              "   proxy_read_timeout 300;\n  }}\n }}\n}}\n",
              spec.controller, kAptProxyPort, dir.root());
 }
 
-Result<std::string> start_apt_proxy(Process& process, const LabDir& dir, const LabSpec& spec, const std::string& space) {
+Result<std::string> start_apt_proxy(Process& process, const LabDir& dir, const LabSpec& spec,
+                                    const std::string& space) {
   TRY(auto listing, run_ok(process, Command{.argv = {"apt-get", "indextargets", "--format", "$(REPO_URI)"}}));
   const auto hosts = mirror_hosts(listing);
   if (hosts.empty()) return fail(Code::not_found, "the host's apt uses no plain-HTTP mirror");

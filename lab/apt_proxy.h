@@ -1,9 +1,10 @@
 // The lab's package proxy: guests reach the host's package mirrors through it, and nothing else outside.
 //
-// Two nginx processes: one on the host's side, caching, that listens on a Unix socket in DIR; one inside the namespace on
-// <controller>:3142 that forwards to that socket. So no link, address or route is added to the host. It serves both spellings: as a
-// proxy (Acquire::http::Proxy) and as a mirror (http://10.20.0.1:3142/debian). Mirrors come from the host's apt at run time.
-// Thread: free functions without shared state.
+// Two nginx processes: one on the host's side, caching, that listens on a Unix socket in DIR; one inside the
+// namespace on <controller>:3142 that forwards to that socket. So no link, address or route is added to the
+// host. It serves both spellings: as a proxy (Acquire::http::Proxy) and as a mirror
+// (http://10.20.0.1:3142/debian). Mirrors come from the host's apt at run time. Thread: free functions
+// without shared state.
 #pragma once
 
 #include <string>
@@ -23,6 +24,7 @@ std::string host_side_config(const LabDir& dir, const std::vector<std::string>& 
 std::string lab_side_config(const LabDir& dir, const LabSpec& spec);
 
 // Starts both; returns the proxy's URL. `not_found` when nginx or a mirror is missing: a lab can do without.
-Result<std::string> start_apt_proxy(Process& process, const LabDir& dir, const LabSpec& spec, const std::string& space);
+Result<std::string> start_apt_proxy(Process& process, const LabDir& dir, const LabSpec& spec,
+                                    const std::string& space);
 
 }  // namespace muster::lab

@@ -18,7 +18,8 @@ namespace {
 
 Result<LabSpec> load_spec(const LabDir& dir) {
   auto text = Files("/").read(dir.spec());
-  if (!text) return fail(Code::not_found, "no lab in " + dir.root() + " (start one with `muster lab up SPEC`)");
+  if (!text)
+    return fail(Code::not_found, "no lab in " + dir.root() + " (start one with `muster lab up SPEC`)");
   TRY(auto json, parse_json(*text));
   return lab_spec_from_json(json);
 }
@@ -106,9 +107,13 @@ Result<Json> status(const LabDir& dir) {
   }
   Json nodes = Json::array();
   for (const auto& node : spec.nodes)
-    nodes.push_back({{"name", node.name}, {"power", process_runs(dir.node(node.name, "qemu.pid")) ? "on" : "off"},
-                     {"bmc_address", node.bmc_address}, {"address", node.address}, {"mac", node.mac},
-                     {"profile", node.profile}, {"in_spec", node.in_spec}});
+    nodes.push_back({{"name", node.name},
+                     {"power", process_runs(dir.node(node.name, "qemu.pid")) ? "on" : "off"},
+                     {"bmc_address", node.bmc_address},
+                     {"address", node.address},
+                     {"mac", node.mac},
+                     {"profile", node.profile},
+                     {"in_spec", node.in_spec}});
   out["nodes"] = nodes;
   return out;
 }
@@ -122,8 +127,10 @@ std::string with_lab_key(const LabDir& dir, std::string spec_text) {
   for (size_t at = 0; (at = spec_text.find(token, at)) != std::string::npos;) {
     const auto start = spec_text.rfind('\n', at);
     const auto comment = spec_text.find('#', start == std::string::npos ? 0 : start);
-    if (comment < at) at += token.size();
-    else spec_text.replace(at, token.size(), key);
+    if (comment < at)
+      at += token.size();
+    else
+      spec_text.replace(at, token.size(), key);
   }
   return spec_text;
 }
@@ -141,7 +148,8 @@ std::string lab_socket() {
 
 Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std::string>& command) {
   auto space = recorded_namespace(dir);
-  if (!space || !namespace_exists(*space)) return fail(Code::not_found, "the lab in " + dir.root() + " is not up");
+  if (!space || !namespace_exists(*space))
+    return fail(Code::not_found, "the lab in " + dir.root() + " is not up");
   std::vector<std::string> argv = {"ip", "netns", "exec", space->name};
   argv.insert(argv.end(), command.begin(), command.end());
   return argv;
@@ -153,9 +161,17 @@ Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::strin
   const auto* node = find_node(spec, name);
   if (!node) return fail(Code::not_found, "the lab has no machine named " + name);
   if (spec.user.empty()) return fail(Code::invalid, "the spec declares no user to log in as");
-  std::vector<std::string> argv = {"ssh", "-i", dir.path("ssh/id_ed25519"), "-o", "IdentitiesOnly=yes", "-o",
-                                   "UserKnownHostsFile=" + dir.path("ssh/known_hosts"), "-o",
-                                   "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=20",
+  std::vector<std::string> argv = {"ssh",
+                                   "-i",
+                                   dir.path("ssh/id_ed25519"),
+                                   "-o",
+                                   "IdentitiesOnly=yes",
+                                   "-o",
+                                   "UserKnownHostsFile=" + dir.path("ssh/known_hosts"),
+                                   "-o",
+                                   "StrictHostKeyChecking=accept-new",
+                                   "-o",
+                                   "ConnectTimeout=20",
                                    spec.user + "@" + node->address};
   argv.insert(argv.end(), remote.begin(), remote.end());
   return inside(dir, argv);
@@ -170,8 +186,10 @@ Status console(const LabDir& dir, const std::string& name, int log_lines) {
     if (write(1, tail.data(), tail.size()) < 0) return fail(Code::failed, "cannot write to the terminal");
   }
   const int fd = connect_console(dir.node(name, "console.sock"));
-  if (fd < 0) return fail(Code::unavailable, name + " is off, or somebody else has its console (one at a time); its log: " +
-                                                 dir.node(name, "console.log"));
+  if (fd < 0)
+    return fail(Code::unavailable,
+                name + " is off, or somebody else has its console (one at a time); its log: " +
+                    dir.node(name, "console.log"));
   {
     RawTerminal raw;
     relay(fd);

@@ -23,7 +23,8 @@ HttpResponse json_response(const Json& body, bool with_etag) {
 }
 
 HttpResponse not_allowed(const std::string& allow) {
-  auto response = redfish_error(405, "OperationNotAllowed", "The HTTP method is not allowed on this resource.");
+  auto response =
+      redfish_error(405, "OperationNotAllowed", "The HTTP method is not allowed on this resource.");
   response.headers["Allow"] = allow;
   return response;
 }
@@ -38,18 +39,27 @@ std::string header(const HttpRequest& request, const std::string& name) {
 HttpResponse redfish_error(int status, const std::string& message_id, const std::string& text,
                            const std::vector<std::string>& args) {
   const auto id = (message_id.find('.') == std::string::npos ? "Base.1.13." : "") + message_id;
-  const Json info = {{"@odata.type", "#Message.v1_1_2.Message"}, {"MessageId", id},
-                     {"Message", text},                           {"MessageArgs", args},
-                     {"Severity", "Critical"},                    {"Resolution", "None"}};
-  const Json body = {{"error", {{"code", id}, {"message", text}, {"@Message.ExtendedInfo", Json::array({info})}}}};
+  const Json info = {{"@odata.type", "#Message.v1_1_2.Message"},
+                     {"MessageId", id},
+                     {"Message", text},
+                     {"MessageArgs", args},
+                     {"Severity", "Critical"},
+                     {"Resolution", "None"}};
+  const Json body = {
+      {"error", {{"code", id}, {"message", text}, {"@Message.ExtendedInfo", Json::array({info})}}}};
   return HttpResponse::json(status, dump_json(body));
 }
 
 std::string etag_of(const Json& resource) { return "\"" + sha256(dump_json(resource)).substr(7, 12) + "\""; }
 
-Bmc::Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine, Clock now)
-    : profile_(std::move(profile)), identity_(std::move(identity)), user_(std::move(user)),
-      password_(std::move(password)), machine_(machine), now_(std::move(now)) {
+Bmc::Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine,
+         Clock now)
+    : profile_(std::move(profile)),
+      identity_(std::move(identity)),
+      user_(std::move(user)),
+      password_(std::move(password)),
+      machine_(machine),
+      now_(std::move(now)) {
   machine_.on_boot([this] { booted(); });
 }
 
@@ -81,13 +91,16 @@ HttpResponse Bmc::dispatch(const HttpRequest& request, const std::string& path) 
   }
   if (request.method == "POST" && path == system_path() + "/Actions/ComputerSystem.Reset")
     return reset_action(request);
-  if (!profile_.second_away_while_off.empty() && path == "/redfish/v1/Systems/" + profile_.second_system && !machine_.running())
-    return redfish_error(503, profile_.second_away_while_off, "The communication with the HMC failed. Retry in 60 seconds.", {"60"});
+  if (!profile_.second_away_while_off.empty() && path == "/redfish/v1/Systems/" + profile_.second_system &&
+      !machine_.running())
+    return redfish_error(503, profile_.second_away_while_off,
+                         "The communication with the HMC failed. Retry in 60 seconds.", {"60"});
   if (path.rfind("/redfish/v1/TaskService/", 0) == 0)
     if (auto answer = task(path)) return *answer;
   auto found = resource(path);
   if (!found)
-    return redfish_error(404, "ResourceMissingAtURI", "The resource at the URI " + path + " was not found.", {path});
+    return redfish_error(404, "ResourceMissingAtURI", "The resource at the URI " + path + " was not found.",
+                         {path});
   if (read) return json_response(*found, profile_.etag != EtagRule::none);
   if (request.method == "PATCH" && (path == system_path() || path == settings_path()))
     return patch_system(request, path);
@@ -131,14 +144,18 @@ bool Bmc::right(const std::string& user, const std::string& password) {
 
 HttpResponse Bmc::create_session(const HttpRequest& request) {
   auto body = parse_json(request.body);
-  if (!body || !body->is_object()) return redfish_error(400, "MalformedJSON", "The request body was malformed JSON.");
-  const auto text = [&](const char* key) { return body->contains(key) && (*body)[key].is_string() ? (*body)[key].get<std::string>() : ""; };
+  if (!body || !body->is_object())
+    return redfish_error(400, "MalformedJSON", "The request body was malformed JSON.");
+  const auto text = [&](const char* key) {
+    return body->contains(key) && (*body)[key].is_string() ? (*body)[key].get<std::string>() : "";
+  };
   if (!right(text("UserName"), text("Password")))
     return redfish_error(401, "ResourceAtUriUnauthorized", "The user name or password is wrong.");
   drop_idle_sessions();
   if (static_cast<int>(sessions_.size()) >= profile_.session_limit)
-    return redfish_error(503, "SessionLimitExceeded", "The session establishment failed due to the number of "
-                                                      "simultaneous sessions exceeding the limit.");
+    return redfish_error(
+        503, "SessionLimitExceeded",
+        "The session establishment failed due to the number of simultaneous sessions exceeding the limit.");
   const auto id = std::to_string(++last_session_);
   const Session session{random_hex(16), now_()};
   sessions_[id] = session;

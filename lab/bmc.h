@@ -1,10 +1,12 @@
-// Bmc: one emulated Redfish service: strict about what it accepts, stateful about what it did, peculiar as its profile says.
+// Bmc: one emulated Redfish service: strict about what it accepts, stateful about what it did, peculiar as
+// its profile says.
 //
-// handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on its own thread). It
-// refuses what real BMCs refuse: unknown properties and values, wrong or missing ETags (412, 428), power-on too soon after
-// power-off (409), the boot override in its self test, more sessions than it has, idle tokens, an account after too many failed logins. "Once" is spent by the next boot, whoever caused it.
-// What is not there: virtual media, BIOS settings, events, accounts.
-// Thread: any; one mutex inside.
+// handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on
+// its own thread). It refuses what real BMCs refuse: unknown properties and values, wrong or missing ETags
+// (412, 428), power-on too soon after power-off (409), the boot override in its self test, more sessions than
+// it has, idle tokens, an account after too many failed logins. "Once" is spent by the next boot, whoever
+// caused it. What is not there: virtual media, BIOS settings, events, accounts. Thread: any; one mutex
+// inside.
 #pragma once
 
 #include <functional>
@@ -30,7 +32,8 @@ struct BmcIdentity {
 class Bmc {
  public:
   using Clock = std::function<TimeMs()>;
-  Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine, Clock now);
+  Bmc(BmcProfile profile, BmcIdentity identity, std::string user, std::string password, Machine& machine,
+      Clock now);
 
   HttpResponse handle(const HttpRequest& request);
 
@@ -39,7 +42,7 @@ class Bmc {
   // "Once Pxe", "Disabled": for `lab status`.
   std::string override_text();
   int requests_served();
-  int failed_logins();   // since it started
+  int failed_logins();  // since it started
   // Fault: it forgets all sessions, as after a restart of its own.
   void forget_sessions();
 
@@ -97,8 +100,8 @@ class Bmc {
   const Clock now_;
 
   std::mutex mutex_;
-  Override next_;      // holds for the next boot
-  Override current_;   // what the system resource shows where a settings object exists
+  Override next_;     // holds for the next boot
+  Override current_;  // what the system resource shows where a settings object exists
   std::map<std::string, Session> sessions_;
   std::map<int, TimeMs> tasks_;
   int last_session_ = 0, last_task_ = 0, served_ = 0, failed_logins_ = 0, failed_in_a_row_ = 0;

@@ -28,11 +28,12 @@ BmcProfile dgx_h100() {
   p.manager_id = "BMC";
   p.chassis_id = "DGX";
   p.second_system = "HGX_Baseboard_0";
-  p.second_away_while_off = "Ami.1.0.HMCCommuicationFailed";   // spelt so
+  p.second_away_while_off = "Ami.1.0.HMCCommuicationFailed";  // spelt so
   p.reset_types = {"ForceOff", "ForceRestart", "GracefulShutdown", "On"};
   p.action_info_only = true;
-  p.boot_targets = {"None",  "Pxe",       "Floppy",     "Cd",     "Usb",      "Hdd",         "BiosSetup",   "Utilities",
-                    "Diags", "UefiShell", "UefiTarget", "SDCard", "UefiHttp", "RemoteDrive", "UefiBootNext"};
+  p.boot_targets = {"None",       "Pxe",       "Floppy",    "Cd",          "Usb",
+                    "Hdd",        "BiosSetup", "Utilities", "Diags",       "UefiShell",
+                    "UefiTarget", "SDCard",    "UefiHttp",  "RemoteDrive", "UefiBootNext"};
   p.settings_id = "SD";
   p.full_boot_request = true;
   p.etag = EtagRule::required;
@@ -43,7 +44,8 @@ BmcProfile dgx_h100() {
   return p;
 }
 
-// One tray of a GB200 NVL72. That its baseboard is away while the host is off is taken from the DGX H100, whose HMC it shares.
+// One tray of a GB200 NVL72. That its baseboard is away while the host is off is taken from the DGX H100,
+// whose HMC it shares.
 BmcProfile gb200() {
   BmcProfile p;
   p.name = "gb200";
@@ -55,7 +57,8 @@ BmcProfile gb200() {
   p.chassis_id = "Chassis_0";
   p.second_system = "HGX_Baseboard_0";
   p.second_away_while_off = "ServiceTemporarilyUnavailable";
-  p.reset_types = {"On", "ForceOff", "ForceOn", "ForceRestart", "GracefulRestart", "GracefulShutdown", "Nmi", "PowerCycle"};
+  p.reset_types = {"On",  "ForceOff",  "ForceOn", "ForceRestart", "GracefulRestart", "GracefulShutdown",
+                   "Nmi", "PowerCycle"};
   p.action_info_only = true;
   p.boot_targets = {"None", "Pxe", "Hdd", "Cd", "Diags", "BiosSetup", "Usb"};
   p.boot_modes = {};
@@ -74,9 +77,10 @@ BmcProfile hpe() {
   p.system_id = "1";
   p.manager_id = "1";
   p.chassis_id = "1";
-  p.reset_types = {"On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "PushPowerButton", "GracefulRestart"};
-  p.boot_targets = {"None",      "Cd",       "Hdd", "Usb",       "SDCard",   "Utilities",
-                    "Diags",     "BiosSetup", "Pxe", "UefiShell", "UefiHttp", "UefiTarget"};
+  p.reset_types = {"On",  "ForceOff",        "GracefulShutdown", "ForceRestart",
+                   "Nmi", "PushPowerButton", "GracefulRestart"};
+  p.boot_targets = {"None",  "Cd",        "Hdd", "Usb",       "SDCard",   "Utilities",
+                    "Diags", "BiosSetup", "Pxe", "UefiShell", "UefiHttp", "UefiTarget"};
   p.mode_writable = false;
   p.etag = EtagRule::optional;
   p.power_lag = 2 * kSecond;
@@ -93,10 +97,11 @@ BmcProfile supermicro() {
   p.system_id = "1";
   p.manager_id = "1";
   p.chassis_id = "1";
-  p.reset_types = {"On",  "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart",
-                   "Nmi", "ForceOn",  "PowerCycle"};
+  p.reset_types = {"On",           "ForceOff", "GracefulShutdown", "GracefulRestart",
+                   "ForceRestart", "Nmi",      "ForceOn",          "PowerCycle"};
   p.action_info_only = true;
-  p.boot_targets = {"None", "Pxe", "Floppy", "Cd", "Usb", "Hdd", "BiosSetup", "UsbCd", "UefiBootNext", "UefiHttp"};
+  p.boot_targets = {"None", "Pxe",       "Floppy", "Cd",           "Usb",
+                    "Hdd",  "BiosSetup", "UsbCd",  "UefiBootNext", "UefiHttp"};
   p.boot_modes = {"Legacy", "UEFI"};
   p.reads_back_uefi_boot_next = true;
   p.etag = EtagRule::optional;
@@ -117,8 +122,9 @@ BmcProfile dell() {
   p.system_id = "System.Embedded.1";
   p.manager_id = "iDRAC.Embedded.1";
   p.chassis_id = "System.Embedded.1";
-  p.reset_types = {"On",  "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown", "PushPowerButton",
-                   "Nmi", "PowerCycle"};
+  p.reset_types = {
+      "On",  "ForceOff",  "ForceRestart", "GracefulRestart", "GracefulShutdown", "PushPowerButton",
+      "Nmi", "PowerCycle"};
   p.boot_targets = {"None",      "Pxe",       "Floppy",     "Cd",     "Hdd",
                     "BiosSetup", "Utilities", "UefiTarget", "SDCard", "UefiHttp"};
   p.etag = EtagRule::optional;
@@ -133,7 +139,8 @@ BmcProfile dell() {
 }  // namespace
 
 const std::vector<BmcProfile>& bmc_profiles() {
-  static const std::vector<BmcProfile> profiles = {generic(), dgx_h100(), supermicro(), dell(), hpe(), gb200()};
+  static const std::vector<BmcProfile> profiles = {generic(), dgx_h100(), supermicro(),
+                                                   dell(),    hpe(),      gb200()};
   return profiles;
 }
 

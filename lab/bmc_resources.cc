@@ -21,7 +21,10 @@ Json collection(const std::string& path, const std::string& type, const std::str
                 const std::vector<std::string>& members) {
   Json list = Json::array();
   for (const auto& member : members) list.push_back(link(member));
-  return {{"@odata.id", path}, {"@odata.type", "#" + type + "." + type}, {"Name", name}, {"Members", list},
+  return {{"@odata.id", path},
+          {"@odata.type", "#" + type + "." + type},
+          {"Name", name},
+          {"Members", list},
           {"Members@odata.count", members.size()}};
 }
 
@@ -31,7 +34,8 @@ Json healthy() { return {{"State", "Enabled"}, {"Health", "OK"}}; }
 
 std::optional<Json> Bmc::resource(const std::string& path) {
   const std::string systems = std::string(kRoot) + "/Systems", chassis_root = std::string(kRoot) + "/Chassis";
-  const std::string managers = std::string(kRoot) + "/Managers", sessions = std::string(kRoot) + "/SessionService/Sessions";
+  const std::string managers = std::string(kRoot) + "/Managers",
+                    sessions = std::string(kRoot) + "/SessionService/Sessions";
   const auto nics = system_path() + "/EthernetInterfaces";
   if (path == systems) {
     std::vector<std::string> members = {system_path()};
@@ -40,7 +44,8 @@ std::optional<Json> Bmc::resource(const std::string& path) {
   }
   if (path == system_path()) return system();
   if (!profile_.settings_id.empty() && path == settings_path()) return settings();
-  if (!profile_.second_system.empty() && path == systems + "/" + profile_.second_system) return second_system();
+  if (!profile_.second_system.empty() && path == systems + "/" + profile_.second_system)
+    return second_system();
   if (profile_.action_info_only && path == system_path() + "/ResetActionInfo") return reset_action_info();
   if (path == nics) return collection(path, "EthernetInterfaceCollection", "Ethernet", {nics + "/1"});
   if (path == nics + "/1") return ethernet_interface();
@@ -112,10 +117,13 @@ Json Bmc::system() {
   const bool with_settings = !profile_.settings_id.empty();
   out["Boot"] = boot_object(current_, !with_settings);
   if (with_settings)
-    out["@Redfish.Settings"] = {{"@odata.type", "#Settings.v1_2_2.Settings"}, {"SettingsObject", link(settings_path())}};
+    out["@Redfish.Settings"] = {{"@odata.type", "#Settings.v1_2_2.Settings"},
+                                {"SettingsObject", link(settings_path())}};
   Json reset = {{"target", system_path() + "/Actions/ComputerSystem.Reset"}};
-  if (profile_.action_info_only) reset["@Redfish.ActionInfo"] = system_path() + "/ResetActionInfo";
-  else reset["ResetType@Redfish.AllowableValues"] = profile_.reset_types;
+  if (profile_.action_info_only)
+    reset["@Redfish.ActionInfo"] = system_path() + "/ResetActionInfo";
+  else
+    reset["ResetType@Redfish.AllowableValues"] = profile_.reset_types;
   out["Actions"] = {{"#ComputerSystem.Reset", reset}};
   return out;
 }
@@ -130,7 +138,8 @@ Json Bmc::boot_object(const Override& shown, bool with_lists) const {
   if (!with_lists) return boot;
   boot["BootSourceOverrideTarget@Redfish.AllowableValues"] = profile_.boot_targets;
   boot["BootSourceOverrideEnabled@Redfish.AllowableValues"] = profile_.boot_enabled;
-  if (!profile_.boot_modes.empty()) boot["BootSourceOverrideMode@Redfish.AllowableValues"] = profile_.boot_modes;
+  if (!profile_.boot_modes.empty())
+    boot["BootSourceOverrideMode@Redfish.AllowableValues"] = profile_.boot_modes;
   return boot;
 }
 
@@ -153,7 +162,8 @@ Json Bmc::second_system() const {
 }
 
 Json Bmc::reset_action_info() const {
-  auto out = head(system_path() + "/ResetActionInfo", "#ActionInfo.v1_1_2.ActionInfo", "ResetAction", "ResetAction");
+  auto out =
+      head(system_path() + "/ResetActionInfo", "#ActionInfo.v1_1_2.ActionInfo", "ResetAction", "ResetAction");
   out["Parameters"] = Json::array({{{"Name", "ResetType"},
                                     {"DataType", "String"},
                                     {"Required", true},
@@ -162,7 +172,8 @@ Json Bmc::reset_action_info() const {
 }
 
 Json Bmc::ethernet_interface() const {
-  auto out = head(system_path() + "/EthernetInterfaces/1", "#EthernetInterface.v1_8_0.EthernetInterface", "1", "NIC 1");
+  auto out = head(system_path() + "/EthernetInterfaces/1", "#EthernetInterface.v1_8_0.EthernetInterface", "1",
+                  "NIC 1");
   out["MACAddress"] = identity_.mac;
   out["PermanentMACAddress"] = identity_.mac;
   out["InterfaceEnabled"] = true;
@@ -211,10 +222,11 @@ std::optional<HttpResponse> Bmc::task(const std::string& path) {
   }
   const bool running = age < profile_.power_lag / 2;
   if (path.find("/TaskMonitors/") != std::string::npos && !running) return HttpResponse{.status = 204};
-  auto body = head("/redfish/v1/TaskService/Tasks/" + std::to_string(id), "#Task.v1_4_3.Task", std::to_string(id),
-                   "Reset");
+  auto body = head("/redfish/v1/TaskService/Tasks/" + std::to_string(id), "#Task.v1_4_3.Task",
+                   std::to_string(id), "Reset");
   body["TaskState"] = running ? "Running" : "Completed";
-  auto response = HttpResponse::json(running && path.find("/TaskMonitors/") != std::string::npos ? 202 : 200, dump_json(body));
+  auto response = HttpResponse::json(running && path.find("/TaskMonitors/") != std::string::npos ? 202 : 200,
+                                     dump_json(body));
   if (running) response.headers["Retry-After"] = "1";
   return response;
 }

@@ -14,10 +14,11 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
 }
 
 HttpResponse not_in_list(const std::string& property, const std::string& value) {
-  return redfish_error(400, "PropertyValueNotInList",
-                       fmt::format("The value '{}' for the property {} is not in the list of acceptable values.",
-                                   value, property),
-                       {value, property});
+  return redfish_error(
+      400, "PropertyValueNotInList",
+      fmt::format("The value '{}' for the property {} is not in the list of acceptable values.", value,
+                  property),
+      {value, property});
 }
 
 HttpResponse missing(const std::string& property) {
@@ -26,7 +27,9 @@ HttpResponse missing(const std::string& property) {
                        {property});
 }
 
-HttpResponse malformed() { return redfish_error(400, "MalformedJSON", "The request body was malformed JSON."); }
+HttpResponse malformed() {
+  return redfish_error(400, "MalformedJSON", "The request body was malformed JSON.");
+}
 
 }  // namespace
 
@@ -40,7 +43,8 @@ std::optional<HttpResponse> Bmc::check_etag(const HttpRequest& request, const st
   }
   const auto current = resource(path);
   if (found->second == "*" || (current && found->second == etag_of(*current))) return std::nullopt;
-  return redfish_error(412, "PreconditionFailed", "The ETag supplied did not match the current one of the resource.");
+  return redfish_error(412, "PreconditionFailed",
+                       "The ETag supplied did not match the current one of the resource.");
 }
 
 HttpResponse Bmc::patch_system(const HttpRequest& request, const std::string& path) {
@@ -49,13 +53,14 @@ HttpResponse Bmc::patch_system(const HttpRequest& request, const std::string& pa
   if (!body || !body->is_object()) return malformed();
   for (const auto& [key, value] : body->items())
     if (key != "Boot")
-      return redfish_error(400, "PropertyUnknown", "The property " + key + " is not in the list of valid properties.",
-                           {key});
+      return redfish_error(400, "PropertyUnknown",
+                           "The property " + key + " is not in the list of valid properties.", {key});
   if (!body->contains("Boot") || !(*body)["Boot"].is_object()) return missing("Boot");
   const auto& boot = (*body)["Boot"];
   if (!profile_.settings_id.empty() && path == system_path())
     return redfish_error(400, "PropertyNotWritable",
-                         "The property Boot is read only here and must be written to the settings object.", {"Boot"});
+                         "The property Boot is read only here and must be written to the settings object.",
+                         {"Boot"});
   if (machine_.running() && now_() < post_until_)
     return redfish_error(400, "iLO.2.15.UnableToModifyDuringSystemPOST",
                          "This property cannot be modified while the system is in POST. Retry after POST.");
@@ -80,23 +85,26 @@ std::optional<HttpResponse> Bmc::change_override(const Json& boot, Override& nex
     if (mode && !profile_.mode_writable)
       return redfish_error(400, "PropertyNotWritable", "The property " + key + " is read only.", {key});
     if (field == fields.end() || (mode && profile_.boot_modes.empty()))
-      return redfish_error(400, "PropertyUnknown", "The property " + key + " is not in the list of valid properties.",
-                           {key});
+      return redfish_error(400, "PropertyUnknown",
+                           "The property " + key + " is not in the list of valid properties.", {key});
     if (!value.is_string())
-      return redfish_error(400, "PropertyValueTypeError", "The value of " + key + " is of another type than accepted.",
+      return redfish_error(400, "PropertyValueTypeError",
+                           "The value of " + key + " is of another type than accepted.",
                            {dump_json(value), key});
     const auto text = value.get<std::string>();
     if (field->second.second && !contains(*field->second.second, text)) return not_in_list(key, text);
     *field->second.first = text;
   }
   if (profile_.full_boot_request)
-    for (const auto* key : {"BootSourceOverrideTarget", "BootSourceOverrideEnabled", "BootSourceOverrideMode"})
+    for (const auto* key :
+         {"BootSourceOverrideTarget", "BootSourceOverrideEnabled", "BootSourceOverrideMode"})
       if (!boot.contains(key)) return missing(key);
   if (boot.contains("BootSourceOverrideTarget") && !boot.contains("BootSourceOverrideEnabled")) {
     if (next.enabled == "Disabled") return missing("BootSourceOverrideEnabled");
   }
   if (next.enabled == "Disabled") next.target = "None";
-  if (next.target == "UefiHttp" && !next.http_uri.empty() && next.http_uri.find_first_of("?&=") != std::string::npos)
+  if (next.target == "UefiHttp" && !next.http_uri.empty() &&
+      next.http_uri.find_first_of("?&=") != std::string::npos)
     return not_in_list("HttpBootUri", next.http_uri);
   return std::nullopt;
 }
@@ -106,28 +114,31 @@ HttpResponse Bmc::reset_action(const HttpRequest& request) {
   if (!body || !body->is_object()) return malformed();
   for (const auto& [key, value] : body->items())
     if (key != "ResetType")
-      return redfish_error(400, "ActionParameterUnknown", "The action does not know the parameter " + key + ".",
-                           {"Reset", key});
+      return redfish_error(400, "ActionParameterUnknown",
+                           "The action does not know the parameter " + key + ".", {"Reset", key});
   if (!body->contains("ResetType") || !(*body)["ResetType"].is_string())
     return redfish_error(400, "ActionParameterMissing", "The action needs the parameter ResetType.",
                          {"Reset", "ResetType"});
   const auto type = (*body)["ResetType"].get<std::string>();
   if (!contains(profile_.reset_types, type))
-    return redfish_error(400, "ActionParameterValueNotInList",
-                         "The value " + type + " for the parameter ResetType is not in the list of acceptable values.",
-                         {type, "ResetType", "Reset"});
+    return redfish_error(
+        400, "ActionParameterValueNotInList",
+        "The value " + type + " for the parameter ResetType is not in the list of acceptable values.",
+        {type, "ResetType", "Reset"});
   return perform(type);
 }
 
 HttpResponse Bmc::perform(const std::string& type) {
   const bool on = machine_.running();
   const bool wants_on = type == "On" || type == "ForceOn" || (type == "PushPowerButton" && !on);
-  const bool wants_off = type == "ForceOff" || type == "GracefulShutdown" || (type == "PushPowerButton" && on);
+  const bool wants_off =
+      type == "ForceOff" || type == "GracefulShutdown" || (type == "PushPowerButton" && on);
   const bool restarts = type == "ForceRestart" || type == "GracefulRestart" || type == "PowerCycle";
   const auto conflict = [&](const std::string& why) {
     return redfish_error(409, "ActionParameterValueConflict", why, {"ResetType", type});
   };
-  if (wants_on && now_() < refuse_on_until_) return conflict("The host is powering down; the request cannot be carried out yet.");
+  if (wants_on && now_() < refuse_on_until_)
+    return conflict("The host is powering down; the request cannot be carried out yet.");
   if (profile_.refuse_same_state && ((wants_on && on) || (wants_off && !on)))
     return conflict("The host is in the requested power state already.");
   if (restarts && !on) return conflict("The host is off and cannot be restarted.");
@@ -138,7 +149,8 @@ HttpResponse Bmc::perform(const std::string& type) {
   } else if (wants_off && on) {
     if (type == "ForceOff") {
       change_power(false);
-      refuse_on_until_ = profile_.conflict_after_off ? now_() + profile_.power_lag + profile_.conflict_after_off : 0;
+      refuse_on_until_ =
+          profile_.conflict_after_off ? now_() + profile_.power_lag + profile_.conflict_after_off : 0;
       machine_.cut_power();
     } else {
       machine_.press_power();  // the state follows when the operating system has listened
@@ -154,7 +166,8 @@ HttpResponse Bmc::perform(const std::string& type) {
 
 void Bmc::change_power(bool to_on) {
   if (to_on) post_until_ = now_() + profile_.post_time;
-  shown_power_ = profile_.transitional_states ? (to_on ? "PoweringOn" : "PoweringOff") : (to_on ? "Off" : "On");
+  shown_power_ =
+      profile_.transitional_states ? (to_on ? "PoweringOn" : "PoweringOff") : (to_on ? "Off" : "On");
   shown_until_ = now_() + profile_.power_lag;
 }
 

@@ -40,7 +40,8 @@ Stat read_stat_file(const std::string& path) {
   out.state = (*text)[close + 2];
   size_t at = close + 2;
   for (int field = 3; field < 22 && at != std::string::npos; ++field) at = text->find(' ', at + 1);
-  if (at != std::string::npos) std::from_chars(text->data() + at + 1, text->data() + text->size(), out.start_ticks);
+  if (at != std::string::npos)
+    std::from_chars(text->data() + at + 1, text->data() + text->size(), out.start_ticks);
   return out;
 }
 
@@ -48,11 +49,14 @@ Stat read_stat(pid_t pid) { return read_stat_file(fmt::format("/proc/{}/stat", p
 
 bool over(char state) { return state == 'X' || state == 'Z'; }
 
-// The first thread may have ended while another one still sits in a write, with all the files and locks of the process.
+// The first thread may have ended while another one still sits in a write, with all the files and locks of
+// the process.
 bool every_thread_over(pid_t pid) {
   const auto tasks = fmt::format("/proc/{}/task", pid);
   for (const auto& task : Files("/").list(tasks))
-    if (const auto state = read_stat_file(fmt::format("{}/{}/stat", tasks, task)).state; state && !over(state)) return false;
+    if (const auto state = read_stat_file(fmt::format("{}/{}/stat", tasks, task)).state;
+        state && !over(state))
+      return false;
   return true;
 }
 
@@ -71,7 +75,8 @@ bool wait_gone(const ChildId& id, DurationMs limit) {
   return gone(id);
 }
 
-// The signal goes through a descriptor of the process: between the check and the signal its pid cannot become another's.
+// The signal goes through a descriptor of the process: between the check and the signal its pid cannot become
+// another's.
 void send_signal(const ChildId& id, int signal) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
   if (fd < 0) return;
@@ -114,13 +119,16 @@ Result<ChildId> spawn(const Spawn& what) {
   if (error == ENOENT) return fail(Code::not_found, what.argv[0] + " is not installed");
   if (error) return fail(Code::failed, fmt::format("starting {}: {}", what.argv[0], std::strerror(error)));
   const auto cmdline = fmt::format("/proc/{}/cmdline", pid);
-  for (int i = 0; i < 1000 && Files("/").read(cmdline).value_or("").empty() && read_stat(pid).state != 'Z'; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it has a command line to be known by from here on
+  for (int i = 0; i < 1000 && Files("/").read(cmdline).value_or("").empty() && read_stat(pid).state != 'Z';
+       ++i)
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(1));  // it has a command line to be known by from here on
   return ChildId{pid, read_stat(pid).start_ticks, what.mark};
 }
 
 Status write_pid_file(const std::string& path, const ChildId& id) {
-  return Files("/").write(path, dump_json(Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}) + "\n");
+  return Files("/").write(
+      path, dump_json(Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}) + "\n");
 }
 
 Result<ChildId> read_pid_file(const std::string& path) {
@@ -141,7 +149,8 @@ bool alive(const ChildId& id) {
   const auto stat = read_stat(id.pid);
   if (over(stat.state) || stat.start_ticks != id.start_ticks) return false;
   auto cmdline = Files("/").read(fmt::format("/proc/{}/cmdline", id.pid));
-  // Empty for a moment while it replaces itself by another program (ip netns exec): pid and start time are still its own.
+  // Empty for a moment while it replaces itself by another program (ip netns exec): pid and start time are
+  // still its own.
   return cmdline.ok() && (cmdline->empty() || cmdline->find(id.mark) != std::string::npos);
 }
 

@@ -1,9 +1,8 @@
 // Processes that outlive the call that started them, and their exact identity.
 //
-// A process is known by its pid, its start time (in clock ticks since boot) and a word that its command line contains (a path in
-// the lab's folder); only when all three hold is it ours, so a pid that was used again is never signalled. Nothing is ever
-// killed by name.
-// Thread: free functions without shared state.
+// A process is known by its pid, its start time (in clock ticks since boot) and a word that its command line
+// contains (a path in the lab's folder); only when all three hold is it ours, so a pid that was used again is
+// never signalled. Nothing is ever killed by name. Thread: free functions without shared state.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +23,9 @@ struct ChildId {
 };
 
 struct Spawn {
-  std::vector<std::string> argv;    // argv[0] is looked up in PATH
-  std::string log;                  // stdout and stderr are appended to it
-  std::string mark;                 // must occur in argv
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  std::string log;                // stdout and stderr are appended to it
+  std::string mark;               // must occur in argv
   std::map<std::string, std::string> env = {};
 };
 // In a session of its own, with no inherited descriptors. Does not wait.
@@ -35,7 +34,7 @@ Result<ChildId> spawn(const Spawn& spawn);
 Status write_pid_file(const std::string& path, const ChildId& id);
 Result<ChildId> read_pid_file(const std::string& path);
 
-bool alive(const ChildId& id);      // a zombie is not alive
+bool alive(const ChildId& id);  // a zombie is not alive
 // SIGTERM, `grace`, SIGKILL, then waits until it is gone. Ok when it was gone already.
 Status terminate(const ChildId& id, DurationMs grace);
 // Every process whose network namespace has this inode.

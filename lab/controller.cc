@@ -21,7 +21,8 @@ namespace {
 
 std::string find_musterd() {
   std::error_code error;
-  if (const char* given = std::getenv("MUSTER_MUSTERD")) return std::filesystem::exists(given, error) ? given : "";
+  if (const char* given = std::getenv("MUSTER_MUSTERD"))
+    return std::filesystem::exists(given, error) ? given : "";
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const auto& folder : {beside, beside / "../sbin", std::filesystem::path("/usr/sbin"),
                              std::filesystem::path("/usr/local/sbin")}) {
@@ -74,10 +75,20 @@ std::map<std::string, std::string> controller_environment(const LabSpec& spec, b
 
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space) {
   const auto musterd = find_musterd();
-  if (musterd.empty()) return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
+  if (musterd.empty())
+    return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
   Spawn daemon;
-  daemon.argv = {"ip",        "netns",    "exec",          space,       musterd,
-                 "--state",   dir.path("state"), "--socket", dir.path("musterd.sock"), "--listen", spec.controller};
+  daemon.argv = {"ip",
+                 "netns",
+                 "exec",
+                 space,
+                 musterd,
+                 "--state",
+                 dir.path("state"),
+                 "--socket",
+                 dir.path("musterd.sock"),
+                 "--listen",
+                 spec.controller};
   daemon.log = dir.path("musterd.log");
   daemon.mark = dir.root();
   auto proxy = read_pid_file(dir.path("apt/lab.pid"));

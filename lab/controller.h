@@ -1,8 +1,10 @@
-// The lab's own musterd: started inside the lab's network namespace, handed the BMC secret, killed and restarted on request.
+// The lab's own musterd: started inside the lab's network namespace, handed the BMC secret, killed and
+// restarted on request.
 //
-// Found as $MUSTER_MUSTERD, beside the muster program, or installed. Its environment says MUSTER_LAB=1, where the package proxy is
-// (MUSTER_APT_PROXY), and which kernel arguments the lab's machines need (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state.
-// Thread: blocking calls of a command-line program.
+// Found as $MUSTER_MUSTERD, beside the muster program, or installed. Its environment says MUSTER_LAB=1, where
+// the package proxy is (MUSTER_APT_PROXY), and which kernel arguments the lab's machines need
+// (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state. Thread: blocking
+// calls of a command-line program.
 #pragma once
 
 #include <map>
@@ -14,8 +16,9 @@
 
 namespace muster::lab {
 
-// A virtual machine's timer interrupt comes late when the host is busy. The kernel tests it once while it boots, and then panics ("timer
-// doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a busy host, none with this. Real machines keep the test.
+// A virtual machine's timer interrupt comes late when the host is busy. The kernel tests it once while it
+// boots, and then panics ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a busy
+// host, none with this. Real machines keep the test.
 inline constexpr const char* kKernelOptions = "no_timer_check";
 std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy);
 

@@ -10,7 +10,8 @@
 namespace muster::lab {
 namespace {
 
-// Ends the process of a pid file, if it is still that one, and removes the file. True when there was something to end.
+// Ends the process of a pid file, if it is still that one, and removes the file. True when there was
+// something to end.
 Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
   auto id = read_pid_file(pid_file);
   if (!id) {
@@ -46,12 +47,14 @@ Result<Json> down(Process& process, const DownOptions& options) {
   auto found = LabDir::find(options.dir);
   if (!found) {
     if (found.error().code != Code::not_found) return std::move(found).error();
-    return Json{{"dir", nullptr}, {"ended", Json::array()}, {"removed", false}, {"note", found.error().message}};
+    return Json{
+        {"dir", nullptr}, {"ended", Json::array()}, {"removed", false}, {"note", found.error().message}};
   }
   const LabDir dir = *found;
   Files files("/");
   if (!files.exists(dir.root()))
-    return Json{{"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing is there"}};
+    return Json{
+        {"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing is there"}};
   if (!files.exists(dir.spec()) && !files.exists(dir.space()))
     return fail(Code::denied, dir.root() + " holds no lab (no lab.json): nothing was touched");
   Json ended = Json::array();

@@ -1,5 +1,6 @@
 // FakeMachine: a Machine that only remembers: power, boot order, what booted. For tests; it runs nothing.
-// Thread: any; one mutex inside. on_boot is called synchronously only by boot(), so a test decides when firmware has taken over.
+// Thread: any; one mutex inside. on_boot is called synchronously only by boot(), so a test decides when
+// firmware has taken over.
 #pragma once
 
 #include <mutex>
@@ -18,17 +19,43 @@ class FakeMachine : public Machine {
   }
 
  public:
-  bool running() override { return locked([&] { return on_; }); }
-  void start() override {
-    locked([&] { if (!dead_ && !on_) on_ = pending_ = true; return 0; });
+  bool running() override {
+    return locked([&] { return on_; });
   }
-  void cut_power() override { locked([&] { on_ = pending_ = false; return 0; }); }
-  void reset() override { locked([&] { pending_ = on_; return 0; }); }
-  void press_power() override { locked([&] { if (listens_) on_ = pending_ = false; return 0; }); }
-  void set_boot_first(BootFirst first) override { locked([&] { first_ = first; return 0; }); }
+  void start() override {
+    locked([&] {
+      if (!dead_ && !on_) on_ = pending_ = true;
+      return 0;
+    });
+  }
+  void cut_power() override {
+    locked([&] {
+      on_ = pending_ = false;
+      return 0;
+    });
+  }
+  void reset() override {
+    locked([&] {
+      pending_ = on_;
+      return 0;
+    });
+  }
+  void press_power() override {
+    locked([&] {
+      if (listens_) on_ = pending_ = false;
+      return 0;
+    });
+  }
+  void set_boot_first(BootFirst first) override {
+    locked([&] {
+      first_ = first;
+      return 0;
+    });
+  }
   void on_boot(std::function<void()> booted) override { booted_ = std::move(booted); }
 
-  // Firmware takes over: notes what it boots and tells the BMC. False when nothing was started or reset since.
+  // Firmware takes over: notes what it boots and tells the BMC. False when nothing was started or reset
+  // since.
   bool boot() {
     if (!locked([&] {
           if (!pending_) return false;
@@ -41,10 +68,25 @@ class FakeMachine : public Machine {
     return true;
   }
   // The operating system reboots by itself.
-  bool guest_reboot() { reset(); return boot(); }
-  void set_dead(bool dead) { locked([&] { dead_ = dead; return 0; }); }
-  void set_listens(bool listens) { locked([&] { listens_ = listens; return 0; }); }
-  std::vector<BootFirst> boots() { return locked([&] { return boots_; }); }
+  bool guest_reboot() {
+    reset();
+    return boot();
+  }
+  void set_dead(bool dead) {
+    locked([&] {
+      dead_ = dead;
+      return 0;
+    });
+  }
+  void set_listens(bool listens) {
+    locked([&] {
+      listens_ = listens;
+      return 0;
+    });
+  }
+  std::vector<BootFirst> boots() {
+    return locked([&] { return boots_; });
+  }
 
  private:
   std::mutex mutex_;

@@ -19,12 +19,29 @@ KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host, DurationMs deadline)
   close(device);
   const auto variables = dir.path("kvm-probe.fd"), console = dir.path("kvm-probe.log");
   std::error_code error;
-  std::filesystem::copy_file(host.variables, variables, std::filesystem::copy_options::overwrite_existing, error);
+  std::filesystem::copy_file(host.variables, variables, std::filesystem::copy_options::overwrite_existing,
+                             error);
   Spawn qemu;
-  qemu.argv = {"qemu-system-x86_64", "-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256", "-nodefaults",
-               "-display", "none", "-vga", "none", "-serial", "file:" + console,
-               "-drive", "if=pflash,format=raw,readonly=on,file=" + host.firmware,
-               "-drive", "if=pflash,format=raw,file=" + variables};
+  qemu.argv = {"qemu-system-x86_64",
+               "-machine",
+               "q35",
+               "-accel",
+               "kvm",
+               "-cpu",
+               "host",
+               "-m",
+               "256",
+               "-nodefaults",
+               "-display",
+               "none",
+               "-vga",
+               "none",
+               "-serial",
+               "file:" + console,
+               "-drive",
+               "if=pflash,format=raw,readonly=on,file=" + host.firmware,
+               "-drive",
+               "if=pflash,format=raw,file=" + variables};
   qemu.log = dir.path("kvm-probe.err");
   qemu.mark = console;
   KvmProbe probe{Accel::tcg, fmt::format("the firmware was not up within {}", to_human(deadline))};
@@ -33,7 +50,8 @@ KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host, DurationMs deadline)
   for (DurationMs waited = 0; waited < deadline; waited += 100) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     auto text = Files("/").read(console);
-    if (text && text->find("Bds") != std::string::npos) {  // the boot manager speaks: every earlier phase has run
+    if (text &&
+        text->find("Bds") != std::string::npos) {  // the boot manager speaks: every earlier phase has run
       probe = {Accel::kvm, fmt::format("firmware up in {:.1f} s", static_cast<double>(waited + 100) / 1000)};
       break;
     }

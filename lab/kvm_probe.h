@@ -1,6 +1,5 @@
-// Whether KVM is worth using here: a machine is started through the firmware under a deadline, because nested KVM may exist,
-// open, and then hang in the firmware's first real-mode steps.
-// Thread: blocking.
+// Whether KVM is worth using here: a machine is started through the firmware under a deadline, because nested
+// KVM may exist, open, and then hang in the firmware's first real-mode steps. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@ namespace muster::lab {
 
 struct KvmProbe {
   Accel accel = Accel::tcg;
-  std::string reason;   // "firmware up in 1.4 s", "no /dev/kvm", "firmware not up within 12 s"
+  std::string reason;  // "firmware up in 1.4 s", "no /dev/kvm", "firmware not up within 12 s"
 };
 KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host, DurationMs deadline = 12 * kSecond);
 

@@ -31,8 +31,10 @@ Result<LabDir> LabDir::at(const std::string& folder) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path.size() < 4) return fail(Code::invalid, "'" + path + "' is no place for a lab");
   if (path.find_first_of(" ,\n\t;\"'") != std::string::npos)  // QEMU and nginx split on these
-    return fail(Code::invalid, "'" + path + "': no space, comma, semicolon or quote in the lab's folder name");
-  if (path.size() > 60) return fail(Code::invalid, "'" + path + "' is too long: Unix sockets in it need a short path (--dir)");
+    return fail(Code::invalid,
+                "'" + path + "': no space, comma, semicolon or quote in the lab's folder name");
+  if (path.size() > 60)
+    return fail(Code::invalid, "'" + path + "' is too long: Unix sockets in it need a short path (--dir)");
   return LabDir(path);
 }
 
@@ -48,7 +50,8 @@ Result<LabDir> LabDir::find(const std::string& flag) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(labs_folder(), error))
     if (entry.is_directory(error)) found.push_back(entry.path().string());
-  if (found.empty()) return fail(Code::not_found, "no lab in " + labs_folder() + " (start one with `muster lab up SPEC`)");
+  if (found.empty())
+    return fail(Code::not_found, "no lab in " + labs_folder() + " (start one with `muster lab up SPEC`)");
   if (found.size() > 1)
     return fail(Code::invalid, fmt::format("several labs in {}: choose one with --dir", labs_folder()));
   return at(found.front());

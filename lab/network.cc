@@ -25,11 +25,13 @@ uint64_t inode_of(const std::string& name) {
 
 constexpr const char* kBridgeAddress = "52:54:00:20:ff:01";
 
-// What a lab left behind whose machine or processes were ended from outside: it looks like a lab's, and nothing runs in it. A lab
-// that is up always has its BMCs in there, and one that is just coming up holds the claim.
+// What a lab left behind whose machine or processes were ended from outside: it looks like a lab's, and
+// nothing runs in it. A lab that is up always has its BMCs in there, and one that is just coming up holds the
+// claim.
 bool is_dead_lab(Process& process, const std::string& name) {
   if (!processes_in_namespace(inode_of(name)).empty()) return false;
-  const auto bridge = run_ok(process, Command{.argv = ip(name, {"link", "show", "br0"}), .deadline = 20 * kSecond});
+  const auto bridge =
+      run_ok(process, Command{.argv = ip(name, {"link", "show", "br0"}), .deadline = 20 * kSecond});
   return bridge.ok() && bridge->find(kBridgeAddress) != std::string::npos;
 }
 
@@ -37,7 +39,8 @@ bool is_dead_lab(Process& process, const std::string& name) {
 
 Result<LockFile> claim_namespace(const std::string& name) {
   const auto path = "/run/lock/" + name + ".lab";
-  return LockFile::take(path, "another lab named " + name + " is coming up at this moment: " + path + " is locked");
+  return LockFile::take(path,
+                        "another lab named " + name + " is coming up at this moment: " + path + " is locked");
 }
 
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
@@ -47,9 +50,10 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
       ip(space, {"link", "set", "lo", "up"}),
       ip(space, {"link", "add", "br0", "address", kBridgeAddress, "type", "bridge", "stp_state", "0",
                  "forward_delay", "0", "mcast_snooping", "0"}),
-      ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)), "dev",
-                 "br0"}),
-      // A pair that only gives the bridge a carrier while every machine is off: router advertisements need its link-local address.
+      ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)),
+                 "dev", "br0"}),
+      // A pair that only gives the bridge a carrier while every machine is off: router advertisements need
+      // its link-local address.
       ip(space, {"link", "add", "keep0", "type", "veth", "peer", "name", "keep1"}),
       ip(space, {"link", "set", "keep1", "addrgenmode", "none"}),
       ip(space, {"link", "set", "keep0", "master", "br0", "addrgenmode", "none"}),
@@ -75,12 +79,14 @@ std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& 
   };
 }
 
-Argv link_command(const LabNode& node, bool up) { return ip("", {"link", "set", tap_name(node), up ? "up" : "down"}); }
+Argv link_command(const LabNode& node, bool up) {
+  return ip("", {"link", "set", tap_name(node), up ? "up" : "down"});
+}
 
 Argv shape_command(const LabNode& node, const std::string& rate) {
   if (rate.empty()) return {"tc", "qdisc", "del", "dev", tap_name(node), "root"};
-  return {"tc",   "qdisc", "replace", "dev",   tap_name(node), "root",    "tbf",
-          "rate", rate,    "burst",   "64kb",  "latency",      "400ms"};
+  return {"tc",   "qdisc", "replace", "dev",  tap_name(node), "root", "tbf",
+          "rate", rate,    "burst",   "64kb", "latency",      "400ms"};
 }
 
 Status run_all(Process& process, const std::vector<Argv>& commands) {
@@ -92,11 +98,13 @@ Status run_all(Process& process, const std::vector<Argv>& commands) {
 }
 
 Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name) {
-  if (inode_of(name) != 0 && is_dead_lab(process, name)) TRY_(run_all(process, {{"ip", "netns", "del", name}}));
+  if (inode_of(name) != 0 && is_dead_lab(process, name))
+    TRY_(run_all(process, {{"ip", "netns", "del", name}}));
   if (inode_of(name) != 0)
     return fail(Code::conflict, "a network namespace named " + name +
-                                    " is there already and is not this lab's: another lab of the same cluster name? "
-                                    "(`muster lab down` there, or `ip netns del " + name + "`)");
+                                    " is there already and is not this lab's: another lab of the same "
+                                    "cluster name? (`muster lab down` there, or `ip netns del " +
+                                    name + "`)");
   TRY_(run_all(process, {{"ip", "netns", "add", name}}));
   const Namespace space{name, inode_of(name)};
   TRY_(Files("/").write(dir.space(), dump_json(Json{{"name", space.name}, {"inode", space.inode}}) + "\n"));
@@ -114,7 +122,9 @@ Result<Namespace> recorded_namespace(const LabDir& dir) {
   return space;
 }
 
-bool namespace_exists(const Namespace& space) { return space.inode != 0 && inode_of(space.name) == space.inode; }
+bool namespace_exists(const Namespace& space) {
+  return space.inode != 0 && inode_of(space.name) == space.inode;
+}
 
 Status delete_namespace(Process& process, const Namespace& space) {
   if (!namespace_exists(space)) return Ok{};

@@ -1,9 +1,8 @@
 // The lab's network: one namespace with one bridge; a tap per machine, a /32 per BMC, nothing else.
 //
-// Guests are isolated: the namespace has no link to the host. What has to get through (packages) goes over a Unix socket
-// (lab/apt_proxy.h). The command lists are pure; run_all() runs them. A namespace is ours only when its inode is the one recorded
-// when it was made.
-// Thread: free functions without shared state.
+// Guests are isolated: the namespace has no link to the host. What has to get through (packages) goes over a
+// Unix socket (lab/apt_proxy.h). The command lists are pure; run_all() runs them. A namespace is ours only
+// when its inode is the one recorded when it was made. Thread: free functions without shared state.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +23,24 @@ struct Namespace {
   uint64_t inode = 0;
 };
 
-std::string namespace_name(const LabSpec& spec);      // "muster-<cluster>"
+std::string namespace_name(const LabSpec& spec);  // "muster-<cluster>"
 std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space);
 // Run with `space` empty from inside the namespace.
 std::vector<Argv> node_commands(const LabNode& node, const std::string& space);
 std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space);
 Argv link_command(const LabNode& node, bool up);
-// `rate` as tc spells it ("10mbit"); empty: no limit. Towards the node only: the host kernel may lack netem and police.
+// `rate` as tc spells it ("10mbit"); empty: no limit. Towards the node only: the host kernel may lack netem
+// and police.
 Argv shape_command(const LabNode& node, const std::string& rate);
 
 Status run_all(Process& process, const std::vector<Argv>& commands);
 
-// Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not taken for a dead lab's. Freed with the
-// object or the process.
-Result<LockFile> claim_namespace(const std::string& name);   // Code::conflict while another process holds it
+// Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not taken for
+// a dead lab's. Freed with the object or the process.
+Result<LockFile> claim_namespace(const std::string& name);  // Code::conflict while another process holds it
 
-// Makes the namespace and records it in DIR. One of that name that is a dead lab's (a lab's bridge in it and no process) is replaced;
-// Code::conflict when it is anything else. Needs the claim.
+// Makes the namespace and records it in DIR. One of that name that is a dead lab's (a lab's bridge in it and
+// no process) is replaced; Code::conflict when it is anything else. Needs the claim.
 Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name);
 // What DIR says, and whether it still exists with that inode.
 Result<Namespace> recorded_namespace(const LabDir& dir);

@@ -23,7 +23,8 @@ std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& d
 
 std::string drive_device_id(const LabDrive& drive) { return "nvme-" + drive.name; }
 
-std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host, BootFirst first) {
+std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host,
+                                   BootFirst first) {
   const bool network = first == BootFirst::network;
   std::vector<std::string> a = {"qemu-system-x86_64", "-name", "muster-lab-" + node.name};
   const auto add = [&](const std::string& flag, const std::string& value) {
@@ -38,7 +39,8 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
   add("-m", std::to_string(node.memory_mib));
   a.insert(a.end(), {"-display", "none", "-vga", "none", "-nodefaults"});
   add("-uuid", node.uuid);
-  add("-smbios", fmt::format("type=1,manufacturer=QEMU,product=muster lab machine (SIMULATED),serial={}", node.serial));
+  add("-smbios",
+      fmt::format("type=1,manufacturer=QEMU,product=muster lab machine (SIMULATED),serial={}", node.serial));
   add("-drive", "if=pflash,format=raw,readonly=on,file=" + host.firmware);
   add("-drive", "if=pflash,format=raw,file=" + dir.node(node.name, "vars.fd"));
   add("-chardev", fmt::format("socket,id=console,path={},server=on,wait=off,logfile={},logappend=on",
@@ -47,13 +49,15 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
   add("-qmp", fmt::format("unix:{},server=on,wait=off", dir.node(node.name, "qmp.sock")));
   add("-device", "intel-iommu");
   add("-netdev", fmt::format("tap,id=n0,ifname={},script=no,downscript=no", tap_name(node)));
-  add("-device", fmt::format("virtio-net-pci,id={},netdev=n0,mac={},bootindex={}", kNicId, node.mac, network ? 1 : 2));
+  add("-device",
+      fmt::format("virtio-net-pci,id={},netdev=n0,mac={},bootindex={}", kNicId, node.mac, network ? 1 : 2));
   add("-device", "virtio-rng-pci");
   int port = 0;
   for (const auto& drive : node.drives) {
     add("-drive", fmt::format("file={},if=none,id={},format=raw,cache=unsafe,discard=unmap",
                               drive_file(dir, node, drive), drive.name));
-    auto device = fmt::format("nvme,id={},drive={},serial={}", drive_device_id(drive), drive.name, drive.serial);
+    auto device =
+        fmt::format("nvme,id={},drive={},serial={}", drive_device_id(drive), drive.name, drive.serial);
     if (drive.boot) {
       device += fmt::format(",bootindex={}", network ? 2 : 1);
     } else {

@@ -1,8 +1,8 @@
 // qemu_args: a LabNode as a QEMU command line. Pure.
 //
-// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the NIC, the boot drive on the root bus and the data drives
-// each behind a pcie-root-port (which has ACS; the emulated switch has not) and an emulated IOMMU.
-// The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
+// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the NIC, the boot drive on the root bus and
+// the data drives each behind a pcie-root-port (which has ACS; the emulated switch has not) and an emulated
+// IOMMU. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
 #pragma once
 
 #include <string>
@@ -22,18 +22,22 @@ enum class BootFirst { disk, network };
 struct QemuHost {
   Accel accel = Accel::tcg;
   std::string firmware = "/usr/share/OVMF/OVMF_CODE_4M.fd";
-  std::string variables = "/usr/share/OVMF/OVMF_VARS_4M.fd";   // template, copied per node
+  std::string variables = "/usr/share/OVMF/OVMF_VARS_4M.fd";  // template, copied per node
 };
 
-std::string tap_name(const LabNode& node);                  // "tap3"
+std::string tap_name(const LabNode& node);  // "tap3"
 std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive);
-std::string drive_device_id(const LabDrive& drive);         // QEMU device id: "nvme-os"
+std::string drive_device_id(const LabDrive& drive);  // QEMU device id: "nvme-os"
 inline const char* kNicId = "net0";
 
-std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host, BootFirst first);
+std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host,
+                                   BootFirst first);
 
 // Boot indexes to write with qom-set, in this order: an index in use by another device must be freed first.
-struct BootIndex { std::string device; int index; };
+struct BootIndex {
+  std::string device;
+  int index;
+};
 std::vector<BootIndex> boot_index_writes(const LabNode& node, BootFirst first);
 
 }  // namespace muster::lab

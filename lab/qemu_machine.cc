@@ -48,7 +48,8 @@ QemuMachine::~QemuMachine() {
 Status QemuMachine::prepare() {
   Files files("/");
   TRY_(files.make_directories(dir_.node(node_.name), 0750));
-  for (const auto& drive : node_.drives) TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
+  for (const auto& drive : node_.drives)
+    TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
   const auto variables = dir_.node(node_.name, "vars.fd");
   if (files.exists(variables)) return Ok{};
   std::error_code error;
@@ -66,8 +67,12 @@ bool QemuMachine::running() {
   return false;
 }
 
-void QemuMachine::start() { post([this] { do_start(); }); }
-void QemuMachine::cut_power() { post([this] { do_cut(); }); }
+void QemuMachine::start() {
+  post([this] { do_start(); });
+}
+void QemuMachine::cut_power() {
+  post([this] { do_cut(); });
+}
 
 void QemuMachine::reset() {
   post([this] {
@@ -112,7 +117,8 @@ LabNode QemuMachine::node() {
 Status QemuMachine::throttle(const std::string& drive, int64_t bytes_per_second) {
   {
     std::lock_guard lock(mutex_);
-    const bool known = std::any_of(node_.drives.begin(), node_.drives.end(), [&](auto& d) { return d.name == drive; });
+    const bool known =
+        std::any_of(node_.drives.begin(), node_.drives.end(), [&](auto& d) { return d.name == drive; });
     if (!known) return fail(Code::not_found, node_.name + " has no drive named " + drive);
     throttles_[drive] = bytes_per_second;
   }
@@ -124,7 +130,8 @@ Status QemuMachine::throttle(const std::string& drive, int64_t bytes_per_second)
 Status QemuMachine::add_drive(const LabDrive& drive) {
   std::lock_guard lock(mutex_);
   for (const auto& other : node_.drives)
-    if (other.name == drive.name) return fail(Code::conflict, node_.name + " has a drive named " + drive.name);
+    if (other.name == drive.name)
+      return fail(Code::conflict, node_.name + " has a drive named " + drive.name);
   TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
   node_.drives.push_back(drive);
   return Ok{};
@@ -177,7 +184,8 @@ void QemuMachine::do_start() {
   qmp_.reset();
   spawn_qemu.log = dir_.node(node_.name, "qemu.log");
   spawn_qemu.mark = dir_.node(node_.name) + "/";
-  if (auto removed = Files("/").remove(dir_.node(node_.name, "qmp.sock")); !removed) note(removed.error().message);
+  if (auto removed = Files("/").remove(dir_.node(node_.name, "qmp.sock")); !removed)
+    note(removed.error().message);
   mark_console("power on");
   auto child = spawn(spawn_qemu);
   if (!child) return note("start: " + child.error().message);
@@ -232,9 +240,9 @@ void QemuMachine::write_boot_order() {
     writes = boot_index_writes(node_, first_);
   }
   for (const auto& write : writes) {
-    auto done = qmp_->execute("qom-set", {{"path", "/machine/peripheral/" + write.device},
-                                          {"property", "bootindex"},
-                                          {"value", write.index}});
+    auto done = qmp_->execute(
+        "qom-set",
+        {{"path", "/machine/peripheral/" + write.device}, {"property", "bootindex"}, {"value", write.index}});
     if (!done) note("boot order: " + done.error().message);
   }
 }
@@ -247,15 +255,18 @@ void QemuMachine::apply_throttles() {
     limits = throttles_;
   }
   for (const auto& [drive, rate] : limits) {
-    auto done = qmp_->execute("block_set_io_throttle", {{"device", drive}, {"bps", rate}, {"bps_rd", 0}, {"bps_wr", 0},
-                                                        {"iops", 0}, {"iops_rd", 0}, {"iops_wr", 0}});
+    auto done = qmp_->execute("block_set_io_throttle", {{"device", drive},
+                                                        {"bps", rate},
+                                                        {"bps_rd", 0},
+                                                        {"bps_wr", 0},
+                                                        {"iops", 0},
+                                                        {"iops_rd", 0},
+                                                        {"iops_wr", 0}});
     if (!done) note("throttle " + drive + ": " + done.error().message);
   }
 }
 
-void QemuMachine::note(const std::string& text) {
-  log::warning(text, {{"node", node_.name}});
-}
+void QemuMachine::note(const std::string& text) { log::warning(text, {{"node", node_.name}}); }
 
 void QemuMachine::mark_console(const std::string& text) {
   std::ofstream out(dir_.node(node_.name, "console.log"), std::ios::app);

@@ -1,9 +1,10 @@
 // QemuMachine: a Machine that is a QEMU process: off means that no process runs.
 //
-// One thread per machine carries out commands in order; QEMU is our child but survives us, and is adopted again through its pid
-// file. A reset regenerates the firmware's boot order from the boot indexes, so they are written over QMP whenever the order
-// changes, and on_boot() comes with QEMU's RESET event, when the order of that boot has been read.
-// Faults (`muster lab break`) that sit in the metal live here: dead power button, power cut, slow drive, extra drive.
+// One thread per machine carries out commands in order; QEMU is our child but survives us, and is adopted
+// again through its pid file. A reset regenerates the firmware's boot order from the boot indexes, so they
+// are written over QMP whenever the order changes, and on_boot() comes with QEMU's RESET event, when the
+// order of that boot has been read. Faults (`muster lab break`) that sit in the metal live here: dead power
+// button, power cut, slow drive, extra drive.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +23,7 @@ namespace muster::lab {
 class QemuMachine : public Machine {
  public:
   QemuMachine(LabDir dir, LabNode node, QemuHost host);
-  ~QemuMachine() override;   // leaves QEMU running
+  ~QemuMachine() override;  // leaves QEMU running
 
   // Creates missing drives and firmware variables. Before the first start().
   Status prepare();
@@ -52,14 +53,14 @@ class QemuMachine : public Machine {
   void do_cut();
   void tell_booted();
   void write_boot_order();
-  void note(const std::string& text);   // one line in qemu.log
+  void note(const std::string& text);  // one line in qemu.log
   void mark_console(const std::string& text);
   void apply_throttles();
 
   const LabDir dir_;
   const QemuHost host_;
 
-  std::mutex mutex_;                 // everything below, never held while calling QMP or telling booted_
+  std::mutex mutex_;  // everything below, never held while calling QMP or telling booted_
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
   bool stop_ = false;
@@ -70,7 +71,7 @@ class QemuMachine : public Machine {
   bool dead_button_ = false;
   std::map<std::string, int64_t> throttles_;
 
-  std::unique_ptr<Qmp> qmp_;         // worker thread only
+  std::unique_ptr<Qmp> qmp_;  // worker thread only
   std::thread worker_;
 };
 

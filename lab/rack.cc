@@ -14,7 +14,8 @@ namespace muster::lab {
 namespace {
 
 TimeMs wall_clock() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -45,7 +46,7 @@ struct Rack::Slot {
   std::unique_ptr<QemuMachine> machine;
   std::unique_ptr<Bmc> bmc;
   std::unique_ptr<HttpServer> server;
-  std::map<std::string, std::string> faults;   // in force now, with words
+  std::map<std::string, std::string> faults;  // in force now, with words
   ~Slot() {
     server.reset();   // no request reaches a BMC that is going away
     machine.reset();  // joins the thread that calls back into bmc
@@ -66,7 +67,8 @@ Result<std::string> Rack::bmc_password() const {
   TRY(auto text, Files("/").read(options_.dir.secret()));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const auto colon = text.find(':');
-  if (colon == std::string::npos) return fail(Code::corrupt, options_.dir.secret() + ": expected user:password");
+  if (colon == std::string::npos)
+    return fail(Code::corrupt, options_.dir.secret() + ": expected user:password");
   return text.substr(colon + 1);
 }
 
@@ -101,14 +103,15 @@ Status Rack::mount(const LabNode& node) {
   return Ok{};
 }
 
-// What changes something, for people and tests: bmc.log. Logins carry a password and are logged without their body.
+// What changes something, for people and tests: bmc.log. Logins carry a password and are logged without their
+// body.
 void Rack::log_request(const std::string& node, const HttpRequest& request, int status) {
   if (request.method == "GET" || request.method == "HEAD") return;
   const bool login = request.path.find("/Sessions") != std::string::npos;
   std::lock_guard lock(log_mutex_);
   std::ofstream out(options_.dir.path("bmc.log"), std::ios::app);
-  out << fmt::format("{} {} {} {} {} {}\n", to_iso8601(wall_clock()), node, request.method, request.path, status,
-                     login ? "-" : request.body.substr(0, 300));
+  out << fmt::format("{} {} {} {} {} {}\n", to_iso8601(wall_clock()), node, request.method, request.path,
+                     status, login ? "-" : request.body.substr(0, 300));
 }
 
 Rack::Slot* Rack::find(const std::string& name) {
@@ -130,7 +133,10 @@ Result<Json> Rack::add(const std::string& name, bool on) {
   spec_.nodes.push_back(node);
   TRY_(save());
   if (on) find(name)->machine->start();
-  return Json{{"node", name}, {"mac", node.mac}, {"bmc_address", node.bmc_address}, {"profile", node.profile},
+  return Json{{"node", name},
+              {"mac", node.mac},
+              {"bmc_address", node.bmc_address},
+              {"profile", node.profile},
               {"power", on ? "on" : "off"}};
 }
 
@@ -143,7 +149,9 @@ Json Rack::status() {
     const auto node = slot->machine->node();
     Json drives = Json::array();
     for (const auto& drive : node.drives)
-      drives.push_back({{"name", drive.name}, {"serial", drive.serial}, {"size_bytes", drive.size_bytes},
+      drives.push_back({{"name", drive.name},
+                        {"serial", drive.serial},
+                        {"size_bytes", drive.size_bytes},
                         {"file", drive_file(options_.dir, node, drive)}});
     nodes.push_back({{"name", node.name},
                      {"power", slot->machine->running() ? "on" : "off"},
@@ -159,7 +167,8 @@ Json Rack::status() {
                      {"drives", drives},
                      {"faults", slot->faults}});
   }
-  return {{"cluster", spec_.cluster}, {"accel", std::string(to_string(options_.host.accel))}, {"nodes", nodes}};
+  return {
+      {"cluster", spec_.cluster}, {"accel", std::string(to_string(options_.host.accel))}, {"nodes", nodes}};
 }
 
 void Rack::power_off_all() {
@@ -168,7 +177,7 @@ void Rack::power_off_all() {
   for (auto& [name, slot] : slots_) slot->machine->settle();
 }
 
-// Faults ------------------------------------------------------------------------------------------------------------
+// Faults
 
 const std::map<std::string, std::string>& fault_list() {
   static const std::map<std::string, std::string> faults = {
@@ -185,8 +194,8 @@ const std::map<std::string, std::string>& fault_list() {
 }
 
 Json to_json(const Break& b) {
-  return {{"node", b.node},   {"fault", b.fault}, {"seconds", b.seconds},         {"drive", b.drive},
-          {"rate", b.rate},   {"heal", b.heal},   {"file_system", b.file_system}};
+  return {{"node", b.node}, {"fault", b.fault}, {"seconds", b.seconds},        {"drive", b.drive},
+          {"rate", b.rate}, {"heal", b.heal},   {"file_system", b.file_system}};
 }
 
 Result<Break> break_from_json(const Json& json) {
@@ -245,7 +254,8 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
 Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   if (request.fault == "shape") {
-    if (!request.heal && request.rate.empty()) return fail(Code::invalid, "shape needs --rate, such as 10mbit");
+    if (!request.heal && request.rate.empty())
+      return fail(Code::invalid, "shape needs --rate, such as 10mbit");
     TRY_(run_all(process_, {shape_command(node, request.heal ? "" : request.rate)}));
     if (!request.heal) slot.faults[request.fault] = request.rate;
     return std::string(request.heal ? "full speed" : "link limited to " + request.rate);
@@ -269,7 +279,8 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
   const LabDrive* drive = nullptr;
   for (const auto& d : node.drives)
     if (d.name == request.drive) drive = &d;
-  if (!drive) return fail(Code::not_found, fmt::format("{} has no drive '{}' (--drive)", node.name, request.drive));
+  if (!drive)
+    return fail(Code::not_found, fmt::format("{} has no drive '{}' (--drive)", node.name, request.drive));
   if (request.fault == "slow-drive") {
     int64_t rate = 0;
     if (!request.heal) {
@@ -302,13 +313,15 @@ Result<std::string> Rack::extra_disk(Slot& slot, const Break& request) {
       ++index;
       drive.name = fmt::format("{}{}", pattern.name, index);
       drive.serial = fmt::format("{}{:02}{:02}", pattern.serial_prefix, node.number, index);
-    } while (std::any_of(node.drives.begin(), node.drives.end(), [&](auto& d) { return d.name == drive.name; }));
+    } while (
+        std::any_of(node.drives.begin(), node.drives.end(), [&](auto& d) { return d.name == drive.name; }));
     drive.size_bytes = pattern.size_bytes;
     TRY_(slot.machine->add_drive(drive));
     for (auto& saved : spec_.nodes)
       if (saved.name == node.name) saved.drives.push_back(drive);
     TRY_(save());
-    return fmt::format("{} gets drive {} (serial {}) at its next power-on", node.name, drive.name, drive.serial);
+    return fmt::format("{} gets drive {} (serial {}) at its next power-on", node.name, drive.name,
+                       drive.serial);
   }
   return fail(Code::not_found, "the lab has no drive group named " + group);
 }

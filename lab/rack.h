@@ -1,8 +1,9 @@
-// Rack: every machine of a running lab with its BMC and the BMC's HTTPS server. Lives in the process `muster lab serve`.
+// Rack: every machine of a running lab with its BMC and the BMC's HTTPS server. Lives in the process `muster
+// lab serve`.
 //
-// Also carries out `muster lab break` and `lab add`. All machines' state is in the folder, so a new Rack over the same folder
-// adopts what still runs.
-// Thread: one owner calls add() and break_node(); status() from the control server's thread goes through the same mutex.
+// Also carries out `muster lab break` and `lab add`. All machines' state is in the folder, so a new Rack over
+// the same folder adopts what still runs. Thread: one owner calls add() and break_node(); status() from the
+// control server's thread goes through the same mutex.
 #pragma once
 
 #include <functional>
@@ -29,7 +30,7 @@ struct RackOptions {
 struct Break {
   std::string node, fault;
   int64_t seconds = 0;
-  std::string drive, rate, file_system;   // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
+  std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
   bool heal = false;
 };
 Json to_json(const Break& request);
@@ -42,10 +43,10 @@ class Rack {
   Rack(RackOptions options, LabSpec spec, Process& process, RealReactor& reactor);
   ~Rack();
 
-  Status start();                                  // every machine's BMC listens
+  Status start();  // every machine's BMC listens
   // A machine the spec does not know: network, BMC, drives; `on`: its power button is pressed.
   Result<Json> add(const std::string& name, bool on = false);
-  Result<Json> break_node(const Break& request);   // what was done, in words
+  Result<Json> break_node(const Break& request);  // what was done, in words
   Json status();
   void power_off_all();
 

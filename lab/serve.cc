@@ -20,9 +20,12 @@ namespace {
 HttpResponse answer(Result<Json> result) {
   if (result) return HttpResponse::json(200, dump_json(*result));
   const auto& error = result.error();
-  const int status = error.code == Code::not_found ? 404 : error.code == Code::conflict ? 409
-                     : error.code == Code::failed ? 500 : 400;
-  return HttpResponse::json(status, dump_json(Json{{"code", std::string(to_string(error.code))}, {"message", error.message}}));
+  const int status = error.code == Code::not_found  ? 404
+                     : error.code == Code::conflict ? 409
+                     : error.code == Code::failed   ? 500
+                                                    : 400;
+  return HttpResponse::json(
+      status, dump_json(Json{{"code", std::string(to_string(error.code))}, {"message", error.message}}));
 }
 
 Result<Json> control_request(Rack& rack, const HttpRequest& request) {
@@ -92,9 +95,11 @@ Status serve_fake_bmc(const std::string& profile_name, uint16_t port, const std:
   const auto* profile = find_profile(profile_name);
   if (!profile) return fail(Code::invalid, "no BMC profile named " + profile_name);
   FakeMachine machine;
-  const BmcIdentity identity{"fake", "6d757374-6572-4c61-8000-000000000001", "FAKE0001", "52:54:00:20:00:01", 1024, 1};
+  const BmcIdentity identity{
+      "fake", "6d757374-6572-4c61-8000-000000000001", "FAKE0001", "52:54:00:20:00:01", 1024, 1};
   Bmc bmc(*profile, identity, "admin", password, machine, [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
         .count();
   });
   auto reactor = make_reactor(1);
@@ -104,8 +109,11 @@ Status serve_fake_bmc(const std::string& profile_name, uint16_t port, const std:
   http.tls = tls;
   if (tls) {
     TRY(auto maker, pki::make_ca("fake BMC maker", 2));
-    TRY(auto pair, pki::issue(maker, {.common_name = "bmc-fake", .organization = "muster lab",
-                                      .addresses = {"127.0.0.1"}, .server = true, .days = 2}));
+    TRY(auto pair, pki::issue(maker, {.common_name = "bmc-fake",
+                                      .organization = "muster lab",
+                                      .addresses = {"127.0.0.1"},
+                                      .server = true,
+                                      .days = 2}));
     http.tls_options.certificate_pem = pair.certificate_pem;
     http.tls_options.key_pem = pair.key_pem;
   }

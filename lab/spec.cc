@@ -47,8 +47,9 @@ std::vector<NamedNumber> expand_names(const std::string& pattern, Problems& prob
 Result<int64_t> size_from(const std::string& text) {
   static const std::regex form(R"(^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$)");
   static const std::map<std::string, double> units = {
-      {"B", 1},           {"KB", 1e3},          {"MB", 1e6},          {"GB", 1e9},         {"TB", 1e12},
-      {"KiB", 1024.0},    {"MiB", 1048576.0},   {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+      {"B", 1},           {"KB", 1e3},           {"MB", 1e6},
+      {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
+      {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
   std::smatch m;
   if (!std::regex_match(text, m, form)) return fail(Code::invalid, "'" + text + "' is no size such as 8 GiB");
   const auto bytes = static_cast<int64_t>(std::stod(m[1]) * units.at(m[2]));
@@ -73,19 +74,20 @@ void refuse_unknown_keys(const YAML::Node& map, const std::string& where, const 
   for (const auto& entry : map) {
     const auto key = entry.first.Scalar();
     if (known.count(key)) continue;
-    problems.push_back(fmt::format("line {}: {}: unknown key '{}' (known: {})", entry.first.Mark().line + 1, where,
-                                   key, fmt::join(known, ", ")));
+    problems.push_back(fmt::format("line {}: {}: unknown key '{}' (known: {})", entry.first.Mark().line + 1,
+                                   where, key, fmt::join(known, ", ")));
   }
 }
 
-int integer(const YAML::Node& node, int fallback, int low, int high, const std::string& where, Problems& problems) {
+int integer(const YAML::Node& node, int fallback, int low, int high, const std::string& where,
+            Problems& problems) {
   if (!node) return fallback;
   const auto text = scalar(node);
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    problems.push_back(fmt::format("line {}: {}: expected a number from {} to {}", node.Mark().line + 1, where, low,
-                                   high));
+    problems.push_back(
+        fmt::format("line {}: {}: expected a number from {} to {}", node.Mark().line + 1, where, low, high));
     return fallback;
   }
   return value;
@@ -97,8 +99,8 @@ std::string profile_name(const YAML::Node& node, const std::string& fallback, Pr
   if (find_profile(name)) return name;
   std::vector<std::string> known;
   for (const auto& p : bmc_profiles()) known.push_back(p.name);
-  problems.push_back(fmt::format("line {}: lab profile '{}' does not exist (known: {})", node.Mark().line + 1, name,
-                                 fmt::join(known, ", ")));
+  problems.push_back(fmt::format("line {}: lab profile '{}' does not exist (known: {})", node.Mark().line + 1,
+                                 name, fmt::join(known, ", ")));
   return fallback;
 }
 
@@ -108,7 +110,8 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
   std::set<std::string> names;
   for (const auto& item : list) {
     if (!item.IsMap()) {
-      problems.push_back(fmt::format("line {}: lab.drives: expected {{name, size, ...}}", item.Mark().line + 1));
+      problems.push_back(
+          fmt::format("line {}: lab.drives: expected {{name, size, ...}}", item.Mark().line + 1));
       continue;
     }
     refuse_unknown_keys(item, "lab.drives", {"name", "size", "serial_prefix", "count"}, problems);
@@ -127,8 +130,11 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
                                      drive.serial_prefix));
     drive.count = integer(item["count"], 1, 1, 12, "lab.drives.count", problems);
     auto size = size_from(scalar(item["size"]));
-    if (size) drive.size_bytes = *size;
-    else problems.push_back(fmt::format("line {}: lab.drives.size: {}", item.Mark().line + 1, size.error().message));
+    if (size)
+      drive.size_bytes = *size;
+    else
+      problems.push_back(
+          fmt::format("line {}: lab.drives.size: {}", item.Mark().line + 1, size.error().message));
     out.push_back(drive);
   }
   if (out.empty()) problems.push_back("lab.drives: at least one drive (the first one boots)");
@@ -181,19 +187,24 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.number = static_cast<int>(spec.nodes.size()) + 1;
     const int n = names[i].n ? names[i].n : node.number;
     const auto with_n = [&](const std::string& text) { return replace_all(text, "{n}", std::to_string(n)); };
-    if (macs && macs.IsSequence() && i < macs.size()) node.mac = lower(scalar(macs[i]));
-    else if (macs && macs.IsScalar() && names.size() == 1) node.mac = lower(scalar(macs));
-    else node.mac = fmt::format("52:54:00:20:00:{:02x}", node.number);
+    if (macs && macs.IsSequence() && i < macs.size())
+      node.mac = lower(scalar(macs[i]));
+    else if (macs && macs.IsScalar() && names.size() == 1)
+      node.mac = lower(scalar(macs));
+    else
+      node.mac = fmt::format("52:54:00:20:00:{:02x}", node.number);
     if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
       problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
-    node.address = own_address.empty()
-                       ? address_in(spec.provisioning_cidr, 10 + static_cast<uint32_t>(node.number)).value_or("")
-                       : with_n(own_address);
+    node.address =
+        own_address.empty()
+            ? address_in(spec.provisioning_cidr, 10 + static_cast<uint32_t>(node.number)).value_or("")
+            : with_n(own_address);
     node.bmc_address = with_n(power_address);
     in_addr parsed{};
     if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
-      problems.push_back(fmt::format("node {}: power.address '{}' is no IPv4 address: its BMC has no place to live",
-                                     node.name, node.bmc_address));
+      problems.push_back(
+          fmt::format("node {}: power.address '{}' is no IPv4 address: its BMC has no place to live",
+                      node.name, node.bmc_address));
     if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is there twice", node.name));
     node.profile = spec.profile;
     node.memory_mib = spec.memory_mib;
@@ -210,7 +221,8 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
   for (const auto& entry : overrides) {
     const auto name = entry.first.Scalar();
     const auto where = "lab.nodes." + name;
-    const auto node = std::find_if(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.name == name; });
+    const auto node =
+        std::find_if(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.name == name; });
     if (node == spec.nodes.end()) {
       const bool adopted = std::count(spec.adopted.begin(), spec.adopted.end(), name) > 0;
       problems.push_back(fmt::format("line {}: {}: {}", entry.first.Mark().line + 1, where,
@@ -235,8 +247,10 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   if (provisioning && provisioning.IsMap()) spec.provisioning_cidr = scalar(provisioning["cidr"]);
   if (network && network.IsMap()) spec.controller = scalar(network["controller"]);
   auto first = address_in(spec.provisioning_cidr, 1);
-  if (!first) problems.push_back("network.provisioning.cidr: " + first.error().message);
-  else if (spec.controller.empty()) spec.controller = *first;
+  if (!first)
+    problems.push_back("network.provisioning.cidr: " + first.error().message);
+  else if (spec.controller.empty())
+    spec.controller = *first;
   const auto users = root["users"];
   if (users && users.IsMap() && users.size() > 0) spec.user = users.begin()->first.Scalar();
 
@@ -252,12 +266,14 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   spec.profile = profile_name(section["profile"], "generic", problems);
   spec.drives = drives_from(section["drives"], problems);
   const auto nodes = root["nodes"];
-  if (!nodes || !nodes.IsSequence() || nodes.size() == 0) problems.push_back("nodes: expected a list");
+  if (!nodes || !nodes.IsSequence() || nodes.size() == 0)
+    problems.push_back("nodes: expected a list");
   else
     for (const auto& group : nodes)
       if (group.IsMap()) add_nodes(group, spec, problems);
   if (problems.empty() && spec.nodes.empty())
-    problems.push_back("nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
+    problems.push_back(
+        "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
   apply_overrides(section["nodes"], spec, problems);
 }
 
@@ -314,16 +330,28 @@ Json to_json(const LabSpec& spec) {
   for (const auto& n : spec.nodes) {
     Json drives = Json::array();
     for (const auto& d : n.drives) drives.push_back(drive_json(d));
-    nodes.push_back({{"name", n.name}, {"number", n.number}, {"mac", n.mac}, {"address", n.address},
-                     {"bmc_address", n.bmc_address}, {"profile", n.profile}, {"memory_mib", n.memory_mib},
-                     {"smp", n.smp}, {"in_spec", n.in_spec}, {"uuid", n.uuid}, {"serial", n.serial},
+    nodes.push_back({{"name", n.name},
+                     {"number", n.number},
+                     {"mac", n.mac},
+                     {"address", n.address},
+                     {"bmc_address", n.bmc_address},
+                     {"profile", n.profile},
+                     {"memory_mib", n.memory_mib},
+                     {"smp", n.smp},
+                     {"in_spec", n.in_spec},
+                     {"uuid", n.uuid},
+                     {"serial", n.serial},
                      {"drives", drives}});
   }
   for (const auto& t : spec.drives)
-    templates.push_back({{"name", t.name}, {"size_bytes", t.size_bytes}, {"serial_prefix", t.serial_prefix},
+    templates.push_back({{"name", t.name},
+                         {"size_bytes", t.size_bytes},
+                         {"serial_prefix", t.serial_prefix},
                          {"count", t.count}});
-  return {{"cluster", spec.cluster}, {"provisioning_cidr", spec.provisioning_cidr}, {"controller", spec.controller},
-          {"user", spec.user}, {"secrets", spec.secrets}, {"nodes", nodes}, {"drives", templates}, {"profile", spec.profile},
+  return {{"cluster", spec.cluster},       {"provisioning_cidr", spec.provisioning_cidr},
+          {"controller", spec.controller}, {"user", spec.user},
+          {"secrets", spec.secrets},       {"nodes", nodes},
+          {"drives", templates},           {"profile", spec.profile},
           {"memory_mib", spec.memory_mib}, {"smp", spec.smp}};
 }
 
@@ -385,7 +413,8 @@ Result<std::string> address_in(const std::string& cidr, uint32_t offset) {
 
 Result<std::string> address_after(const std::string& address) {
   in_addr parsed{};
-  if (inet_pton(AF_INET, address.c_str(), &parsed) != 1) return fail(Code::invalid, "'" + address + "' is no address");
+  if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
+    return fail(Code::invalid, "'" + address + "' is no address");
   parsed.s_addr = htonl(ntohl(parsed.s_addr) + 1);
   char text[INET_ADDRSTRLEN];
   return std::string(inet_ntop(AF_INET, &parsed, text, sizeof text));

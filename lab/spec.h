@@ -1,9 +1,10 @@
 // LabSpec: what the virtual cluster needs to know of a cluster.yaml: names, addresses and the `lab:` section.
 //
-// Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power address
-// (those with `adopt` are hosts that exist already, and are left out), and the controller's parser is the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error.
-// The value is also what DIR/lab.json holds, including machines added later (`muster lab add`).
-// Thread: values; pure functions.
+// Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power
+// address (those with `adopt` are hosts that exist already, and are left out), and the controller's parser is
+// the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error. The value is
+// also what DIR/lab.json holds, including machines added later (`muster lab add`). Thread: values; pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,18 @@
 namespace muster::lab {
 
 struct LabDrive {
-  std::string name;          // "os", "fast1": the drive's file is <name>.img
+  std::string name;  // "os", "fast1": the drive's file is <name>.img
   int64_t size_bytes = 0;
-  std::string serial;        // at most 20 characters, what the guest sees
-  bool boot = false;         // on the root bus with a boot index; the others sit behind root ports with ACS
+  std::string serial;  // at most 20 characters, what the guest sees
+  bool boot = false;   // on the root bus with a boot index; the others sit behind root ports with ACS
 };
 
 struct LabNode {
   std::string name;
-  int number = 0;            // 1-based over the whole lab: tap name, derived addresses
-  std::string mac;           // lower case
-  std::string address;       // expected address on the provisioning network, for `lab ssh`
-  std::string bmc_address;   // without prefix
+  int number = 0;           // 1-based over the whole lab: tap name, derived addresses
+  std::string mac;          // lower case
+  std::string address;      // expected address on the provisioning network, for `lab ssh`
+  std::string bmc_address;  // without prefix
   std::string profile = "generic";
   int memory_mib = 1024;
   int smp = 1;
@@ -46,12 +47,13 @@ struct DriveTemplate {
 
 struct LabSpec {
   std::string cluster;
-  std::string provisioning_cidr;   // "10.20.0.0/24"
-  std::string controller;          // "10.20.0.1"
-  std::string user;                // first user of the spec: `lab ssh` logs in as this
-  std::vector<std::string> secrets;   // names under which nodes want the BMCs' secret: "bmc"
+  std::string provisioning_cidr;     // "10.20.0.0/24"
+  std::string controller;            // "10.20.0.1"
+  std::string user;                  // first user of the spec: `lab ssh` logs in as this
+  std::vector<std::string> secrets;  // names under which nodes want the BMCs' secret: "bmc"
   std::vector<LabNode> nodes;
-  std::vector<std::string> adopted;   // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
+  // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
+  std::vector<std::string> adopted;
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";
@@ -74,6 +76,6 @@ const LabNode* find_node(const LabSpec& spec, const std::string& name);
 Result<std::string> address_in(const std::string& cidr, uint32_t offset);
 // "10.20.1.13" -> "10.20.1.14".
 Result<std::string> address_after(const std::string& address);
-int prefix_length(const std::string& cidr);   // 24; 0 when there is none
+int prefix_length(const std::string& cidr);  // 24; 0 when there is none
 
 }  // namespace muster::lab

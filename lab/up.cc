@@ -48,7 +48,8 @@ Status write_credentials(Process& process, const LabDir& dir, std::string spec_t
   const auto key = dir.path("ssh/id_ed25519");
   TRY_(files.make_directories(dir.path("ssh"), 0700));
   if (!files.exists(key)) {
-    auto made = run_ok(process, Command{.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", key}});
+    auto made = run_ok(
+        process, Command{.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", key}});
     if (!made) return std::move(made).error();
   }
   return files.write(dir.path("cluster.yaml"), with_lab_key(dir, std::move(spec_text)));
@@ -57,11 +58,16 @@ Status write_credentials(Process& process, const LabDir& dir, std::string spec_t
 class Builder {
  public:
   Builder(Process& process, const UpOptions& options, LabDir dir, LabSpec spec, std::string text)
-      : process_(process), options_(options), dir_(std::move(dir)), spec_(std::move(spec)), text_(std::move(text)) {}
+      : process_(process),
+        options_(options),
+        dir_(std::move(dir)),
+        spec_(std::move(spec)),
+        text_(std::move(text)) {}
 
   Result<Json> build() {
     if (!spec_.adopted.empty())
-      warn(fmt::format("left out, because a lab has no machine for a host that is adopted: {}", fmt::join(spec_.adopted, ", ")));
+      warn(fmt::format("left out, because a lab has no machine for a host that is adopted: {}",
+                       fmt::join(spec_.adopted, ", ")));
     TRY_(files_and_keys());
     TRY_(accelerator());
     TRY(const auto claim, claim_namespace(namespace_name(spec_)));
@@ -71,8 +77,10 @@ class Builder {
     for (const auto& node : spec_.nodes) TRY_(run_all(process_, node_commands(node, space_)));
     options_.say("network namespace " + space_);
     auto proxy = start_apt_proxy(process_, dir_, spec_, space_);
-    if (proxy) proxy_ = *proxy;
-    else warn("no package proxy: " + proxy.error().message);
+    if (proxy)
+      proxy_ = *proxy;
+    else
+      warn("no package proxy: " + proxy.error().message);
     TRY_(start_serve());
     TRY_(start_controller());
     return summary();
@@ -103,14 +111,24 @@ class Builder {
       options_.say(fmt::format("machines run under {} ({})", to_string(probe.accel), probe.reason));
       return Ok{};
     }
-    if (options_.accel != "kvm" && options_.accel != "tcg") return fail(Code::invalid, "--accel takes kvm or tcg");
+    if (options_.accel != "kvm" && options_.accel != "tcg")
+      return fail(Code::invalid, "--accel takes kvm or tcg");
     host_.accel = options_.accel == "kvm" ? Accel::kvm : Accel::tcg;
     return Ok{};
   }
 
   Status start_serve() {
     Spawn serve;
-    serve.argv = {"ip", "netns", "exec", space_, own_program(), "lab", "serve", "--dir", dir_.root(), "--accel",
+    serve.argv = {"ip",
+                  "netns",
+                  "exec",
+                  space_,
+                  own_program(),
+                  "lab",
+                  "serve",
+                  "--dir",
+                  dir_.root(),
+                  "--accel",
                   std::string(to_string(host_.accel))};
     serve.log = dir_.path("serve.log");
     serve.mark = dir_.root();
@@ -143,8 +161,11 @@ class Builder {
   Json summary() const {
     Json nodes = Json::array();
     for (const auto& node : spec_.nodes)
-      nodes.push_back({{"name", node.name}, {"bmc_address", node.bmc_address}, {"mac", node.mac},
-                       {"address", node.address}, {"in_spec", node.in_spec}});
+      nodes.push_back({{"name", node.name},
+                       {"bmc_address", node.bmc_address},
+                       {"mac", node.mac},
+                       {"address", node.address},
+                       {"in_spec", node.in_spec}});
     return {{"cluster", spec_.cluster},
             {"dir", dir_.root()},
             {"namespace", space_},

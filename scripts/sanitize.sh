@@ -3,7 +3,7 @@
 # Not part of test.sh: it builds everything twice more and runs several times slower. MUSTER_SANITIZE_SEEDS: seeds of the
 # simulation (5). Ends with "N passed, N failed"; exit 0 only when none failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 [[ $# -gt 0 ]] || set -- asan-ubsan tsan
 seeds=${MUSTER_SANITIZE_SEEDS:-5}
 # The first finding ends the program; a test that dies is a test that failed.

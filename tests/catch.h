@@ -2,7 +2,7 @@
 #pragma once
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
-using Catch::Approx;   // version 2 puts it there itself
+using Catch::Approx;  // version 2 puts it there itself
 #else
 #include <catch2/catch.hpp>
 #endif

@@ -1,5 +1,6 @@
-// The source tree that these tests were built from and the folder they were built in, for tests that read files there. Functions, not
-// macros for all files: objects without the path of a checkout in them are shared between checkouts by a compiler cache.
+// The source tree that these tests were built from and the folder they were built in, for tests that read
+// files there. Functions, not macros for all files: objects without the path of a checkout in them are shared
+// between checkouts by a compiler cache.
 #pragma once
 
 #include <string>

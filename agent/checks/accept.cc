@@ -16,9 +16,11 @@ using steps::object_of;
 using steps::parameter;
 using steps::text_of;
 
-constexpr const char* kKernels[] = {"dgemm", "stream", "sdc", "drives", "pcie", "counters", "fio", "checksum-write", "checksum-read"};
+constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "drives", "pcie", "counters",
+                                    "fio",   "checksum-write", "checksum-read"};
 // Of muster-accept-gpu: its subcommands with this in front.
-constexpr const char* kGpuKernels[] = {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl", "gpu-training"};
+constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
+                                       "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 constexpr int64_t kEndSeconds = 15;
 
@@ -27,7 +29,8 @@ std::string program(const Files& files, const std::string& name) {
   return files.exists(carried) ? carried : "/usr/sbin/" + name;
 }
 
-// The measurement a kernel printed. Its exit status only repeats the outcome; mpirun adds words of its own around it.
+// The measurement a kernel printed. Its exit status only repeats the outcome; mpirun adds words of its own
+// around it.
 Result<Json> measurement(const Output& output, const std::string& what) {
   const size_t brace = output.out.find("{\"");
   const size_t end = brace == std::string::npos ? brace : output.out.find('\n', brace);
@@ -36,7 +39,8 @@ Result<Json> measurement(const Output& output, const std::string& what) {
                   : parse_json(std::string_view(output.out).substr(brace, end - brace));
   if (json.ok() && json->is_object() && json->contains("outcome")) return json;
   return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
-              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code, last_bytes(output.err, 900)));
+              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code,
+                          last_bytes(output.err, 900)));
 }
 
 Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
@@ -49,7 +53,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// Not every image carries it: it is built where there is CUDA. That it is missing is the answer, and never a pass.
+// Not every image carries it: it is built where there is CUDA. That it is missing is the answer, and never a
+// pass.
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
   const std::string kernel = arguments.front();
@@ -59,7 +64,11 @@ Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> argum
   const auto output = context.process.run(command);
   if (output.ok()) return measurement(*output, "muster-accept-gpu " + kernel.substr(4));
   if (output.error().code != Code::not_found) return output.error();
-  return Json{{"check", kernel}, {"version", 1}, {"outcome", "unavailable"}, {"blame", Json::array()}, {"metrics", Json::object()},
+  return Json{{"check", kernel},
+              {"version", 1},
+              {"outcome", "unavailable"},
+              {"blame", Json::array()},
+              {"metrics", Json::object()},
               {"error", "muster-accept-gpu is not on this node: the controller was built without CUDA"}};
 }
 
@@ -123,16 +132,16 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
   return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
 }
 
-// A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are told beside addresses.
-// `part`: the check that one partner's measurement is.
+// A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are
+// told beside addresses. `part`: the check that one partner's measurement is.
 struct PairTest {
   std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
 };
 
-// What was measured with one partner; a kernel that measured several things with it says which of them are alike. False: this node
-// cannot measure at all, and `result` says why.
+// What was measured with one partner; a kernel that measured several things with it says which of them are
+// alike. False: this node cannot measure at all, and `result` says why.
 bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   if (result.contains("parts")) {
     for (Json part : result["parts"]) {
@@ -146,26 +155,37 @@ bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   return of_a_pair;
 }
 
-// Instead of a measurement with `peer`: the kernel was killed or broke off, and the other partners are measured all the same.
+// Instead of a measurement with `peer`: the kernel was killed or broke off, and the other partners are
+// measured all the same.
 Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error) {
   Json detail = {{"to", peer.address}};
-  // Links are measured within a time of their own: who still hangs accuses one of both ends. RDMA also waits, for perftest and for others.
-  if (error.code != Code::timeout) detail["at_fault"] = "here";
-  else if (test.part != "link") detail["inconclusive"] = true;
+  // Links are measured within a time of their own: who still hangs accuses one of both ends. RDMA also waits,
+  // for perftest and for others.
+  if (error.code != Code::timeout)
+    detail["at_fault"] = "here";
+  else if (test.part != "link")
+    detail["inconclusive"] = true;
   return {{"subject", peer.name},
-          {"result", {{"check", test.part}, {"version", 1}, {"outcome", "unavailable"}, {"error", error.message}, {"blame", Json::array()},
-                      {"metrics", Json::object()}, {"detail", detail}}}};
+          {"result",
+           {{"check", test.part},
+            {"version", 1},
+            {"outcome", "unavailable"},
+            {"error", error.message},
+            {"blame", Json::array()},
+            {"metrics", Json::object()},
+            {"detail", detail}}}};
 }
 
-// Serves while it measures: every node runs this step at the same time, so each finds the others' servers. The server ends
-// by itself. Peers are measured one after the other, each node beginning with the one after it in name order, so that
-// at any moment most nodes are busy with different partners.
+// Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
+// The server ends by itself. Peers are measured one after the other, each node beginning with the one after
+// it in name order, so that at any moment most nodes are busy with different partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
   peers = from_next(std::move(peers), context.node);
   // The next ones by name: every node is measured with as many from either side.
-  if (const int64_t partners = int_of(params, "partners", 0); partners > 0 && peers.size() > static_cast<size_t>(partners))
+  if (const int64_t partners = int_of(params, "partners", 0);
+      partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
   const std::string address = text_of(params, "address"), port = std::to_string(test.port);
   TRY(const Json server, run_kernel(context,
@@ -173,36 +193,52 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
                                      std::to_string(test.serve_seconds)},
                                     20 * kSecond));
   if (server.value("outcome", "") != "measured")
-    return fail(Code::unavailable, fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
+    return fail(Code::unavailable,
+                fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
   Json parts = Json::array();
   for (const auto& peer : peers) {
     if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
-    std::vector<std::string> arguments = {test.kernel, "--to", peer.address, "--port", port, "--bind", address};
+    std::vector<std::string> arguments = {test.kernel, "--to",   peer.address, "--port",
+                                          port,        "--bind", address};
     arguments.insert(arguments.end(), test.options.begin(), test.options.end());
     const auto result = run_kernel(context, arguments, test.deadline_seconds * kSecond);
-    const bool broke_off = !result.ok() && (result.error().code == Code::timeout || result.error().code == Code::failed);
+    const bool broke_off =
+        !result.ok() && (result.error().code == Code::timeout || result.error().code == Code::failed);
     if (!result.ok() && !broke_off) return result.error();
-    if (broke_off) parts.push_back(unmeasured_part(test, peer, result.error()));
-    else if (!add_parts(*result, peer.name, parts)) return result;
+    if (broke_off)
+      parts.push_back(unmeasured_part(test, peer, result.error()));
+    else if (!add_parts(*result, peer.name, parts))
+      return result;
   }
   return Json{{"check", test.check}, {"parts", parts}};
 }
 
 Result<Json> measure_links(StepContext& context, const Json& params) {
   return measure_with_peers(context, params,
-                            {.check = "links", .part = "link", .serve = "link-serve", .kernel = "link", .port = int_of(params, "port", kDefaultPort),
-                             .serve_seconds = int_of(params, "serve_seconds", 120), .deadline_seconds = int_of(params, "deadline_seconds", 120),
+                            {.check = "links",
+                             .part = "link",
+                             .serve = "link-serve",
+                             .kernel = "link",
+                             .port = int_of(params, "port", kDefaultPort),
+                             .serve_seconds = int_of(params, "serve_seconds", 120),
+                             .deadline_seconds = int_of(params, "deadline_seconds", 120),
                              .options = {"--seconds", text_of(params, "seconds", "1"), "--connect-seconds",
                                          std::to_string(int_of(params, "connect_seconds", 45))}});
 }
 
 Result<Json> measure_rdma(StepContext& context, const Json& params) {
   const bool gpu_memory = steps::bool_of(params, "gpu_memory", false);
-  PairTest test{.check = "rdma", .part = gpu_memory ? "rdma-gpu-memory" : "rdma-link", .serve = "rdma-serve", .kernel = "rdma",
-                .port = int_of(params, "port", kRdmaPort), .serve_seconds = int_of(params, "serve_seconds", 600),
-                .deadline_seconds = int_of(params, "deadline_seconds", 600), .options = {}};
-  const std::pair<const char*, int64_t> numbers[] = {{"seconds", 3}, {"iterations", 1000}, {"connect_seconds", 45}, {"busy_seconds", 300}};
+  PairTest test{.check = "rdma",
+                .part = gpu_memory ? "rdma-gpu-memory" : "rdma-link",
+                .serve = "rdma-serve",
+                .kernel = "rdma",
+                .port = int_of(params, "port", kRdmaPort),
+                .serve_seconds = int_of(params, "serve_seconds", 600),
+                .deadline_seconds = int_of(params, "deadline_seconds", 600),
+                .options = {}};
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"seconds", 3}, {"iterations", 1000}, {"connect_seconds", 45}, {"busy_seconds", 300}};
   for (const auto& [name, fallback] : numbers) {
     std::string option = name;
     std::replace(option.begin(), option.end(), '_', '-');
@@ -215,11 +251,13 @@ Result<Json> measure_rdma(StepContext& context, const Json& params) {
   return measure_with_peers(context, params, test);
 }
 
-// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed or hung is a
-// measurement too: it is a test of all of them, and says nothing about this node. An error is only what keeps it from being started.
+// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed
+// or hung is a measurement too: it is a test of all of them, and says nothing about this node. An error is
+// only what keeps it from being started.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
-  // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot there.
+  // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot
+  // there.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
@@ -230,32 +268,38 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   }
   Command command;
   // A rank has threads: bound to a core, as is the default, they would share it.
-  command.argv = {"runuser", "-u", text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node", "--bind-to", "none"};
+  command.argv = {
+      "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
+      "--bind-to", "none"};
   if (const std::string network = text_of(params, "network"); !network.empty())
     for (const char* layer : {"btl_tcp_if_include", "oob_tcp_if_include"}) {
       command.argv.insert(command.argv.end(), {"--mca", layer, network});
     }
-  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load, "--seconds",
-                                           text_of(params, "seconds", "1"), "--max-bytes",
+  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load,
+                                           "--seconds", text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});
   if (load == "nccl" || load == "gpu-training") {
     command.argv.insert(command.argv.end(), {"--program", program(context.files, "muster-accept-gpu")});
-    if (const std::string network = text_of(params, "network"); !network.empty()) command.argv.insert(command.argv.end(), {"--network", network});
+    if (const std::string network = text_of(params, "network"); !network.empty())
+      command.argv.insert(command.argv.end(), {"--network", network});
     // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
-  for (const auto& [name, value] : object_of(params, "options").items()) command.argv.insert(command.argv.end(), {"--" + name, argument_text(value, "")});
+  for (const auto& [name, value] : object_of(params, "options").items())
+    command.argv.insert(command.argv.end(), {"--" + name, argument_text(value, "")});
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   command.cwd = "/";
   const auto failed = [&](const std::string& error) {
-    return Json{{"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
+    return Json{
+        {"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
   };
   const auto output = context.process.run(command);
   if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "mpirun");
   // Options it does not take are the profile's fault, and no node's.
-  if (!result.ok() && result.error().code == Code::invalid && result.error().message.find("muster-mpi-check: ") != std::string::npos)
+  if (!result.ok() && result.error().code == Code::invalid &&
+      result.error().message.find("muster-mpi-check: ") != std::string::npos)
     return result.error();
   if (!result.ok()) return failed(result.error().message);
   (*result)["members"] = members;
@@ -276,11 +320,12 @@ Result<Json> measure_pairs(StepContext& context, const Json& params, const std::
     for (const auto& name : names)
       for (const auto& host : hosts)
         if (name == host.name) pair.push_back(host);
-    if (pair.size() == 2) pairs.push_back(std::move(pair));   // else one of them is gone
+    if (pair.size() == 2) pairs.push_back(std::move(pair));  // else one of them is gone
   }
   std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
   for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {
-    steps::say(context, fmt::format("{} in pairs, {} of {}", text_of(params, "load", "allreduce"), i, pairs.size()));
+    steps::say(context,
+               fmt::format("{} in pairs, {} of {}", text_of(params, "load", "allreduce"), i, pairs.size()));
     std::vector<std::thread> threads;
     for (size_t k = i; k < std::min(i + kPairsAtOnce, pairs.size()); ++k)
       threads.emplace_back([&, k] { results[k] = run_mpi(context, params, pairs[k]); });
@@ -307,13 +352,13 @@ StepModule accept_module() {
   m.name = "accept";
   m.help =
       "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, fio, "
-      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, gpu-copies, gpu-nccl or gpu-training.";
-  m.parameters =
-      Json::array({parameter("kernel", "string", true, "which"),
-                   parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
-                   parameter("peers", "list", false,
-                                        "other nodes: {peer} in an option is the name of the next of them"),
-                              parameter("deadline_seconds", "int", false, "killed after so long", 120)});
+      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, "
+      "gpu-copies, gpu-nccl or gpu-training.";
+  m.parameters = Json::array(
+      {parameter("kernel", "string", true, "which"),
+       parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
+       parameter("peers", "list", false, "other nodes: {peer} in an option is the name of the next of them"),
+       parameter("deadline_seconds", "int", false, "killed after so long", 120)});
   m.measure = measure_kernel;
   return m;
 }
@@ -323,8 +368,7 @@ StepModule accept_links_module() {
   m.name = "accept_links";
   m.help =
       "Measures TCP bandwidth and round trip time to every peer, both ways, every byte verified. A step of "
-      "phase cluster: "
-      "all nodes run it at the same time and serve each other.";
+      "phase cluster: all nodes run it at the same time and serve each other.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
        parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
@@ -342,19 +386,22 @@ StepModule accept_rdma_module() {
   StepModule m;
   m.name = "accept_rdma";
   m.help =
-      "Measures RDMA bandwidth both ways and latency to every peer by perftest, port by port (rail by rail), all rails of a pair at the same "
-      "time, one pair of nodes at a time. A step of phase cluster: all nodes run it at the same time and serve each other. "
-      "A node without an RDMA device or without perftest does not pass: it says so.";
+      "Measures RDMA bandwidth both ways and latency to every peer by perftest, port by port (rail by rail), "
+      "all rails of a pair at the same time, one pair of nodes at a time. A step of phase cluster: all nodes "
+      "run it at the same time and serve each other. A node without an RDMA device or without perftest does "
+      "not pass: it says so.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
        parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
        parameter("address", "string", true, "own address"),
-       parameter("port", "int", false, "TCP port of the servers; perftest uses those above it, one per rail", kRdmaPort),
+       parameter("port", "int", false, "TCP port of the servers; perftest uses those above it, one per rail",
+                 kRdmaPort),
        parameter("seconds", "int", false, "per peer and direction", 3),
        parameter("iterations", "int", false, "of the latency test", 1000),
        parameter("gpu_memory", "bool", false, "host memory against GPU memory (GPUDirect) instead", false),
        parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
-       parameter("busy_seconds", "int", false, "how long a peer that is at work with others is waited for", 300),
+       parameter("busy_seconds", "int", false, "how long a peer that is at work with others is waited for",
+                 300),
        parameter("serve_seconds", "int", false, "the own server accepts nobody after so long", 600),
        parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 600)});
   m.measure = measure_rdma;
@@ -365,21 +412,25 @@ StepModule accept_mpi_module() {
   StepModule m;
   m.name = "accept_mpi";
   m.help =
-      "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: an all-reduce, a "
-      "training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives over all their GPUs, or "
-      "the training-shaped load on these. When it fails or is too slow, the controller has it repeated in pairs of nodes "
-      "to find who is guilty.";
-  m.parameters =
-      Json::array({parameter("hosts", "list", true, "nodes: {name, address}"),
-                   parameter("pairs", "list", false, "pairs of names: instead of all nodes, each of these pairs by itself"),
-                   parameter("user", "string", false, "account that may log in to all of them", "mpi"),
-                   parameter("network", "string", false, "CIDR that Open MPI must use"),
-                   parameter("seconds", "string", false, "time budget", "1"),
-                   parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-                   parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
-                   parameter("options", "object", false, "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of each node"),
-                   parameter("deadline_seconds", "int", false, "killed after so long", 180),
-                   parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is killed after so long", 60)});
+      "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: "
+      "an all-reduce, a training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives over all "
+      "their GPUs, or the training-shaped load on these. When it fails or is too slow, the controller has it "
+      "repeated in pairs of nodes to find who is guilty.";
+  m.parameters = Json::array(
+      {parameter("hosts", "list", true, "nodes: {name, address}"),
+       parameter("pairs", "list", false,
+                 "pairs of names: instead of all nodes, each of these pairs by itself"),
+       parameter("user", "string", false, "account that may log in to all of them", "mpi"),
+       parameter("network", "string", false, "CIDR that Open MPI must use"),
+       parameter("seconds", "string", false, "time budget", "1"),
+       parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
+       parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
+       parameter("options", "object", false,
+                 "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of "
+                 "each node"),
+       parameter("deadline_seconds", "int", false, "killed after so long", 180),
+       parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is killed after so long",
+                 60)});
   m.measure = measure_mpi;
   return m;
 }

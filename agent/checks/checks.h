@@ -1,7 +1,7 @@
-// The measuring modules of acceptance. They run muster-accept and muster-mpi-check, which verify every result, and hand their
-// JSON on untouched: the controller judges (controller/report/verdict.h). A kernel that ran and found wrong data is a
-// measurement like any other; an Error means that there is nothing to judge.
-// Both programs lie in /usr/lib/muster (or /usr/sbin, when installed from a package).
+// The measuring modules of acceptance. They run muster-accept and muster-mpi-check, which verify every
+// result, and hand their JSON on untouched: the controller judges (controller/report/verdict.h). A kernel
+// that ran and found wrong data is a measurement like any other; an Error means that there is nothing to
+// judge. Both programs lie in /usr/lib/muster (or /usr/sbin, when installed from a package).
 #pragma once
 
 #include "agent/step.h"

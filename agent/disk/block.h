@@ -1,8 +1,9 @@
 // BlockDevice: one open disk, or a plain file that stands for one in tests.
 //
-// Owned by whoever opened it; the only way agent code touches raw disk bytes. Opened for writing it holds the disk exclusively
-// (O_EXCL): the kernel refuses while anything on the disk is mounted, assembled or swapped on, and keeps others out after.
-// Thread: read_at() and write_at() may run in several threads at once (pread, pwrite).
+// Owned by whoever opened it; the only way agent code touches raw disk bytes. Opened for writing it holds the
+// disk exclusively (O_EXCL): the kernel refuses while anything on the disk is mounted, assembled or swapped
+// on, and keeps others out after. Thread: read_at() and write_at() may run in several threads at once (pread,
+// pwrite).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ class BlockDevice {
   // Reads as zeros afterwards, without transferring them where the disk can do that.
   Status zero(uint64_t offset, uint64_t size) const;
   Status sync() const;
-  // Starts writing this range out and does not wait: a hint, which bounds what a power cut loses and what sync() has left to do.
+  // Starts writing this range out and does not wait: a hint, which bounds what a power cut loses and what
+  // sync() has left to do.
   void begin_sync(uint64_t offset, uint64_t size) const;
   // Makes the kernel read the partition table again. No-op for a plain file.
   Status reread_partitions() const;

@@ -37,13 +37,15 @@ std::string clean(const std::string& text) {
 bool starts(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
 
 bool is_system_mount(const std::string& at) {
-  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" || at == "/state";
+  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" ||
+         at == "/state";
 }
 
 // What is in use on this machine.
 struct Uses {
-  std::multimap<std::string, std::string> at;  // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
-  bool zfs = false, zfs_system = false;        // some pool may be in use; one of them has the running system
+  // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
+  std::multimap<std::string, std::string> at;
+  bool zfs = false, zfs_system = false;  // some pool may be in use; one of them has the running system
 };
 
 // "/dev/nvme0n1p2", or a link to it such as /dev/mapper/root -> ../dm-0; "" for what is no device.
@@ -53,10 +55,12 @@ std::string device_name(const Files& files, const std::string& source) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// btrfs and ZFS show no device number of a disk in mountinfo: the one the source (of several devices, one of them), the other its pool.
+// btrfs and ZFS show no device number of a disk in mountinfo: the one the source (of several devices, one of
+// them), the other its pool.
 void add_mounts(const Files& files, Uses& out) {
   std::map<std::string, std::string> name_of;  // "259:1" -> nvme0n1p1
-  for (const auto& name : files.list("/sys/class/block")) name_of[files.read_line("/sys/class/block/" + name + "/dev")] = name;
+  for (const auto& name : files.list("/sys/class/block"))
+    name_of[files.read_line("/sys/class/block/" + name + "/dev")] = name;
   std::istringstream mounts(files.read("/proc/self/mountinfo").value_or(""));
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream words(line);
@@ -69,7 +73,7 @@ void add_mounts(const Files& files, Uses& out) {
     rest >> type >> sources;
     if (type == "zfs") out.zfs = true, out.zfs_system = out.zfs_system || is_system_mount(at);
     std::istringstream each(sources);
-    for (std::string source; std::getline(each, source, ':');)   // bcachefs names all its devices
+    for (std::string source; std::getline(each, source, ':');)  // bcachefs names all its devices
       if (const std::string name = device_name(files, source); !name.empty()) out.at.emplace(name, at);
   }
 }
@@ -92,7 +96,8 @@ Uses uses(const Files& files) {
   add_mounts(files, out);
   std::istringstream swaps(files.read("/proc/swaps").value_or(""));
   for (std::string line; std::getline(swaps, line);)
-    if (starts(line, "/dev/")) out.at.emplace(device_name(files, line.substr(0, line.find_first_of(" \t"))), "swap");
+    if (starts(line, "/dev/"))
+      out.at.emplace(device_name(files, line.substr(0, line.find_first_of(" \t"))), "swap");
   add_btrfs(files, out);
   out.zfs = out.zfs || files.exists("/proc/spl");
   return out;
@@ -120,10 +125,12 @@ void read_use(const Files& files, const Uses& used, DiskFacts& disk) {
   }
 }
 
-// The kernel tells nobody which disks a pool has: while ZFS is loaded, each that carries one counts as in use.
+// The kernel tells nobody which disks a pool has: while ZFS is loaded, each that carries one counts as in
+// use.
 void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk) {
-  const bool member = std::any_of(content.signatures.begin(), content.signatures.end(),
-                                  [](const Signature& s) { return s.type.find("zfs_member") != std::string::npos; });
+  const bool member =
+      std::any_of(content.signatures.begin(), content.signatures.end(),
+                  [](const Signature& s) { return s.type.find("zfs_member") != std::string::npos; });
   if (!used.zfs || !member) return;
   disk.mounted = true;
   disk.is_os_ancestor = disk.is_os_ancestor || used.zfs_system;
@@ -143,7 +150,8 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
   return page.size() > 4 ? clean(page.substr(4)) : "";
 }
 
-// A SCSI disk behind a network looks like one in the machine but for its path or, where that tells nothing (SRP), its host adapter.
+// A SCSI disk behind a network looks like one in the machine but for its path or, where that tells nothing
+// (SRP), its host adapter.
 std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
   const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
   if (is_below("/usb")) return "usb";
@@ -192,7 +200,8 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
     d.transport = "virtio";
   } else {
     d.serial = scsi_serial(files, folder);
-    d.transport = starts(name, "sd") ? scsi_transport(files, folder, link) : "unknown";   // mmcblk, pmem, rbd ...
+    d.transport =
+        starts(name, "sd") ? scsi_transport(files, folder, link) : "unknown";  // mmcblk, pmem, rbd ...
   }
   read_bus(files, d);
   return d;
@@ -202,11 +211,13 @@ void add_partitions(const Files& files, const DiskContent& content, DiskFacts& d
   std::map<uint64_t, std::string> names;  // start -> kernel name
   const std::string folder = "/sys/block/" + disk.name;
   for (const auto& entry : files.list(folder))
-    if (files.exists(folder + "/" + entry + "/partition")) names[number(files.read_line(folder + "/" + entry + "/start")) * 512] = entry;
+    if (files.exists(folder + "/" + entry + "/partition"))
+      names[number(files.read_line(folder + "/" + entry + "/start")) * 512] = entry;
   const auto add = [&](const std::string& label, uint64_t start, uint64_t size) {
     PartitionFacts facts{names.count(start) ? names[start] : "", label, "", "", start, size};
     for (const auto& s : content.signatures)
-      if (s.start == start && facts.fs_type.empty() && s.type != kUnknownData) facts.fs_type = s.type, facts.fs_label = s.label;
+      if (s.start == start && facts.fs_type.empty() && s.type != kUnknownData)
+        facts.fs_type = s.type, facts.fs_label = s.label;
     disk.partitions.push_back(std::move(facts));
   };
   for (const auto& p : content.gpt.partitions) add(p.name, p.start, p.size);
@@ -229,7 +240,8 @@ void read_content(const Files& files, const Uses& used, DiskFacts& disk) {
   disk.content_hash = content->hash;
   disk.blank = content->blank;
   for (const auto& s : content->signatures)
-    disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) + (s.uuid.empty() ? "" : " uuid=" + s.uuid));
+    disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) +
+                              (s.uuid.empty() ? "" : " uuid=" + s.uuid));
   add_partitions(files, *content, disk);
   read_pool_use(used, *content, disk);
   if (!content->marker) return;
@@ -244,17 +256,21 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
-    // NVMe with native multipath: one path to a disk that is listed too (nvme0c0n1 of nvme0n1), without a device file of its own.
+    // NVMe with native multipath: one path to a disk that is listed too (nvme0c0n1 of nvme0n1), without a
+    // device file of its own.
     if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card
     read_use(files, used, disk);
-    if (content) read_content(files, used, disk);
+    if (content)
+      read_content(files, used, disk);
     else if (used.zfs)
       if (const auto found = content_of(files, disk)) read_pool_use(used, *found, disk);
     out.push_back(std::move(disk));
   }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return std::tie(a.serial, a.name) < std::tie(b.serial, b.name); });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.serial, a.name) < std::tie(b.serial, b.name);
+  });
   return out;
 }
 
@@ -263,9 +279,10 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
 std::vector<DiskFacts> scan_disks(const Files& files) { return scan(files, true); }
 std::vector<DiskFacts> scan_identities(const Files& files) { return scan(files, false); }
 
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial, uint64_t size_bytes,
-                            const std::string& wwid, const std::string& model) {
-  if (serial.empty()) return fail(Code::invalid, "a disk is only found by its serial number, and none was given");
+Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
+                            uint64_t size_bytes, const std::string& wwid, const std::string& model) {
+  if (serial.empty())
+    return fail(Code::invalid, "a disk is only found by its serial number, and none was given");
   const DiskFacts* found = nullptr;
   for (const auto& d : disks) {
     if (d.serial != serial) continue;
@@ -274,9 +291,11 @@ Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::stri
   }
   if (!found) return fail(Code::not_found, "no disk has the serial number " + serial);
   const auto differs = [&](const char* what, const std::string& is, const std::string& expected) {
-    return fail(Code::conflict, fmt::format("disk {} has {} \"{}\", expected \"{}\"", serial, what, is, expected));
+    return fail(Code::conflict,
+                fmt::format("disk {} has {} \"{}\", expected \"{}\"", serial, what, is, expected));
   };
-  if (found->size_bytes != size_bytes) return differs("size", std::to_string(found->size_bytes), std::to_string(size_bytes));
+  if (found->size_bytes != size_bytes)
+    return differs("size", std::to_string(found->size_bytes), std::to_string(size_bytes));
   if (!wwid.empty() && found->wwid != wwid) return differs("WWID", found->wwid, wwid);
   if (!model.empty() && found->model != model) return differs("model", found->model, model);
   return *found;

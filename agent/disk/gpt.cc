@@ -69,7 +69,8 @@ Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
   std::memcpy(&h, raw.data(), sizeof h);
   if (std::memcmp(h.magic, "EFI PART", 8) != 0) return fail(Code::not_found, "no GPT");
   const auto corrupt = [](const char* what) { return fail(Code::corrupt, std::string("GPT: ") + what); };
-  if (h.size < sizeof h || h.size > block || h.entry_size != kEntrySize || h.entries == 0 || h.entries > 1024 || h.at != lba)
+  if (h.size < sizeof h || h.size > block || h.entry_size != kEntrySize || h.entries == 0 ||
+      h.entries > 1024 || h.at != lba)
     return corrupt("impossible header");
   std::memset(raw.data() + offsetof(Header, crc), 0, 4);
   if (crc32(raw.substr(0, h.size)) != h.crc) return corrupt("checksum of the header");
@@ -83,7 +84,8 @@ Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
     const std::string type = guid_text(e.type);
     if (type == "00000000-0000-0000-0000-000000000000") continue;
     if (e.first > e.last || e.last >= disk.size() / block) return corrupt("a partition outside the disk");
-    table.partitions.push_back({static_cast<int>(i) + 1, type, guid_text(e.guid), name_text(e.name), e.first * block, (e.last - e.first + 1) * block});
+    table.partitions.push_back({static_cast<int>(i) + 1, type, guid_text(e.guid), name_text(e.name),
+                                e.first * block, (e.last - e.first + 1) * block});
   }
   return table;
 }
@@ -105,8 +107,10 @@ std::string entries_of(const GptTable& table, uint64_t block) {
   return out;
 }
 
-std::string header_of(const GptTable& table, const std::string& entries, const BlockDevice& disk, bool primary) {
-  const uint64_t block = disk.logical_block(), last = disk.size() / block - 1, blocks = entries.size() / block;
+std::string header_of(const GptTable& table, const std::string& entries, const BlockDevice& disk,
+                      bool primary) {
+  const uint64_t block = disk.logical_block(), last = disk.size() / block - 1,
+                 blocks = entries.size() / block;
   Header h = {};
   std::memcpy(h.magic, "EFI PART", 8);
   h.revision = 0x10000;
@@ -156,7 +160,8 @@ std::string random_guid() {
   std::string h = random_hex(16);
   h[12] = '4';
   h[16] = 'a';
-  return fmt::format("{}-{}-{}-{}-{}", h.substr(0, 8), h.substr(8, 4), h.substr(12, 4), h.substr(16, 4), h.substr(20));
+  return fmt::format("{}-{}-{}-{}-{}", h.substr(0, 8), h.substr(8, 4), h.substr(12, 4), h.substr(16, 4),
+                     h.substr(20));
 }
 
 const GptPartition* GptTable::named(const std::string& name) const {

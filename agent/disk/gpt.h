@@ -1,5 +1,5 @@
-// GUID partition tables, read and written by hand: no tool, no sleep, the same on a disk and on a test's plain file.
-// Thread: plain functions over a BlockDevice.
+// GUID partition tables, read and written by hand: no tool, no sleep, the same on a disk and on a test's
+// plain file. Thread: plain functions over a BlockDevice.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct GptTable {
 
 // not_found: neither copy of a table. Both copies are checked by CRC.
 Result<GptTable> read_gpt(const BlockDevice& disk);
-// Writes backup, then primary with the protective MBR, and syncs. Sizes must be multiples of the logical block.
+// Writes backup, then primary with the protective MBR, and syncs. Sizes must be multiples of the logical
+// block.
 Status write_gpt(const BlockDevice& disk, const GptTable& table);
 std::string random_guid();
 uint32_t crc32(const std::string& bytes);

@@ -15,25 +15,28 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30, kTiB = kGiB << 10;
-constexpr uint64_t kPiece = kMiB;   // read at once
-constexpr uint64_t kBlock = 512;    // superblocks begin at multiples of it
+constexpr uint64_t kPiece = kMiB;  // read at once
+constexpr uint64_t kBlock = 512;   // superblocks begin at multiples of it
 
-// Where second superblocks begin when the file system begins with the region. Block groups of ext4 are as many blocks as a block has
-// bits: those of 1 and 2 KiB blocks lie in the first 34 MiB for group 1.
+// Where second superblocks begin when the file system begins with the region. Block groups of ext4 are as
+// many blocks as a block has bits: those of 1 and 2 KiB blocks lie in the first 34 MiB for group 1.
 std::vector<uint64_t> copies(uint64_t size) {
-  std::vector<uint64_t> out = {64 * kMiB, 256 * kGiB,                                   // btrfs
-                               128 * kMiB, 384 * kMiB, 640 * kMiB, 96 * kMiB, 160 * kMiB, 32 * kGiB};  // ext: 4 KiB, 2 KiB, 64 KiB blocks
+  std::vector<uint64_t> out = {64 * kMiB,  256 * kGiB,  // btrfs
+                               128 * kMiB, 384 * kMiB, 640 * kMiB,
+                               96 * kMiB,  160 * kMiB, 32 * kGiB};  // ext: 4 KiB, 2 KiB, 64 KiB blocks
   // XFS: 4 allocation groups, or 8, 16, 32 where it knew of a stripe; of 1 TiB on more than 4 TiB.
   for (const uint64_t groups : {4, 8, 16, 32}) out.push_back(size / groups);
   out.push_back(kTiB);
   return out;
 }
 
-// Around each copy, so that the one of a partition that begins at 1 MiB is in it as well, and roundings of its size.
+// Around each copy, so that the one of a partition that begins at 1 MiB is in it as well, and roundings of
+// its size.
 constexpr uint64_t kBefore = 64 * kKiB, kAround = kMiB + 128 * kKiB;
 
 bool is_uniform(const std::string& bytes, char byte) {
-  return bytes.empty() || (bytes[0] == byte && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() ||
+         (bytes[0] == byte && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 uint32_t number_at(std::string_view block, size_t at) {
@@ -42,8 +45,8 @@ uint32_t number_at(std::string_view block, size_t at) {
   return n;
 }
 
-// A superblock that begins here, of which 4 KiB are given if there are as many. Two bytes of magic are found by chance in any file, so
-// that the fields beside it are asked as well.
+// A superblock that begins here, of which 4 KiB are given if there are as many. Two bytes of magic are found
+// by chance in any file, so that the fields beside it are asked as well.
 bool identify(std::string_view block, Remains& out) {
   if (block.substr(0, 4) == "XFSB"sv && number_at(block, 4) != 0) {
     out = {"xfs", text_at(block, 0x6c, 12), uuid_at(block, 0x20)};
@@ -53,8 +56,8 @@ bool identify(std::string_view block, Remains& out) {
     out = {"btrfs", text_at(block, 0x12b, 64), uuid_at(block, 0x20)};
     return true;
   }
-  if (block.substr(0x38, 2) == "\x53\xef"sv && number_at(block, 0x18) <= 6 && number_at(block, 0x4c) <= 1 && number_at(block, 0) != 0 &&
-      number_at(block, 0x20) != 0) {
+  if (block.substr(0x38, 2) == "\x53\xef"sv && number_at(block, 0x18) <= 6 && number_at(block, 0x4c) <= 1 &&
+      number_at(block, 0) != 0 && number_at(block, 0x20) != 0) {
     out = {ext_type(block.substr(0x5c, 12)), text_at(block, 0x78, 16), uuid_at(block, 0x68)};
     return true;
   }
@@ -66,11 +69,13 @@ void find_remains(const std::string& bytes, uint64_t start, std::vector<Remains>
     Remains found;
     if (!identify(std::string_view(bytes).substr(at, 4096), found)) continue;
     found.at = start + at;
-    if (std::none_of(out.begin(), out.end(), [&](const Remains& r) { return r.type == found.type; })) out.push_back(std::move(found));
+    if (std::none_of(out.begin(), out.end(), [&](const Remains& r) { return r.type == found.type; }))
+      out.push_back(std::move(found));
   }
 }
 
-// From its end to its beginning, in pieces: 256 MiB at once are more than an emulated drive carries out in its time.
+// From its end to its beginning, in pieces: 256 MiB at once are more than an emulated drive carries out in
+// its time.
 Status zero_extent(const BlockDevice& disk, const Extent& extent) {
   for (uint64_t left = extent.size; left > 0;) {
     const uint64_t size = std::min(kPiece, left), at = extent.start + left - size;
@@ -95,8 +100,10 @@ std::vector<Extent> looked_at(uint64_t start, uint64_t size) {
     // Whole blocks, also of disks whose blocks are 4 KiB.
     const uint64_t from = e.start / 4096 * 4096, to = std::min(size, (e.start + e.size + 4095) / 4096 * 4096);
     const uint64_t end = out.empty() ? 0 : out.back().start + out.back().size;
-    if (!out.empty() && from <= end) out.back().size = std::max(end, to) - out.back().start;
-    else out.push_back({from, to - from});
+    if (!out.empty() && from <= end)
+      out.back().size = std::max(end, to) - out.back().start;
+    else
+      out.push_back({from, to - from});
   }
   for (Extent& e : out) e.start += start;
   return out;

@@ -1,10 +1,12 @@
-// The close look: what is read of a region before it counts as blank, what of a former life can be named in there, and what muster
-// zeroes so that nothing of it is found again. One list of places for all three, so that what muster wiped is blank to it.
+// The close look: what is read of a region before it counts as blank, what of a former life can be named in
+// there, and what muster zeroes so that nothing of it is found again. One list of places for all three, so
+// that what muster wiped is blank to it.
 //
-// The places: both ends, 34 MiB each (a first partition's data after its table is gone, a RAID controller's metadata, a stripe without
-// metadata), and where file systems keep copies of their superblock, of the region itself and of a first partition at 1 MiB in it:
-// ext2/3/4 in block groups 1, 3 and 5, btrfs at 64 MiB and 256 GiB, XFS in its second allocation group. Data elsewhere is not seen.
-// Thread: plain functions over a BlockDevice.
+// The places: both ends, 34 MiB each (a first partition's data after its table is gone, a RAID controller's
+// metadata, a stripe without metadata), and where file systems keep copies of their superblock, of the region
+// itself and of a first partition at 1 MiB in it: ext2/3/4 in block groups 1, 3 and 5, btrfs at 64 MiB and
+// 256 GiB, XFS in its second allocation group. Data elsewhere is not seen. Thread: plain functions over a
+// BlockDevice.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +38,8 @@ struct Look {
 };
 Result<Look> look_closely(const BlockDevice& disk, uint64_t start, uint64_t size);
 
-// Zeroes every place of looked_at(), the beginning of the region last: as long as that is there, an interrupted wipe still shows what
-// was approved. Writes only where something is, in pieces, and syncs.
+// Zeroes every place of looked_at(), the beginning of the region last: as long as that is there, an
+// interrupted wipe still shows what was approved. Writes only where something is, in pieces, and syncs.
 Status wipe_looked_at(const BlockDevice& disk, uint64_t start, uint64_t size);
 
 }  // namespace muster

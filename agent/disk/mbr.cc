@@ -18,7 +18,9 @@ using Entries = std::array<Entry, 4>;
 
 Entries entries_of(const std::string& sector) {
   const auto byte = [&](size_t at) { return static_cast<uint64_t>(static_cast<unsigned char>(sector[at])); };
-  const auto number = [&](size_t at) { return byte(at) | byte(at + 1) << 8 | byte(at + 2) << 16 | byte(at + 3) << 24; };
+  const auto number = [&](size_t at) {
+    return byte(at) | byte(at + 1) << 8 | byte(at + 2) << 16 | byte(at + 3) << 24;
+  };
   Entries out;
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t at = kEntries + i * kEntrySize;
@@ -37,7 +39,8 @@ void add(const BlockDevice& disk, MbrTable& table, int number, const Entry& entr
   table.partitions.push_back({number, entry.type, start, std::min(size, disk.size() - start)});
 }
 
-// Each link names one logical partition, relative to itself, and the next link, relative to the extended partition.
+// Each link names one logical partition, relative to itself, and the next link, relative to the extended
+// partition.
 Status follow(const BlockDevice& disk, uint64_t extended, int& links, int& number, MbrTable& table) {
   for (uint64_t at = extended;;) {
     const uint64_t offset = at * disk.logical_block();
@@ -52,8 +55,10 @@ Status follow(const BlockDevice& disk, uint64_t extended, int& links, int& numbe
     }
     uint64_t next = 0;
     for (const auto& entry : entries_of(sector))
-      if (is_extended(entry) && entry.count > 0 && next == 0) next = extended + entry.first;
-      else if (entry.type != 0 && !is_extended(entry) && entry.count > 0) add(disk, table, number++, entry, at + entry.first);
+      if (is_extended(entry) && entry.count > 0 && next == 0)
+        next = extended + entry.first;
+      else if (entry.type != 0 && !is_extended(entry) && entry.count > 0)
+        add(disk, table, number++, entry, at + entry.first);
     if (next == 0) return Ok{};
     if (next <= at) {
       table.damaged = true;
@@ -69,14 +74,17 @@ Result<MbrTable> read_mbr(const BlockDevice& disk) {
   if (disk.size() < kSector) return fail(Code::not_found, "too small for an MBR");
   TRY(const std::string sector, disk.read_at(0, kSector));
   const Entries entries = entries_of(sector);
-  const bool any = std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return e.type != 0 && e.type != kProtective; });
+  const bool any = std::any_of(entries.begin(), entries.end(),
+                               [](const Entry& e) { return e.type != 0 && e.type != kProtective; });
   if (!is_signed(sector) || !any) return fail(Code::not_found, "no MBR");
   MbrTable table;
   table.raw = sector.substr(kId);
   // The boot sector of a file system ends alike. The kernel tells them apart by this too.
-  if (std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return (e.boot & 0x7f) != 0; })) return table;
+  if (std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return (e.boot & 0x7f) != 0; }))
+    return table;
   for (int i = 0; i < 4; ++i)
-    if (const Entry& e = entries[static_cast<size_t>(i)]; e.type != 0 && e.type != kProtective && !is_extended(e))
+    if (const Entry& e = entries[static_cast<size_t>(i)];
+        e.type != 0 && e.type != kProtective && !is_extended(e))
       add(disk, table, i + 1, e, e.first);
   int links = 0, number = 5;
   for (const auto& e : entries)

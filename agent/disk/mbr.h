@@ -1,6 +1,6 @@
-// Partition tables of the old kind (MBR), read by hand: the four primary entries and the chain of logical partitions behind an
-// extended one. Muster writes none; it has to show what is on a disk, and to notice when that changes.
-// Thread: plain functions over a BlockDevice.
+// Partition tables of the old kind (MBR), read by hand: the four primary entries and the chain of logical
+// partitions behind an extended one. Muster writes none; it has to show what is on a disk, and to notice when
+// that changes. Thread: plain functions over a BlockDevice.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace muster {
 
 struct MbrPartition {
-  int number = 0;      // 1 to 4: primary; from 5 on: logical, in the order of the chain
+  int number = 0;  // 1 to 4: primary; from 5 on: logical, in the order of the chain
   int type = 0;
   uint64_t start = 0;  // bytes
   uint64_t size = 0;   // bytes; cut off at the end of the disk, as the kernel does
 };
 
 struct MbrTable {
-  std::string raw;                       // bytes 440 to 511: the disk's id, the entries as they are, the signature
+  std::string raw;  // bytes 440 to 511: the disk's id, the entries as they are, the signature
   std::vector<MbrPartition> partitions;  // that hold data: neither extended ones nor those outside the disk
   bool damaged = false;                  // the chain of logical partitions leads nowhere, back, or too far
 };
 
-// not_found: no table, or none with an entry besides the one that protects a GPT. failed: a part of it cannot be read.
-// At most 60 links of the chain are followed.
+// not_found: no table, or none with an entry besides the one that protects a GPT. failed: a part of it cannot
+// be read. At most 60 links of the chain are followed.
 Result<MbrTable> read_mbr(const BlockDevice& disk);
 
 }  // namespace muster

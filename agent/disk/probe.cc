@@ -41,11 +41,14 @@ void find_file_systems(const Region& r, Found& out) {
   if (r.is(0x438, "\x53\xef"sv)) r.add(out, ext_type(r.at(0x45c, 12)), r.text(0x478, 16), r.uuid(0x468));
   if (r.is(0, "XFSB")) r.add(out, "xfs", r.text(0x6c, 12), r.uuid(0x20));
   if (r.is(0x10040, "_BHRfS_M")) r.add(out, "btrfs", r.text(0x1012b, 64), r.uuid(0x10020));
-  if (r.is(510, "\x55\xaa"sv) && r.is(82, "FAT32")) r.add(out, "vfat", r.text(71, 11), to_hex(r.at(67, 4)));
-  else if (r.is(510, "\x55\xaa"sv) && r.is(54, "FAT")) r.add(out, "vfat", r.text(43, 11), to_hex(r.at(39, 4)));
+  if (r.is(510, "\x55\xaa"sv) && r.is(82, "FAT32"))
+    r.add(out, "vfat", r.text(71, 11), to_hex(r.at(67, 4)));
+  else if (r.is(510, "\x55\xaa"sv) && r.is(54, "FAT"))
+    r.add(out, "vfat", r.text(43, 11), to_hex(r.at(39, 4)));
   if (r.is(3, "NTFS    ")) r.add(out, "ntfs", "", to_hex(r.at(0x48, 8)));
   if (r.is(3, "EXFAT   ")) r.add(out, "exfat", "", to_hex(r.at(100, 4)));
-  if (r.is(4086, "SWAPSPACE2") || r.is(4086, "SWAP-SPACE")) r.add(out, "swap", r.text(1052, 16), r.uuid(1036));
+  if (r.is(4086, "SWAPSPACE2") || r.is(4086, "SWAP-SPACE"))
+    r.add(out, "swap", r.text(1052, 16), r.uuid(1036));
   if (r.is(32769, "CD001")) r.add(out, "iso9660", r.text(32808, 32));
   if (r.is(1024, "\xe2\xe1\xf5\xe0"sv)) r.add(out, "erofs", r.text(1024 + 64, 16), r.uuid(1024 + 48));
   if (r.is(0, "hsqs")) r.add(out, "squashfs");
@@ -61,7 +64,8 @@ void find_md(const Region& r, Found& out) {
   const uint64_t sectors = r.size / 512;
   const uint64_t v10 = sectors > 16 ? ((sectors - 16) & ~7ull) * 512 : 0;
   for (const uint64_t at : {uint64_t{0}, uint64_t{4096}, v10})
-    if ((at || r.head.size() > 4096) && r.is(at, little)) r.add(out, "linux_raid_member", r.text(at + 32, 32), r.uuid(at + 16));
+    if ((at || r.head.size() > 4096) && r.is(at, little))
+      r.add(out, "linux_raid_member", r.text(at + 32, 32), r.uuid(at + 16));
   const uint64_t v090 = r.size >= 131072 ? (r.size & ~65535ull) - 65536 : 0;
   if (v090 && r.is(v090, magic)) r.add(out, "linux_raid_member", "", to_hex(r.at(v090 + 20, 4)));
 }
@@ -83,7 +87,8 @@ void find_volumes(const Region& r, Found& out) {
     if (r.is(at, "LABELONE") && r.is(at + 24, "LVM2 001")) r.add(out, "LVM2_member", "", r.text(at + 32, 32));
   if (r.is(0, "LUKS\xba\xbe"sv)) r.add(out, "crypto_LUKS", r.text(24, 48), r.text(168, 40));
   if (r.is(0, "bluestore block device")) r.add(out, "ceph_bluestore", "", r.text(23, 36));
-  if (r.is(4096 + 24, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"sv)) r.add(out, "bcache", "", r.uuid(4096 + 40));
+  if (r.is(4096 + 24, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"sv))
+    r.add(out, "bcache", "", r.uuid(4096 + 40));
   if (r.is(32, "ORCLDISK")) r.add(out, "oracleasm", r.text(40, 24));
   if (r.is(1 << 20, "\x0d\xd0\x01\xc0"sv)) r.add(out, "VMFS_volume_member");
   if (r.is(0, "DRBD") || r.is(4096, "DRBD")) r.add(out, "drbd");
@@ -111,12 +116,16 @@ Found find_all(const Region& r) {
   return out;
 }
 
-bool is_quiet(const Region& r) { return same_bytes(r.head, 0, r.head.size()) && same_bytes(r.tail, 0, r.tail.size()); }
+bool is_quiet(const Region& r) {
+  return same_bytes(r.head, 0, r.head.size()) && same_bytes(r.tail, 0, r.tail.size());
+}
 std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
 // "128 MiB", where it is a whole number of them.
 std::string place(uint64_t at) {
-  return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20) : at % 1024 == 0 ? fmt::format("{} KiB", at >> 10) : fmt::format("{} bytes", at);
+  return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20)
+         : at % 1024 == 0    ? fmt::format("{} KiB", at >> 10)
+                             : fmt::format("{} bytes", at);
 }
 Signature remains(const std::string& type, const std::string& label, const std::string& uuid, uint64_t at) {
   return {fmt::format("{}{} at {}", kRemains, type, place(at)), label, uuid, at};
@@ -136,8 +145,10 @@ std::string summarize(const DiskContent& c) {
   std::string out;
   const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
   if (!c.gpt.disk_guid.empty()) {
-    add(fmt::format("GPT{} with {} partitions", c.gpt.from_backup ? " (backup copy only)" : "", c.gpt.partitions.size()));
-    for (const auto& p : c.gpt.partitions) add(describe(c, p.start, p.name.empty() ? fmt::format("#{}", p.number) : p.name));
+    add(fmt::format("GPT{} with {} partitions", c.gpt.from_backup ? " (backup copy only)" : "",
+                    c.gpt.partitions.size()));
+    for (const auto& p : c.gpt.partitions)
+      add(describe(c, p.start, p.name.empty() ? fmt::format("#{}", p.number) : p.name));
   }
   if (c.mbr) {
     add(fmt::format("MBR partition table with {} partitions", c.mbr->partitions.size()));
@@ -149,12 +160,15 @@ std::string summarize(const DiskContent& c) {
 }
 
 std::string hash_of(const BlockDevice& disk, const DiskContent& c) {
-  std::string text = fmt::format("size {}\nmbr {}\ngpt {}\n", disk.size(), c.mbr ? to_hex(c.mbr->raw) : "false", c.gpt.disk_guid);
+  std::string text = fmt::format("size {}\nmbr {}\ngpt {}\n", disk.size(),
+                                 c.mbr ? to_hex(c.mbr->raw) : "false", c.gpt.disk_guid);
   for (const auto& p : c.gpt.partitions)
     text += fmt::format("part {} {} {} {} {} {}\n", p.number, p.type, p.guid, p.start, p.size, p.name);
   if (c.mbr)
-    for (const auto& p : c.mbr->partitions) text += fmt::format("mbr part {} {} {} {}\n", p.number, p.type, p.start, p.size);
-  for (const auto& s : c.signatures) text += fmt::format("sig {} {} {} {}\n", s.start, s.type, s.uuid, s.label);
+    for (const auto& p : c.mbr->partitions)
+      text += fmt::format("mbr part {} {} {} {}\n", p.number, p.type, p.start, p.size);
+  for (const auto& s : c.signatures)
+    text += fmt::format("sig {} {} {} {}\n", s.start, s.type, s.uuid, s.label);
   return sha256(text);
 }
 
@@ -170,8 +184,8 @@ std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
 // Where a table has usually been put since 2010: a first partition begins here.
 constexpr uint64_t kFirstPartition = 1 << 20;
 
-// A disk without a table, on which nothing is known at the places where it would be. What is found by looking closer is named, and bound
-// with all that was read.
+// A disk without a table, on which nothing is known at the places where it would be. What is found by looking
+// closer is named, and bound with all that was read.
 Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
   TRY(Look look, look_closely(disk, 0, disk.size()));
   c.blank = look.quiet;
@@ -210,12 +224,16 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
   DiskContent c;
   TRY(const Region whole, read_region(disk, 0, disk.size()));
   c.signatures = find_all(whole);
-  if (auto mbr = read_mbr(disk)) c.mbr = std::move(mbr).value();
-  else if (mbr.error().code != Code::not_found) return std::move(mbr).error();
+  if (auto mbr = read_mbr(disk))
+    c.mbr = std::move(mbr).value();
+  else if (mbr.error().code != Code::not_found)
+    return std::move(mbr).error();
   // What a broken table hides is not seen, so that at least its own surroundings count.
   if (c.mbr && c.mbr->damaged) whole.add(c.signatures, "mbr (damaged)", "", digest_of(whole));
-  if (auto gpt = read_gpt(disk)) c.gpt = std::move(gpt).value();
-  else if (gpt.error().code == Code::corrupt) whole.add(c.signatures, "gpt (damaged)", "", digest_of(whole));
+  if (auto gpt = read_gpt(disk))
+    c.gpt = std::move(gpt).value();
+  else if (gpt.error().code == Code::corrupt)
+    whole.add(c.signatures, "gpt (damaged)", "", digest_of(whole));
   for (const auto& [start, size] : partitions_of(c)) {
     TRY(auto found, probe_region(disk, start, size));
     c.signatures.insert(c.signatures.end(), found.begin(), found.end());

@@ -1,5 +1,5 @@
-// Fields of hostile superblocks as text: labels, UUIDs, what kind of ext file system it is. Shorter than asked where the block ends.
-// Thread: pure.
+// Fields of hostile superblocks as text: labels, UUIDs, what kind of ext file system it is. Shorter than
+// asked where the block ends. Thread: pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,12 +24,15 @@ inline std::string text_at(std::string_view block, size_t at, size_t size) {
 
 inline std::string uuid_at(std::string_view block, size_t at) {
   const std::string h = to_hex(std::string(block.substr(std::min(at, block.size()), 16)));
-  return h.size() < 32 ? h : fmt::format("{}-{}-{}-{}-{}", h.substr(0, 8), h.substr(8, 4), h.substr(12, 4), h.substr(16, 4), h.substr(20));
+  return h.size() < 32 ? h
+                       : fmt::format("{}-{}-{}-{}-{}", h.substr(0, 8), h.substr(8, 4), h.substr(12, 4),
+                                     h.substr(16, 4), h.substr(20));
 }
 
 // By the features: compatible, incompatible, read-only compatible.
 inline const char* ext_type(std::string_view features) {
-  const bool journal = features.size() == 12 && (features[0] & 4), extents = features.size() == 12 && (features[4] & 0x40);
+  const bool journal = features.size() == 12 && (features[0] & 4),
+             extents = features.size() == 12 && (features[4] & 0x40);
   return extents ? "ext4" : journal ? "ext3" : "ext2";
 }
 

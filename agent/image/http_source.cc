@@ -23,7 +23,9 @@ class HttpSource : public BlobSource {
     request.headers = std::move(headers);
     TRY(HttpResponse response, client_->request(std::move(request), 2 * kMinute));
     if (response.status == wanted) return std::move(response.body);
-    const Code code = response.status == 404 ? Code::not_found : response.status >= 500 || response.status == 429 ? Code::unavailable : Code::failed;
+    const Code code = response.status == 404                             ? Code::not_found
+                      : response.status >= 500 || response.status == 429 ? Code::unavailable
+                                                                         : Code::failed;
     return fail(code, fmt::format("GET {}: HTTP status {}", path, response.status));
   }
 

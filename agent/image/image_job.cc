@@ -11,7 +11,9 @@ namespace muster {
 namespace {
 
 int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // Sends at most one progress event per second, and the last one.
@@ -23,8 +25,12 @@ class Progress {
     if (started_ == 0) started_ = now;
     if (done < total && now - last_ < 1000) return;
     last_ = now;
-    const double rate = now > started_ ? static_cast<double>(done) / 1048.576 / static_cast<double>(now - started_) : 0;
-    emit_("progress", {{"done", done}, {"total", total}, {"unit", "bytes"}, {"text", fmt::format("writing image, {:.0f} MB/s", rate)}});
+    const double rate =
+        now > started_ ? static_cast<double>(done) / 1048.576 / static_cast<double>(now - started_) : 0;
+    emit_("progress", {{"done", done},
+                       {"total", total},
+                       {"unit", "bytes"},
+                       {"text", fmt::format("writing image, {:.0f} MB/s", rate)}});
   }
 
  private:
@@ -35,7 +41,8 @@ class Progress {
 // Tells how long seeding took, and says what is going on.
 class TimedSeeder : public Seeder {
  public:
-  TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit) : inner_(std::move(inner)), emit_(emit) {}
+  TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit)
+      : inner_(std::move(inner)), emit_(emit) {}
   Status seed(const SeedRequest& r) override {
     started = now_ms();
     emit_("progress", {{"text", "identity and network of the new system"}});
@@ -53,8 +60,8 @@ class TimedSeeder : public Seeder {
 
 std::string work_of(const std::string& order) { return order.substr(0, order.rfind('#')); }
 
-Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
-                           const std::function<bool()>& cancelled) {
+Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order,
+                           const WorkRunner::Emit& emit, const std::function<bool()>& cancelled) {
   TRY(const wire::ImageJob job, wire::image_job_from_json(order.params));
   Progress progress(emit);
   TimedSeeder seeder(make_linux_seeder(files, process, kRamIdentity), emit);
@@ -69,9 +76,19 @@ Result<Json> run_image_job(const Files& files, Process& process, const wire::Wor
   const int64_t start = now_ms();
   TRY(const WriteResult r, write_image(job, deps));
   const int64_t end = now_ms(), seeded = seeder.started ? seeder.started : end;
-  return Json{{"slot", r.slot}, {"digest", job.digest}, {"disk", job.disk_serial}, {"frames", r.frames}, {"fetched", r.fetched},
-              {"kept", r.kept}, {"zero", r.zero}, {"fetched_bytes", r.fetched_bytes}, {"resumed", r.resumed},
-              {"fresh_layout", r.fresh_layout}, {"finished_before", r.finished_before}, {"write_ms", seeded - start}, {"seed_ms", end - seeded}};
+  return Json{{"slot", r.slot},
+              {"digest", job.digest},
+              {"disk", job.disk_serial},
+              {"frames", r.frames},
+              {"fetched", r.fetched},
+              {"kept", r.kept},
+              {"zero", r.zero},
+              {"fetched_bytes", r.fetched_bytes},
+              {"resumed", r.resumed},
+              {"fresh_layout", r.fresh_layout},
+              {"finished_before", r.finished_before},
+              {"write_ms", seeded - start},
+              {"seed_ms", end - seeded}};
 }
 
 }  // namespace muster

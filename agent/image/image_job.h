@@ -15,27 +15,30 @@
 
 namespace muster {
 
-// The order's params: wire::ImageJob. Result: {slot, digest, disk, frames, fetched, kept, zero, fetched_bytes, resumed, fresh_layout,
-// finished_before, write_ms, seed_ms}.
-Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order, const WorkRunner::Emit& emit,
-                           const std::function<bool()>& cancelled);
+// The order's params: wire::ImageJob. Result: {slot, digest, disk, frames, fetched, kept, zero,
+// fetched_bytes, resumed, fresh_layout, finished_before, write_ms, seed_ms}.
+Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order,
+                           const WorkRunner::Emit& emit, const std::function<bool()>& cancelled);
 
 // What an order is about, over its attempts: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure.
 std::string work_of(const std::string& order);
 
-// The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/identity.h).
+// The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
+// (agent/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
-// The disk with the finished image `digest` of this node, by its marker: the device and its state partition's number. not_found; conflict
-// where more than one says so.
+// The disk with the finished image `digest` of this node, by its marker: the device and its state partition's
+// number. not_found; conflict where more than one says so.
 struct OwnDisk {
   std::string device;
   uint32_t state = 0;
 };
 Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
-// The system on it answers with what the RAM system's agent is now, before it is started: an image order left the identity of its own boot
-// there, and the join of a later boot ended that one. Writes into the state partition, and only where it differs.
-Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node, const std::string& digest);
+// The system on it answers with what the RAM system's agent is now, before it is started: an image order left
+// the identity of its own boot there, and the join of a later boot ended that one. Writes into the state
+// partition, and only where it differs.
+Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
+                          const std::string& digest);
 
 // What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.
 Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id);

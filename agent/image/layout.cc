@@ -16,12 +16,14 @@ Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t roo
   const uint64_t esp = disk_size >= 32 * kGiB ? 512 * kMiB : 256 * kMiB;
   const uint64_t state_min = std::clamp(disk_size / 5, 128 * kMiB, 64 * kGiB);
   const uint64_t edges = kAlign + kMiB;  // before the first partition, and the backup table
-  if (disk_size < edges + esp + state_min) return fail(Code::invalid, "the disk is too small for an operating system");
+  if (disk_size < edges + esp + state_min)
+    return fail(Code::invalid, "the disk is too small for an operating system");
   const uint64_t left = disk_size - edges - esp - state_min;
   uint64_t root = root_size ? root_size : std::min(left / 2, 64 * kGiB);
   root = root / kAlign * kAlign;
   if (root > left / 2 || root < raw_size + raw_size / 8)
-    return fail(Code::invalid, fmt::format("the image ({} MiB) needs a root slot of its size and an eighth; this disk has room for two of {} MiB",
+    return fail(Code::invalid, fmt::format("the image ({} MiB) needs a root slot of its size and an eighth; "
+                                           "this disk has room for two of {} MiB",
                                            raw_size / kMiB, std::min(root, left / 2) / kMiB));
   GptTable t;
   t.disk_guid = random_guid();
@@ -42,10 +44,14 @@ bool is_layout(const GptTable& table) {
   static const char* names[] = {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"};
   if (table.from_backup || table.partitions.size() != 4) return false;
   for (int i = 0; i < 4; ++i)
-    if (table.partitions[static_cast<size_t>(i)].name != names[i] || table.partitions[static_cast<size_t>(i)].number != i + 1) return false;
+    if (table.partitions[static_cast<size_t>(i)].name != names[i] ||
+        table.partitions[static_cast<size_t>(i)].number != i + 1)
+      return false;
   return true;
 }
 
-const GptPartition* slot_partition(const GptTable& table, const std::string& slot) { return table.named("muster-root-" + slot); }
+const GptPartition* slot_partition(const GptTable& table, const std::string& slot) {
+  return table.named("muster-root-" + slot);
+}
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// The partitions of an OS disk: muster-esp, muster-root-a, muster-root-b, muster-state. Pure, but for the random ids.
+// The partitions of an OS disk: muster-esp, muster-root-a, muster-root-b, muster-state. Pure, but for the
+// random ids.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 
 namespace muster {
 
-// A new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of what ESP and state leave, at most 64 GiB.
-// Code::invalid when the image (`raw_size` bytes) and some room do not fit into a slot.
+// A new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of what ESP and state
+// leave, at most 64 GiB. Code::invalid when the image (`raw_size` bytes) and some room do not fit into a
+// slot.
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size);
 // True when this is such a table, primary copy intact, and the image fits its slots.
 bool is_layout(const GptTable& table);

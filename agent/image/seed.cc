@@ -1,4 +1,5 @@
-// Turns a freshly written slot into this node's system: file systems, host name, network, agent, identity, loader.
+// Turns a freshly written slot into this node's system: file systems, host name, network, agent, identity,
+// loader.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -24,7 +25,8 @@ namespace {
 // Mounted from construction to close().
 class Mounted {
  public:
-  static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at, const char* options) {
+  static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at,
+                               const char* options) {
     TRY_(Files("/").make_directories(at));
     if (::mount(device.c_str(), at.c_str(), type, MS_NOATIME | MS_NODEV, options) != 0)
       return fail(Code::failed, fmt::format("mounting {} ({}): {}", device, type, strerror(errno)));
@@ -59,7 +61,8 @@ Status grow_ext4(const std::string& at, uint64_t size) {
   const int rc = ::ioctl(fd, _IOW('f', 16, uint64_t), &blocks);  // EXT4_IOC_RESIZE_FS
   const int error = errno;
   ::close(fd);
-  return rc == 0 ? Status(Ok{}) : fail(Code::failed, fmt::format("growing the root file system: {}", strerror(error)));
+  return rc == 0 ? Status(Ok{})
+                 : fail(Code::failed, fmt::format("growing the root file system: {}", strerror(error)));
 }
 
 Status copy_tree(const Files& from, const std::string& folder, const Files& to, const std::string& target) {
@@ -86,7 +89,8 @@ class LinuxSeeder : public Seeder {
     if (r.fresh) TRY_(make_file_systems(r));
     TRY(const std::string machine_id, seed_state(r));
     const GptPartition* slot = slot_partition(r.layout, r.slot);
-    TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root", "errors=remount-ro"));
+    TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root",
+                                     "errors=remount-ro"));
     TRY_(grow_ext4(root.at(), slot->size));
     TRY_(seed_root(root.files(), r, machine_id));
     TRY(const std::string agent, Files("/").read("/proc/self/exe"));
@@ -97,7 +101,8 @@ class LinuxSeeder : public Seeder {
   }
 
   Status install_loader(const SeedRequest& r) override {
-    TRY(Mounted esp, Mounted::mount(partition_path(r.disk, 1), "vfat", "/run/muster-image/esp", "umask=0077"));
+    TRY(Mounted esp,
+        Mounted::mount(partition_path(r.disk, 1), "vfat", "/run/muster-image/esp", "umask=0077"));
     TRY_(seed_esp(esp.files(), r));
     return esp.close();
   }
@@ -105,7 +110,8 @@ class LinuxSeeder : public Seeder {
  private:
   Status make_file_systems(const SeedRequest& r) {
     Command esp{.argv = {"mkfs.vfat", "-F", "32", "-n", "MUSTER-ESP", partition_path(r.disk, 1)}};
-    Command state{.argv = {"mkfs.ext4", "-q", "-F", "-L", "muster-state", "-m", "1", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+    Command state{.argv = {"mkfs.ext4", "-q", "-F", "-L", "muster-state", "-m", "1", "-E",
+                           "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
                            partition_path(r.disk, r.layout.named("muster-state")->number)}};
     for (Command* c : {&esp, &state}) {
       c->deadline = 5 * kMinute;
@@ -116,7 +122,8 @@ class LinuxSeeder : public Seeder {
 
   // Identity of the agent and of the machine; both outlive this image.
   Result<std::string> seed_state(const SeedRequest& r) {
-    TRY(Mounted state, Mounted::mount(partition_path(r.disk, r.layout.named("muster-state")->number), "ext4", "/run/muster-image/state", ""));
+    TRY(Mounted state, Mounted::mount(partition_path(r.disk, r.layout.named("muster-state")->number), "ext4",
+                                      "/run/muster-image/state", ""));
     const Files out = state.files();
     TRY_(out.make_directories("/muster", 0700));
     TRY_(out.make_directories("/ssh", 0700));
@@ -140,8 +147,10 @@ class LinuxSeeder : public Seeder {
 };
 
 std::string network_file(const wire::ImageJob& job) {
-  std::string s = fmt::format("# Provisioning network; written when the image was installed.\n[Match]\nMACAddress={}\n\n[Network]\nAddress={}\n",
-                              job.mac, job.address_cidr);
+  std::string s = fmt::format(
+      "# Provisioning network; written when the image was "
+      "installed.\n[Match]\nMACAddress={}\n\n[Network]\nAddress={}\n",
+      job.mac, job.address_cidr);
   if (!job.gateway.empty()) s += "Gateway=" + job.gateway + "\n";
   return s + "DHCP=no\nIPv6AcceptRA=no\nLLMNR=no\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n";
 }
@@ -161,14 +170,16 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
     if (!marker.ok() || marker->node != node || marker->stage != "done" || marker->digest != digest) continue;
     const auto layout = read_gpt(*device);
     if (!layout.ok() || !is_layout(*layout)) continue;
-    if (!found.device.empty()) return fail(Code::conflict, found.device + " and " + path + " both carry this image of " + node);
+    if (!found.device.empty())
+      return fail(Code::conflict, found.device + " and " + path + " both carry this image of " + node);
     found = {path, static_cast<uint32_t>(layout->named("muster-state")->number)};
   }
   if (found.device.empty()) return fail(Code::not_found, "no disk carries this image of " + node);
   return found;
 }
 
-Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node, const std::string& digest) {
+Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
+                          const std::string& digest) {
   WriteDeps deps;
   deps.disks = [&files] { return scan_identities(files); };
   deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
@@ -176,7 +187,8 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   TRY(AgentConfig config, read_config(files, identity));
   TRY(const Credentials credentials, read_credentials(files, identity));
   config.mode = wire::Mode::installed;
-  TRY(Mounted state, Mounted::mount(partition_path(disk.device, static_cast<int>(disk.state)), "ext4", "/run/muster-image/state", ""));
+  TRY(Mounted state, Mounted::mount(partition_path(disk.device, static_cast<int>(disk.state)), "ext4",
+                                    "/run/muster-image/state", ""));
   const auto there = read_credentials(state.files(), "/muster");
   if (!there.ok() || there->certificate_pem != credentials.certificate_pem) {
     TRY_(write_credentials(state.files(), "/muster", credentials));
@@ -188,7 +200,9 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
 Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id) {
   const wire::ImageJob& job = r.job;
   TRY_(root.write("/etc/hostname", job.hostname + "\n"));
-  TRY_(root.write("/etc/hosts", fmt::format("127.0.0.1 localhost\n::1 localhost\n{} {}\n", job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
+  TRY_(root.write("/etc/hosts",
+                  fmt::format("127.0.0.1 localhost\n::1 localhost\n{} {}\n",
+                              job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
   TRY_(root.write("/etc/systemd/network/10-muster.network", network_file(job)));
   TRY_(root.make_directories("/state"));
@@ -204,11 +218,14 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
   for (const char* name : {"/vmlinuz", "/initrd"}) TRY_(esp.remove(folder + name));
   const GptPartition* slot = slot_partition(r.layout, r.slot);
   TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
-  std::string options = fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
+  std::string options =
+      fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
   if (!r.job.console.empty()) options += " console=" + r.job.console;
-  if (kernel_argument(r.job.kernel_options, "panic").empty()) options += std::string(" ") + kRestartAfterPanic;
+  if (kernel_argument(r.job.kernel_options, "panic").empty())
+    options += std::string(" ") + kRestartAfterPanic;
   if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;
-  std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot, r.manifest.kernel, folder);
+  std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot,
+                                  r.manifest.kernel, folder);
   if (const auto initrd = r.files.find("initrd"); initrd != r.files.end()) {
     TRY_(esp.write(folder + "/initrd", initrd->second));
     entry += "initrd " + folder + "/initrd\n";
@@ -216,7 +233,8 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY_(esp.write(fmt::format("/loader/entries/muster-{}.conf", r.slot), entry + "options " + options + "\n"));
   TRY_(esp.write("/EFI/systemd/systemd-bootx64.efi", r.files.at("bootloader")));
   TRY_(esp.write("/EFI/BOOT/BOOTX64.EFI", r.files.at("bootloader")));
-  return esp.write("/loader/loader.conf", fmt::format("timeout 0\ndefault muster-{}.conf\neditor no\n", r.slot));
+  return esp.write("/loader/loader.conf",
+                   fmt::format("timeout 0\ndefault muster-{}.conf\neditor no\n", r.slot));
 }
 
 }  // namespace muster

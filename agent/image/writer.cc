@@ -21,7 +21,8 @@ namespace muster {
 namespace {
 
 bool all_zero(const std::string& bytes) {
-  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 bool stop_asked(const WriteDeps& deps) { return deps.cancelled && deps.cancelled(); }
@@ -65,9 +66,14 @@ std::vector<Batch> make_batches(const ImageManifest& m, const std::vector<bool>&
 
 class SlotWriter {
  public:
-  SlotWriter(const wire::ImageJob& job, const ImageManifest& manifest, const BlockDevice& disk, uint64_t start,
-             const WriteDeps& deps, const WriteOptions& options)
-      : path_(folder_of(job.manifest_path) + "frames.zst"), m_(manifest), disk_(disk), start_(start), deps_(deps), options_(options) {}
+  SlotWriter(const wire::ImageJob& job, const ImageManifest& manifest, const BlockDevice& disk,
+             uint64_t start, const WriteDeps& deps, const WriteOptions& options)
+      : path_(folder_of(job.manifest_path) + "frames.zst"),
+        m_(manifest),
+        disk_(disk),
+        start_(start),
+        deps_(deps),
+        options_(options) {}
 
   // `resume`: keep what is right already.
   Status run(bool resume, WriteResult& result) {
@@ -92,7 +98,8 @@ class SlotWriter {
   uint64_t place(const ImageFrame& f) const { return start_ + uint64_t{f.index} * m_.frame_size; }
 
   int threads() const {
-    return options_.threads ? options_.threads : std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+    return options_.threads ? options_.threads
+                            : std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   }
 
   // Runs `work` in all threads; the first error stops the others.
@@ -111,7 +118,8 @@ class SlotWriter {
       });
     for (auto& w : workers) w.join();
     if (error) return std::move(*error);
-    return stop_asked(deps_) ? Status(fail(Code::cancelled, "stopped while writing the image")) : Status(Ok{});
+    return stop_asked(deps_) ? Status(fail(Code::cancelled, "stopped while writing the image"))
+                             : Status(Ok{});
   }
 
   Status keep_what_is_right(std::vector<bool>& needed) {
@@ -140,7 +148,8 @@ class SlotWriter {
         TRY(const std::string bytes, disk_.read_at(place(m_.frames[i]), m_.frames[i].raw_bytes));
         if (all_zero(bytes)) continue;
       }
-      TRY_(disk_.zero(place(m_.frames[i]), place(m_.frames[last]) + m_.frames[last].raw_bytes - place(m_.frames[i])));
+      TRY_(disk_.zero(place(m_.frames[i]),
+                      place(m_.frames[last]) + m_.frames[last].raw_bytes - place(m_.frames[i])));
       i = last;
     }
     return Ok{};
@@ -163,7 +172,8 @@ class SlotWriter {
 
   Status fetch(BlobSource& source, ZSTD_DCtx* zstd, const Batch& batch) {
     TRY(const std::string stored, source.range(path_, batch.offset, batch.size));
-    if (stored.size() != batch.size) return fail(Code::corrupt, "the controller sent another number of bytes than asked for");
+    if (stored.size() != batch.size)
+      return fail(Code::corrupt, "the controller sent another number of bytes than asked for");
     for (uint32_t i = batch.first; i <= batch.last; ++i) {
       const ImageFrame& f = m_.frames[i];
       if (f.zero) continue;
@@ -171,9 +181,11 @@ class SlotWriter {
       TRY_(check_stored_frame(f, bytes));
       std::string raw(f.raw_bytes, '\0');
       const size_t n = ZSTD_decompressDCtx(zstd, raw.data(), raw.size(), bytes.data(), bytes.size());
-      if (ZSTD_isError(n) || n != f.raw_bytes) return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
+      if (ZSTD_isError(n) || n != f.raw_bytes)
+        return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
       TRY_(disk_.write_at(place(f), raw));
-      disk_.begin_sync(place(f), raw.size());   // what is only in memory is lost with the power, and cannot be resumed from
+      disk_.begin_sync(
+          place(f), raw.size());  // what is only in memory is lost with the power, and cannot be resumed from
     }
     return Ok{};
   }
@@ -193,15 +205,18 @@ Result<ImageManifest> fetch_manifest(const wire::ImageJob& job, BlobSource& sour
   TRY(const std::string text, source.whole(job.manifest_path));
   TRY(ImageManifest manifest, manifest_from_text(text));
   if (manifest.digest != job.digest)
-    return fail(Code::corrupt, fmt::format("the controller serves image {}, the plan says {}", manifest.digest, job.digest));
+    return fail(Code::corrupt,
+                fmt::format("the controller serves image {}, the plan says {}", manifest.digest, job.digest));
   return manifest;
 }
 
-Result<std::map<std::string, std::string>> fetch_files(const wire::ImageJob& job, const ImageManifest& manifest, BlobSource& source) {
+Result<std::map<std::string, std::string>> fetch_files(const wire::ImageJob& job,
+                                                       const ImageManifest& manifest, BlobSource& source) {
   std::map<std::string, std::string> out;
   for (const auto& f : manifest.files) {
     TRY(std::string bytes, source.whole(folder_of(job.manifest_path) + f.name));
-    if (bytes.size() != f.size || sha256(bytes) != f.sha256) return fail(Code::corrupt, f.name + " does not match the manifest");
+    if (bytes.size() != f.size || sha256(bytes) != f.sha256)
+      return fail(Code::corrupt, f.name + " does not match the manifest");
     out[f.role] = std::move(bytes);
   }
   for (const char* role : {"kernel", "bootloader"})
@@ -235,22 +250,29 @@ struct Work {
   WriteResult result = {};
 };
 
-// Of this node of this cluster of this controller. A marker that names no cluster or no CA counts where the controller's own record says
-// that it imaged this node.
+// Of this node of this cluster of this controller. A marker that names no cluster or no CA counts where the
+// controller's own record says that it imaged this node.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker) {
-  const auto is_mine = [&job](const std::string& noted, const std::string& mine) { return noted == mine || (noted.empty() && job.allow_ours); };
-  return marker.node == job.hostname && is_mine(marker.cluster, job.cluster) && is_mine(marker.authority, job.authority);
+  const auto is_mine = [&job](const std::string& noted, const std::string& mine) {
+    return noted == mine || (noted.empty() && job.allow_ours);
+  };
+  return marker.node == job.hostname && is_mine(marker.cluster, job.cluster) &&
+         is_mine(marker.authority, job.authority);
 }
 
-const ImageMarker* marker_of(const DiskContent& content) { return content.marker ? &*content.marker : nullptr; }
+const ImageMarker* marker_of(const DiskContent& content) {
+  return content.marker ? &*content.marker : nullptr;
+}
 
 Status plan_work(Work& w, const BlockDevice& disk) {
   TRY(const DiskContent content, probe_disk(disk));
   const ImageMarker* found = marker_of(content);
   TRY_(may_write(w.job, content, found));
   const bool ours = found && is_layout(content.gpt) && is_ours(w.job, *found);
-  const bool unfinished = found && found->stage == "writing" && found->digest == w.job.digest && is_ours(w.job, *found);
-  w.marker = {w.job.hostname, "writing", w.job.digest, "a", "", w.job.content_hash, false, w.job.cluster, w.job.authority, w.deps.order};
+  const bool unfinished =
+      found && found->stage == "writing" && found->digest == w.job.digest && is_ours(w.job, *found);
+  w.marker = {w.job.hostname, "writing",     w.job.digest,    "a",         "", w.job.content_hash,
+              false,          w.job.cluster, w.job.authority, w.deps.order};
   if (ours) {
     w.layout = content.gpt;
     w.marker.current = found->current;
@@ -266,7 +288,8 @@ Status plan_work(Work& w, const BlockDevice& disk) {
   // A retry keeps what the plan approved first: the order is sent again with that hash.
   if (unfinished && w.marker.approved.empty()) w.marker.approved = found->approved;
   const GptPartition* slot = slot_partition(w.layout, w.marker.slot);
-  if (slot->size < w.manifest.raw_size) return fail(Code::invalid, "the image does not fit the root slot of this disk");
+  if (slot->size < w.manifest.raw_size)
+    return fail(Code::invalid, "the image does not fit the root slot of this disk");
   w.result.slot = w.marker.slot;
   return Ok{};
 }
@@ -278,13 +301,15 @@ Status write_disk(Work& w, const BlockDevice& disk) {
     TRY_(clear_old_signatures(disk, w.layout));
     TRY_(write_gpt(disk, w.layout));
   }
-  SlotWriter writer(w.job, w.manifest, disk, slot_partition(w.layout, w.marker.slot)->start, w.deps, w.options);
+  SlotWriter writer(w.job, w.manifest, disk, slot_partition(w.layout, w.marker.slot)->start, w.deps,
+                    w.options);
   TRY_(writer.run(w.result.resumed, w.result));
   return disk.reread_partitions();
 }
 
 Status finish(Work& w) {
-  const SeedRequest request{w.job, w.manifest, w.path, w.layout, w.marker.slot, w.marker.fresh, std::move(w.files)};
+  const SeedRequest request{w.job,          w.manifest,        w.path, w.layout, w.marker.slot,
+                            w.marker.fresh, std::move(w.files)};
   TRY_(w.deps.seeder->seed(request));
   TRY_(w.deps.seeder->install_loader(request));
   TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
@@ -295,47 +320,60 @@ Status finish(Work& w) {
 }
 
 Result<DiskFacts> find_os_disk(const wire::ImageJob& job, const WriteDeps& deps) {
-  TRY(DiskFacts disk, find_disk(deps.disks(), job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes), job.disk_wwid, job.disk_model));
+  TRY(DiskFacts disk, find_disk(deps.disks(), job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes),
+                                job.disk_wwid, job.disk_model));
   if (!is_local_transport(disk.transport))
-    return fail(Code::denied, fmt::format("disk {} is not known to be in this machine (transport {})", disk.serial, disk.transport));
-  if (disk.mounted) return fail(Code::conflict, fmt::format("disk {} is in use on this machine", disk.serial));
+    return fail(Code::denied, fmt::format("disk {} is not known to be in this machine (transport {})",
+                                          disk.serial, disk.transport));
+  if (disk.mounted)
+    return fail(Code::conflict, fmt::format("disk {} is in use on this machine", disk.serial));
   return disk;
 }
 
 }  // namespace
 
-bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content, const ImageMarker* marker) {
-  if (!marker || marker->stage != "done" || marker->digest != job.digest || !is_ours(job, *marker) || !is_layout(content.gpt)) return false;
+bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
+                 const ImageMarker* marker) {
+  if (!marker || marker->stage != "done" || marker->digest != job.digest || !is_ours(job, *marker) ||
+      !is_layout(content.gpt))
+    return false;
   const bool same_order = !order.empty() && marker->order == order;
-  return same_order || (!job.content_hash.empty() && marker->approved == job.content_hash && content.hash != job.content_hash);
+  return same_order || (!job.content_hash.empty() && marker->approved == job.content_hash &&
+                        content.hash != job.content_hash);
 }
 
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker) {
   if (!job.content_hash.empty()) {
     if (content.hash == job.content_hash) return Ok{};
     // Our own half-done work on what was approved.
-    if (marker && marker->stage == "writing" && marker->approved == job.content_hash && is_ours(job, *marker) &&
-        marker->digest == job.digest)
+    if (marker && marker->stage == "writing" && marker->approved == job.content_hash &&
+        is_ours(job, *marker) && marker->digest == job.digest)
       return Ok{};
   }
   if (job.allow_ours && marker && is_ours(job, *marker) && is_layout(content.gpt)) return Ok{};
   std::string whose;
   if (marker && !is_ours(job, *marker))
-    whose = fmt::format(" (the system of node {} of {}{})", marker->node,
-                        marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster,
-                        marker->authority == job.authority ? "" : marker->authority.empty() ? ", of a controller that it does not name" : ", of another controller");
-  return fail(Code::denied, fmt::format("disk {}: its content changed since the plan was approved; now there is: {}{}", job.disk_serial,
-                                        content.summary, whose));
+    whose = fmt::format(
+        " (the system of node {} of {}{})", marker->node,
+        marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster,
+        marker->authority == job.authority ? ""
+        : marker->authority.empty()        ? ", of a controller that it does not name"
+                                           : ", of another controller");
+  return fail(Code::denied,
+              fmt::format("disk {}: its content changed since the plan was approved; now there is: {}{}",
+                          job.disk_serial, content.summary, whose));
 }
 
-Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps, const WriteOptions& options) {
+Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
+                                const WriteOptions& options) {
   Work w{job, deps, options};
   // Refusals come before a byte is fetched.
   TRY(const DiskFacts facts, find_os_disk(job, deps));
   w.path = deps.device(facts.name);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
-    if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes)) return fail(Code::conflict, w.path + " has another size than its description");
+    if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes))
+      return fail(Code::conflict, w.path + " has another size than its description");
     TRY(const DiskContent content, probe_disk(disk));
     if (is_finished(job, deps.order, content, marker_of(content))) {
       w.result.slot = content.marker->current;

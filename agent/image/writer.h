@@ -1,13 +1,15 @@
-// write_image(): puts an image into the root slot of the OS disk that is not in use, so that it can be started.
+// write_image(): puts an image into the root slot of the OS disk that is not in use, so that it can be
+// started.
 //
-// Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at its content
-// again (refused with Code::denied unless it is what the plan approved), note the intent on the disk itself, make the
-// partitions if they are not muster's yet, write frames into the slot that is not started by default, then file systems and
-// identity, and the loader entry last. The other slot and the state partition are never written.
-// Every frame is checked against the manifest before it is decompressed; a bad one is fetched again and never written.
-// A transfer that was broken off goes on from what is on the disk, by hashing it. An order that had come to its end, and is offered once
-// more because its end was not heard or was forgotten with a database, succeeds without a write.
-// Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel name, trusts the network.
+// Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at
+// its content again (refused with Code::denied unless it is what the plan approved), note the intent on the
+// disk itself, make the partitions if they are not muster's yet, write frames into the slot that is not
+// started by default, then file systems and identity, and the loader entry last. The other slot and the state
+// partition are never written. Every frame is checked against the manifest before it is decompressed; a bad
+// one is fetched again and never written. A transfer that was broken off goes on from what is on the disk, by
+// hashing it. An order that had come to its end, and is offered once more because its end was not heard or
+// was forgotten with a database, succeeds without a write. Thread: blocking, starts its own workers. Never:
+// touches another disk, follows a kernel name, trusts the network.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +42,7 @@ Result<std::unique_ptr<BlobSource>> http_source(const std::string& base_url);
 struct SeedRequest {
   const wire::ImageJob& job;
   const ImageManifest& manifest;
-  std::string disk;                          // "/dev/nvme0n1"
+  std::string disk;  // "/dev/nvme0n1"
   GptTable layout;
   std::string slot;                          // "a" | "b"
   bool fresh = false;                        // ESP and state have no file systems yet
@@ -58,20 +60,21 @@ class Seeder {
 };
 
 struct WriteDeps {
-  std::function<std::vector<DiskFacts>()> disks;                     // identities, now
-  std::function<std::string(const std::string& name)> device;        // kernel name -> path to open
+  std::function<std::vector<DiskFacts>()> disks;               // identities, now
+  std::function<std::string(const std::string& name)> device;  // kernel name -> path to open
   std::function<Result<std::unique_ptr<BlobSource>>()> source;
   Seeder* seeder = nullptr;
-  std::string order = {};                                            // the order's id without the attempt: what is done is not done again
-  std::function<void(uint64_t done, uint64_t total)> progress = {};  // stored bytes; from any worker, one at a time
+  std::string order = {};  // the order's id without the attempt: what is done is not done again
+  std::function<void(uint64_t done, uint64_t total)> progress =
+      {};  // stored bytes; from any worker, one at a time
   std::function<bool()> cancelled = {};
 };
 
 struct WriteOptions {
-  int threads = 0;                   // 0: one per core, at least two
+  int threads = 0;  // 0: one per core, at least two
   uint64_t request_bytes = 8 << 20;
-  int attempts = 8;                  // per request
-  DurationMs backoff = 250;          // doubles, up to 8 s
+  int attempts = 8;          // per request
+  DurationMs backoff = 250;  // doubles, up to 8 s
 };
 
 struct WriteResult {
@@ -82,13 +85,16 @@ struct WriteResult {
   uint64_t fetched_bytes = 0;
 };
 
-// denied: identity is right, but the content is not what was approved, or the disk is not local. conflict: another disk
-// than described, or in use. corrupt: the controller serves bytes that do not match the manifest.
-Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps, const WriteOptions& options = {});
+// denied: identity is right, but the content is not what was approved, or the disk is not local. conflict:
+// another disk than described, or in use. corrupt: the controller serves bytes that do not match the
+// manifest.
+Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
+                                const WriteOptions& options = {});
 
-// Is what this order would do on this disk done? By the order that the marker names; or the marker is of a finished work of this image
-// over the very content that this job was approved for, which is no more. Pure.
-bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content, const ImageMarker* marker);
+// Is what this order would do on this disk done? By the order that the marker names; or the marker is of a
+// finished work of this image over the very content that this job was approved for, which is no more. Pure.
+bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
+                 const ImageMarker* marker);
 
 // May this disk be overwritten for this job? Pure. `marker` may be null.
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker);

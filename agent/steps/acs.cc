@@ -14,22 +14,25 @@ namespace muster::steps {
 namespace {
 
 constexpr uint32_t kCapability = 0x000d;
-constexpr size_t kControl = 6;   // offset of the control register in the capability
+constexpr size_t kControl = 6;  // offset of the control register in the capability
 
 std::string folder_of(const std::string& bridge) { return "/sys/bus/pci/devices/" + bridge; }
 
 uint32_t word_at(const std::string& config, size_t at, size_t bytes) {
   uint32_t out = 0;
-  for (size_t i = 0; i < bytes; ++i) out |= static_cast<uint32_t>(static_cast<unsigned char>(config[at + i])) << (8 * i);
+  for (size_t i = 0; i < bytes; ++i)
+    out |= static_cast<uint32_t>(static_cast<unsigned char>(config[at + i])) << (8 * i);
   return out;
 }
 
 // Where the ACS capability begins; 0 when there is none.
 Result<size_t> find_capability(const std::string& bridge, const std::string& config) {
-  if (config.size() < 256) return fail(Code::denied, bridge + ": configuration space is not readable (root?)");
-  if (config.size() < 0x104) return size_t{0};   // no extended space: conventional PCI
+  if (config.size() < 256)
+    return fail(Code::denied, bridge + ": configuration space is not readable (root?)");
+  if (config.size() < 0x104) return size_t{0};  // no extended space: conventional PCI
   std::vector<bool> seen(config.size());
-  for (size_t at = 0x100; at >= 0x100 && at + 8 <= config.size() && !seen[at]; at = word_at(config, at, 4) >> 20) {
+  for (size_t at = 0x100; at >= 0x100 && at + 8 <= config.size() && !seen[at];
+       at = word_at(config, at, 4) >> 20) {
     seen[at] = true;
     const uint32_t header = word_at(config, at, 4);
     if (header == 0 || header == 0xffffffff) break;
@@ -46,7 +49,8 @@ Result<std::string> read_config(const Files& files, const std::string& bridge) {
 Status write_word(const std::string& path, size_t at, uint16_t value) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return fail(Code::denied, path + ": " + strerror(errno));
-  const unsigned char bytes[2] = {static_cast<unsigned char>(value & 0xff), static_cast<unsigned char>(value >> 8)};
+  const unsigned char bytes[2] = {static_cast<unsigned char>(value & 0xff),
+                                  static_cast<unsigned char>(value >> 8)};
   const ssize_t written = ::pwrite(fd, bytes, sizeof bytes, static_cast<off_t>(at));
   const int error = errno;
   ::close(fd);
@@ -84,22 +88,26 @@ Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& p
 Status check_no_passthrough(const Files& files) {
   for (const auto& name : files.list("/sys/bus/pci/drivers/vfio-pci"))
     if (name.size() == 12 && name[4] == ':')
-      return fail(Code::denied, name + " is bound to vfio-pci: without ACS its guest could reach other devices");
+      return fail(Code::denied,
+                  name + " is bound to vfio-pci: without ACS its guest could reach other devices");
   return Ok{};
 }
 
 std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
   const char* service =
       "# Written by muster.\n[Unit]\nDescription=PCIe ACS off between GPUs, NICs and drives\n"
-      "Before=docker.service slurmd.service nvidia-persistenced.service\nConditionPathExists=/etc/muster/acs.json\n"
+      "Before=docker.service slurmd.service "
+      "nvidia-persistenced.service\nConditionPathExists=/etc/muster/acs.json\n"
       "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nExecStart=/usr/sbin/muster-agent acs\n\n"
       "[Install]\nWantedBy=multi-user.target\n";
   const char* timer =
       "# Written by muster. A bus reset puts the kernel's policy back without a word.\n[Unit]\n"
-      "Description=PCIe ACS stays off\n\n[Timer]\nOnBootSec=2min\nOnUnitActiveSec=5min\n\n[Install]\nWantedBy=timers.target\n";
+      "Description=PCIe ACS stays "
+      "off\n\n[Timer]\nOnBootSec=2min\nOnUnitActiveSec=5min\n\n[Install]\nWantedBy=timers.target\n";
   const char* rule =
       "# Written by muster. Drivers bind and error recoveries end with an event.\n"
-      "SUBSYSTEM==\"pci\", ACTION==\"bind|change\", RUN+=\"/usr/bin/systemctl --no-block start muster-acs.service\"\n";
+      "SUBSYSTEM==\"pci\", ACTION==\"bind|change\", RUN+=\"/usr/bin/systemctl --no-block start "
+      "muster-acs.service\"\n";
   return {{kAcsFile, acs_settings_text(settings), 0644},
           {"/etc/systemd/system/muster-acs.service", service, 0644},
           {"/etc/systemd/system/muster-acs.timer", timer, 0644},
@@ -110,22 +118,26 @@ std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
 Json service_params() { return {{"names", {"muster-acs.service"}}, {"enabled", true}, {"running", false}}; }
 Json timer_params() { return {{"names", {"muster-acs.timer"}}, {"enabled", true}}; }
 
-Status registers_diff(const Files& files, const std::vector<AcsSetting>& settings, Diff& diff, std::string& without) {
+Status registers_diff(const Files& files, const std::vector<AcsSetting>& settings, Diff& diff,
+                      std::string& without) {
   for (const auto& setting : settings) {
     TRY(const auto value, read_acs(files, setting.bridge));
     if (!value)
       without += " " + setting.bridge;
     else if (*value != wanted_value(setting, *value))
-      diff.add(fmt::format("{} ({}): {:04x} -> {:04x}", setting.bridge, setting.why, *value, wanted_value(setting, *value)));
+      diff.add(fmt::format("{} ({}): {:04x} -> {:04x}", setting.bridge, setting.why, *value,
+                           wanted_value(setting, *value)));
   }
   return Ok{};
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "an image has no PCI bridges; nodes have"};
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; nodes have"};
   TRY(const auto settings, wanted(context, params));
   if (settings.empty())
-    return CheckResult{Holds::not_applicable, "no GPU shares a PCIe root port with another GPU, a NIC or a drive"};
+    return CheckResult{Holds::not_applicable,
+                       "no GPU shares a PCIe root port with another GPU, a NIC or a drive"};
   Diff diff;
   std::string without;
   TRY_(registers_diff(context.files, settings, diff, without));
@@ -149,7 +161,8 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(put(context.files, file));
   }
   if (changed) TRY_(reload_units(context));
-  for (const auto& unit : {service_params(), timer_params()}) TRY_(context.module("service")->apply(context, unit));
+  for (const auto& unit : {service_params(), timer_params()})
+    TRY_(context.module("service")->apply(context, unit));
   for (const auto& setting : settings) {
     TRY(const bool has, write_acs(context.files, setting));
     (void)has;
@@ -186,13 +199,14 @@ Result<bool> write_acs(const Files& files, const AcsSetting& setting) {
   TRY_(write_word(files.real(folder_of(setting.bridge) + "/config"), at + kControl, want));
   TRY(const auto after, read_acs(files, setting.bridge));
   if (after && *after == want) return true;
-  return fail(Code::denied, fmt::format("{} keeps {:04x} in its ACS control register instead of {:04x}", setting.bridge,
-                                        after.value_or(0), want));
+  return fail(Code::denied, fmt::format("{} keeps {:04x} in its ACS control register instead of {:04x}",
+                                        setting.bridge, after.value_or(0), want));
 }
 
 std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
   Json out = Json::array();
-  for (const auto& s : settings) out.push_back({{"bridge", s.bridge}, {"clear", s.clear}, {"set", s.set}, {"why", s.why}});
+  for (const auto& s : settings)
+    out.push_back({{"bridge", s.bridge}, {"clear", s.clear}, {"set", s.set}, {"why", s.why}});
   return dump_json(out, 1) + "\n";
 }
 
@@ -224,7 +238,8 @@ Result<int> reapply_acs(const Files& files) {
     const auto before = read_acs(files, setting.bridge);
     const auto done = before.ok() ? write_acs(files, setting) : Result<bool>(before.error());
     if (!done.ok())
-      problems += (problems.empty() ? "" : "; ") + done.error().message;   // one bridge must not hold the others
+      problems +=
+          (problems.empty() ? "" : "; ") + done.error().message;  // one bridge must not hold the others
     else if (*done && **before != wanted_value(setting, **before))
       ++changed;
   }
@@ -236,12 +251,14 @@ StepModule acs_module() {
   StepModule m;
   m.name = "acs";
   m.help =
-      "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root port (classic "
-      "rule), or set as ConnectX-8 beside a Grace GPU needs it; elsewhere left alone. Applied again at boot, after driver "
-      "binds and error recoveries, and every five minutes. It removes the isolation between these devices: refused where a "
-      "device is passed through to a guest. A bridge without the capability is named in the report, not an error.";
-  m.parameters = Json::array(
-      {parameter("bridges", "list", false, "addresses (0000:00:1c.0) instead of what the topology says; all must exist")});
+      "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root "
+      "port (classic rule), or set as ConnectX-8 beside a Grace GPU needs it; elsewhere left alone. Applied "
+      "again at boot, after driver binds and error recoveries, and every five minutes. It removes the "
+      "isolation between these devices: refused where a device is passed through to a guest. A bridge "
+      "without the capability is named in the report, not an error.";
+  m.parameters =
+      Json::array({parameter("bridges", "list", false,
+                             "addresses (0000:00:1c.0) instead of what the topology says; all must exist")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

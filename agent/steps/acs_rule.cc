@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kPci = "/sys/bus/pci/devices";
 constexpr uint16_t kNvidia = 0x10de, kMellanox = 0x15b3, kAmd = 0x1002;
-constexpr uint16_t kConnectXDma = 0x2100;                       // the DMA function of a ConnectX-8
-constexpr uint16_t kGracePorts[] = {0x22b1, 0x22b2, 0x22b8};    // root ports of Grace
+constexpr uint16_t kConnectXDma = 0x2100;                     // the DMA function of a ConnectX-8
+constexpr uint16_t kGracePorts[] = {0x22b1, 0x22b2, 0x22b8};  // root ports of Grace
 
 constexpr uint16_t kSv = 1, kRr = 1 << 2, kCr = 1 << 3, kUf = 1 << 4;
 
@@ -20,7 +20,8 @@ bool is_bridge(const PciNode& node) { return node.device_class >> 8 == 0x0604; }
 bool is_gpu(const PciNode& node) {
   const uint32_t kind = node.device_class >> 8;
   if (kind == 0x0302) return true;
-  return (kind == 0x0300 && node.vendor == kNvidia) || ((kind == 0x0380 || kind == 0x1200) && node.vendor == kAmd);
+  return (kind == 0x0300 && node.vendor == kNvidia) ||
+         ((kind == 0x0380 || kind == 0x1200) && node.vendor == kAmd);
 }
 // What a GPU talks to directly: InfiniBand, RDMA NICs, NVMe.
 bool is_partner(const PciNode& node) {
@@ -60,8 +61,10 @@ class Tree {
 
 using Settings = std::map<std::string, AcsSetting>;
 
-// Two nested switches below a Grace root port: root port -> switch -> {DMA function, switch -> GPU}. True when it was one.
-bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const PciNode*>& gpus, Settings& out) {
+// Two nested switches below a Grace root port: root port -> switch -> {DMA function, switch -> GPU}. True
+// when it was one.
+bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const PciNode*>& gpus,
+                Settings& out) {
   const auto dma_path = tree.path(dma);
   if (dma_path.empty() || !is_grace_port(*dma_path.back())) return false;
   for (const PciNode* gpu : gpus) {
@@ -92,9 +95,10 @@ std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& nodes) {
   for (const auto& [address, node] : tree.nodes())
     if (is_gpu(*node)) gpus.push_back(node);
   Settings settings;
-  std::set<std::string> direct;   // root ports whose tree is of the DMA-direct kind
+  std::set<std::string> direct;  // root ports whose tree is of the DMA-direct kind
   for (const auto& [address, node] : tree.nodes())
-    if (is_dma_function(*node) && dma_direct(tree, *node, gpus, settings)) direct.insert(tree.path(*node).back()->address);
+    if (is_dma_function(*node) && dma_direct(tree, *node, gpus, settings))
+      direct.insert(tree.path(*node).back()->address);
 
   // root port -> devices below it that may talk to each other
   std::map<std::string, std::vector<const PciNode*>> below;
@@ -109,10 +113,12 @@ std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& nodes) {
   for (const auto& [root, devices] : below) {
     // Functions of one device share their port; they need no bridge to talk.
     std::set<std::string> places;
-    for (const PciNode* device : devices) places.insert(device->address.substr(0, device->address.rfind('.')));
+    for (const PciNode* device : devices)
+      places.insert(device->address.substr(0, device->address.rfind('.')));
     if (!with_gpu.count(root) || places.size() < 2) continue;
     for (const PciNode* device : devices)
-      for (const PciNode* bridge : tree.path(*device)) settings[bridge->address] = {bridge->address, kAcsRedirects, 0, "classic"};
+      for (const PciNode* bridge : tree.path(*device))
+        settings[bridge->address] = {bridge->address, kAcsRedirects, 0, "classic"};
   }
   std::vector<AcsSetting> out;
   for (const auto& [address, setting] : settings) out.push_back(setting);
@@ -128,10 +134,12 @@ std::vector<PciNode> read_pci_tree(const Files& files) {
     const std::string folder = std::string(kPci) + "/" + address;
     PciNode node{address, "", number(folder + "/class"), static_cast<uint16_t>(number(folder + "/vendor")),
                  static_cast<uint16_t>(number(folder + "/device"))};
-    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the component above is the bridge, or the host bridge "pci0000:2b".
+    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the component above is the bridge, or the host bridge
+    // "pci0000:2b".
     if (const auto target = files.read_link(folder); target.ok()) {
       const auto parts = split(*target, '/');
-      if (parts.size() >= 2 && parts[parts.size() - 2].rfind("pci", 0) != 0) node.parent = parts[parts.size() - 2];
+      if (parts.size() >= 2 && parts[parts.size() - 2].rfind("pci", 0) != 0)
+        node.parent = parts[parts.size() - 2];
     }
     out.push_back(std::move(node));
   }

@@ -1,14 +1,16 @@
 // Which bits of PCIe Access Control Services stand in the way of peer-to-peer traffic, on which bridges.
 //
-// Pure: from a PCI tree to a list of bridges with the bits to clear and to set. Bits of the ACS control register:
-// 0 source validation, 1 translation blocking, 2 request redirect, 3 completion redirect, 4 upstream forwarding,
-// 5 egress control, 6 direct translated. The rules (bits in the order DT EC UF CR RR TB SV, x = left alone):
-//   classic      GPUs with NICs, NVMe drives or other GPUs below the same root port: xx000x0 on every bridge between
-//                them and that root port, the root port included
-//   DMA-direct   ConnectX-8 with its DMA function beside a GPU, below a Grace root port: xx110x1 on the switch port
-//                towards the DMA function, xx101x1 on the one towards the GPU, xx111x0 on the root port. Clearing all
-//                of them would be wrong there.
-//   alone        nothing in common below a root port: traffic goes through the root complex anyway, left alone
+// Pure: from a PCI tree to a list of bridges with the bits to clear and to set. Bits of the ACS control
+// register: 0 source validation, 1 translation blocking, 2 request redirect, 3 completion redirect, 4
+// upstream forwarding, 5 egress control, 6 direct translated. The rules (bits in the order DT EC UF CR RR TB
+// SV, x = left alone):
+//   classic      GPUs with NICs, NVMe drives or other GPUs below the same root port: xx000x0 on every bridge
+//                between them and that root port, the root port included
+//   DMA-direct   ConnectX-8 with its DMA function beside a GPU, below a Grace root port: xx110x1 on the
+//                switch port towards the DMA function, xx101x1 on the one towards the GPU, xx111x0 on the
+//                root port. Clearing all of them would be wrong there.
+//   alone        nothing in common below a root port: traffic goes through the root complex anyway, left
+//                alone
 // Thread: plain values.
 #pragma once
 
@@ -21,22 +23,22 @@
 namespace muster::steps {
 
 struct PciNode {
-  std::string address;            // "0000:2b:00.0"
-  std::string parent = {};        // address of the bridge above; "" at a root port or a device of the root complex
-  uint32_t device_class = 0;      // 0x030200
+  std::string address;      // "0000:2b:00.0"
+  std::string parent = {};  // address of the bridge above; "" at a root port or a device of the root complex
+  uint32_t device_class = 0;  // 0x030200
   uint16_t vendor = 0, device = 0;
 };
 
 struct AcsSetting {
   std::string bridge;
   uint16_t clear = 0, set = 0;
-  std::string why = {};           // "classic" | "DMA-direct: towards the GPU" | "named in the spec"
+  std::string why = {};  // "classic" | "DMA-direct: towards the GPU" | "named in the spec"
 };
 inline bool operator==(const AcsSetting& a, const AcsSetting& b) {
   return a.bridge == b.bridge && a.clear == b.clear && a.set == b.set;
 }
 
-constexpr uint16_t kAcsRedirects = 0x1d;   // SV, RR, CR, UF: what the kernel switches on
+constexpr uint16_t kAcsRedirects = 0x1d;  // SV, RR, CR, UF: what the kernel switches on
 
 // Sorted by address; one entry per bridge.
 std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& tree);

@@ -1,7 +1,7 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
-// The source is put in place only after apt has fetched and believed its lists with that key, so a source that
-// stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+// The source is put in place only after apt has fetched and believed its lists with that key, so a source
+// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -37,7 +37,8 @@ Status check_words(const Wanted& want) {
       if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' is not one word");
   const bool flat = want.suites[0].back() == '/';
   if (flat != want.components.empty())
-    return fail(Code::invalid, "apt_repository: components go with a suite, and not with a path that ends in '/'");
+    return fail(Code::invalid,
+                "apt_repository: components go with a suite, and not with a path that ends in '/'");
   return Ok{};
 }
 
@@ -47,7 +48,8 @@ Status read_key(const Json& params, Wanted& want) {
   want.signed_by = text_of(params, "signed_by");
   const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
   if (ways != 1)
-    return fail(Code::invalid, "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' says who may sign");
+    return fail(Code::invalid,
+                "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' says who may sign");
   if (!want.key.empty() && want.key.rfind(kArmour, 0) != 0)
     return fail(Code::invalid, "apt_repository: 'key' is not an ASCII-armoured public key");
   if (!want.key.empty() && want.key.back() != '\n') want.key += '\n';
@@ -63,11 +65,13 @@ Result<OwnFile> preferences(const Json& params, const std::string& name) {
   OwnFile out{"/etc/apt/preferences.d/60-muster-" + name + ".pref", "", 0644};
   if (!params.contains("pins")) return out;
   for (const auto& pin : params.at("pins")) {
-    const std::string packages = pin.is_object() ? text_of(pin, "packages") : "", where = pin.is_object() ? text_of(pin, "pin") : "";
-    if (packages.empty() || where.empty() || !pin.contains("priority") || !pin.at("priority").is_number_integer() ||
-        (packages + where).find('\n') != std::string::npos)
+    const std::string packages = pin.is_object() ? text_of(pin, "packages") : "",
+                      where = pin.is_object() ? text_of(pin, "pin") : "";
+    if (packages.empty() || where.empty() || !pin.contains("priority") ||
+        !pin.at("priority").is_number_integer() || (packages + where).find('\n') != std::string::npos)
       return fail(Code::invalid, "apt_repository: a pin is {packages: text, pin: text, priority: number}");
-    out.text += fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, where, pin.at("priority").get<int64_t>());
+    out.text += fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, where,
+                            pin.at("priority").get<int64_t>());
   }
   if (!out.text.empty()) out.text = "Explanation: Written by muster.\n" + out.text;
   return out;
@@ -108,7 +112,8 @@ std::string present_key(const Files& files, const Wanted& want) {
 }
 
 std::string source_text(const Wanted& want, const std::string& key) {
-  std::string out = "# Written by muster.\nTypes: deb\nURIs: " + join(want.uris, " ") + "\nSuites: " + join(want.suites, " ") + "\n";
+  std::string out = "# Written by muster.\nTypes: deb\nURIs: " + join(want.uris, " ") +
+                    "\nSuites: " + join(want.suites, " ") + "\n";
   if (!want.components.empty()) out += "Components: " + join(want.components, " ") + "\n";
   if (!want.architectures.empty()) out += "Architectures: " + join(want.architectures, " ") + "\n";
   if (!want.check_valid_until) out += "Check-Valid-Until: no\n";
@@ -120,7 +125,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   const std::string key = present_key(context.files, want);
   if (key.empty()) diff.add("the key of " + want.name + " is not there or another one");
-  add_difference(context.files, {want.source_path(), source_text(want, key.empty() ? want.key_path(true) : key), 0644}, diff);
+  add_difference(context.files,
+                 {want.source_path(), source_text(want, key.empty() ? want.key_path(true) : key), 0644},
+                 diff);
   add_difference(context.files, want.preferences, diff);
   return diff.result();
 }
@@ -145,8 +152,12 @@ Result<std::string> install_key(StepContext& context, const Wanted& want) {
 // apt fetches the lists of this source alone, and any warning about it is an error.
 Status try_source(StepContext& context, const std::string& candidate) {
   Command command;
-  command.argv = {"apt-get", "-q", "update", "--error-on=any", "-o", "Dir::Etc::sourcelist=" + candidate, "-o",
-                  "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Get::List-Cleanup=false", "-o", "DPkg::Lock::Timeout=300"};
+  command.argv = {"apt-get", "-q",
+                  "update",  "--error-on=any",
+                  "-o",      "Dir::Etc::sourcelist=" + candidate,
+                  "-o",      "Dir::Etc::sourceparts=/dev/null",
+                  "-o",      "APT::Get::List-Cleanup=false",
+                  "-o",      "DPkg::Lock::Timeout=300"};
   command.env = {{"LC_ALL", "C.UTF-8"}};
   command.deadline = 10 * kMinute;
   auto out = run_ok(context.process, command);
@@ -175,12 +186,15 @@ StepModule apt_repository_module() {
   StepModule m;
   m.name = "apt_repository";
   m.help =
-      "A package source as a deb822 file, with the key that may sign it pinned: given whole, or by URL and digest, or by the "
-      "path of a key the distribution installed. It is put in place only after apt has fetched and verified its lists.";
+      "A package source as a deb822 file, with the key that may sign it pinned: given whole, or by URL and "
+      "digest, or by the path of a key the distribution installed. It is put in place only after apt has "
+      "fetched and verified its lists.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "names the files: muster-NAME.sources"),
-       parameter("uris", "list", false, "base URLs; default: the mirror this system's own packages come from"),
-       parameter("suites", "list", false, "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
+       parameter("uris", "list", false,
+                 "base URLs; default: the mirror this system's own packages come from"),
+       parameter("suites", "list", false,
+                 "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
        parameter("architectures", "list", false, "default: apt's own"),
        parameter("key", "string", false, "the key itself, ASCII-armoured"),
@@ -188,9 +202,12 @@ StepModule apt_repository_module() {
        parameter("key_sha256", "string", false, "digest of the file at key_url"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
        parameter("check_valid_until", "bool", false,
-                 "false: lists that have outlived their date are believed too, as long as they are signed: for mirrors that stand still", true),
+                 "false: lists that have outlived their date are believed too, as long as they are signed: "
+                 "for mirrors that stand still",
+                 true),
        parameter("pins", "list", false,
-                 "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release a=unstable\", priority: 90}")});
+                 "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "
+                 "a=unstable\", priority: 90}")});
   m.check = check;
   m.apply = apply;
   return m;

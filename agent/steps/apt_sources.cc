@@ -16,9 +16,12 @@ Words words_of(const std::string& text) {
   return out;
 }
 
-bool has(const Words& words, const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); }
+bool has(const Words& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
-void take(const Words& types, const Words& uris, const Words& suites, const Words& components, DistributionSource& into) {
+void take(const Words& types, const Words& uris, const Words& suites, const Words& components,
+          DistributionSource& into) {
   if (!has(types, "deb") || !has(suites, into.suite) || !has(components, "main")) return;
   for (const auto& uri : uris)
     if (!has(into.uris, uri)) into.uris.push_back(uri);
@@ -29,10 +32,12 @@ void read_lines(const std::string& text, DistributionSource& into) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     line = line.substr(0, line.find('#'));
-    if (const auto open = line.find('['), close = line.find(']'); open != std::string::npos && close != std::string::npos && open < close)
+    if (const auto open = line.find('['), close = line.find(']');
+        open != std::string::npos && close != std::string::npos && open < close)
       line.erase(open, close - open + 1);
     const Words words = words_of(line);
-    if (words.size() > 3) take({words[0]}, {words[1]}, {words[2]}, Words(words.begin() + 3, words.end()), into);
+    if (words.size() > 3)
+      take({words[0]}, {words[1]}, {words[2]}, Words(words.begin() + 3, words.end()), into);
   }
 }
 
@@ -42,15 +47,18 @@ void read_stanzas(const std::string& text, DistributionSource& into) {
   std::string last;
   const auto close = [&] {
     const auto words = [&](const char* name) { return words_of(fields[name]); };
-    if (fields["Enabled"] != "no") take(words("Types"), words("URIs"), words("Suites"), words("Components"), into);
+    if (fields["Enabled"] != "no")
+      take(words("Types"), words("URIs"), words("Suites"), words("Components"), into);
     fields.clear();
   };
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line[0] == '#') continue;
     const auto colon = line.find(':');
-    if (words_of(line).empty()) close();
-    else if (line[0] == ' ' || line[0] == '\t') fields[last] += " " + line;
+    if (words_of(line).empty())
+      close();
+    else if (line[0] == ' ' || line[0] == '\t')
+      fields[last] += " " + line;
     else if (colon != std::string::npos) {
       const Words values = words_of(line.substr(colon + 1));
       last = line.substr(0, colon);
@@ -68,7 +76,8 @@ bool ends_with(const std::string& text, const std::string& end) {
 }  // namespace
 
 std::string release_codename(const Files& files) {
-  std::istringstream release(files.read("/etc/os-release").value_or(files.read("/usr/lib/os-release").value_or("")));
+  std::istringstream release(
+      files.read("/etc/os-release").value_or(files.read("/usr/lib/os-release").value_or("")));
   for (std::string line; std::getline(release, line);)
     if (line.rfind("VERSION_CODENAME=", 0) == 0) return line.substr(17);
   return "";
@@ -88,7 +97,8 @@ Result<DistributionSource> distribution_source(const Files& files) {
     if (ends_with(name, ".list")) read_lines(text, out);
     if (ends_with(name, ".sources")) read_stanzas(text, out);
   }
-  if (out.uris.empty()) return fail(Code::not_found, "no apt source of this system has " + out.suite + " main");
+  if (out.uris.empty())
+    return fail(Code::not_found, "no apt source of this system has " + out.suite + " main");
   return out;
 }
 

@@ -1,7 +1,7 @@
 // archive: a folder is what a tar archive holds, nothing else.
 //
-// Unpacked beside its place and moved there whole, with a stamp of the archive's digest inside: a crash leaves
-// the old folder or the new one. The archive may be gone afterwards; the stamp answers the check.
+// Unpacked beside its place and moved there whole, with a stamp of the archive's digest inside: a crash
+// leaves the old folder or the new one. The archive may be gone afterwards; the stamp answers the check.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -41,17 +41,21 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!state.directory) return differs(want.into + " is not a folder");
   const std::string have = context.files.read(want.into + kStamp).value_or("");
   if (have.empty()) return differs(want.into + " was not made by this module");
-  return have == stamp_text(want) ? holds() : differs(want.into + " holds another archive: " + have.substr(0, 71));
+  return have == stamp_text(want) ? holds()
+                                  : differs(want.into + " holds another archive: " + have.substr(0, 71));
 }
 
 Status unpack(StepContext& context, const Wanted& want, const std::string& place) {
   std::error_code error;
   std::filesystem::remove_all(context.files.real(place), error);
   TRY_(context.files.make_directories(place));
-  TRY(auto out, run_tool(context, {"tar", "--extract", "--file", want.source, "--directory", place, "--no-same-owner",
-                                   fmt::format("--strip-components={}", want.strip)}, 30 * kMinute));
+  TRY(auto out, run_tool(context,
+                         {"tar", "--extract", "--file", want.source, "--directory", place, "--no-same-owner",
+                          fmt::format("--strip-components={}", want.strip)},
+                         30 * kMinute));
   (void)out;
-  if (context.files.list(place).empty()) return fail(Code::failed, want.source + " holds nothing below 'strip'");
+  if (context.files.list(place).empty())
+    return fail(Code::failed, want.source + " holds nothing below 'strip'");
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
@@ -83,13 +87,12 @@ StepModule archive_module() {
   StepModule m;
   m.name = "archive";
   m.help =
-      "A folder is what a tar archive (any compression tar knows) holds. The folder belongs to the archive as a whole: "
-      "another version replaces it in one move; a folder with foreign files in it is refused.";
-  m.parameters =
-      Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
-                   parameter("sha256", "string", true, "of the archive, 64 hexadecimal digits"),
-                   parameter("into", "string", true, "the folder, absolute"),
-                   parameter("strip", "int", false, "leading path components to drop", 0)});
+      "A folder is what a tar archive (any compression tar knows) holds. The folder belongs to the archive "
+      "as a whole: another version replaces it in one move; a folder with foreign files in it is refused.";
+  m.parameters = Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
+                              parameter("sha256", "string", true, "of the archive, 64 hexadecimal digits"),
+                              parameter("into", "string", true, "the folder, absolute"),
+                              parameter("strip", "int", false, "leading path components to drop", 0)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,5 +1,5 @@
-// config: settings inside a structured file that others write to as well (ini, key = value, JSON). What is not
-// named stays as it is, comments included.
+// config: settings inside a structured file that others write to as well (ini, key = value, JSON). What is
+// not named stays as it is, comments included.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,16 +16,18 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_json(value); }
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
 
 struct Wanted {
   std::string path, format, section, separator;
-  const Json* values = nullptr;   // key -> value; null removes the key
+  const Json* values = nullptr;  // key -> value; null removes the key
 };
 
 Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"), text_of(params, "separator", "="),
-             &object_of(params, "values")};
+  Wanted out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"),
+             text_of(params, "separator", "="), &object_of(params, "values")};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "config: 'path' must be absolute");
   if (out.format != "ini" && out.format != "keyvalue" && out.format != "json")
     return fail(Code::invalid, "config: 'format' is ini, keyvalue or json");
@@ -36,8 +38,8 @@ Result<Wanted> wanted(const Json& params) {
   if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
     return fail(Code::invalid, "config: 'separator' is '=', ':' or a blank, with blanks around it as wanted");
   for (const auto& [key, value] : out.values->items())
-    if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos || value_text(value).find('\n') != std::string::npos ||
-        value.is_structured())
+    if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
+        value_text(value).find('\n') != std::string::npos || value.is_structured())
       return fail(Code::invalid, "config: '" + key + "' does not fit on one line");
   return out;
 }
@@ -50,12 +52,13 @@ std::string key_of(const Wanted& want, const std::string& line) {
   return trimmed(text.substr(0, mark.empty() ? text.find_first_of(" \t") : text.find(mark)));
 }
 
-// The text as it should be. A key is replaced where it stands first; further ones go; new ones end the section.
+// The text as it should be. A key is replaced where it stands first; further ones go; new ones end the
+// section.
 std::string edited_lines(const Wanted& want, const std::string& text) {
   std::vector<std::string> out;
   std::vector<std::string> placed;
   bool inside = want.section.empty();
-  size_t end = want.section.empty() ? 0 : std::string::npos;   // where new keys go
+  size_t end = want.section.empty() ? 0 : std::string::npos;  // where new keys go
   for (const auto& line : lines_of(text)) {
     const std::string bare = trimmed(line);
     if (!want.section.empty() && !bare.empty() && bare[0] == '[') inside = bare == "[" + want.section + "]";
@@ -135,8 +138,8 @@ StepModule config_module() {
   StepModule m;
   m.name = "config";
   m.help =
-      "Settings inside a structured file that others write to as well: ini, key = value, or JSON (merged, never overwritten). "
-      "What `values` does not name stays; null removes a key.";
+      "Settings inside a structured file that others write to as well: ini, key = value, or JSON (merged, "
+      "never overwritten). What `values` does not name stays; null removes a key.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path; made when it does not exist"),
        parameter("format", "string", true, "ini | keyvalue | json"),

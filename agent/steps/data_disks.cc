@@ -104,8 +104,10 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   // An approval without a hash approves nothing.
   if (wanted.content_hash.empty())
-    return fail(Code::denied, who + ": the plan does not say what was on it, so that nobody approved to write to it; to free the "
-                                    "disk wipe all of it by hand (blkdiscard -z) and plan again");
+    return fail(Code::denied,
+                who +
+                    ": the plan does not say what was on it, so that nobody approved to write to it; to free "
+                    "the disk wipe all of it by hand (blkdiscard -z) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
   // The name was looked up a moment ago; a device of another size is another disk.
@@ -121,14 +123,15 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   return device;
 }
 
-Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
+Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted,
+                                            const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours) {
   WantedDisk now = wanted;
   {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    // The approval was given and checked when the intent was noted; what that run did since is no new content. A plan that was made
-    // after and approves nothing stays one.
+    // The approval was given and checked when the intent was noted; what that run did since is no new
+    // content. A plan that was made after and approves nothing stays one.
     const bool left_by_us = ours(content);
     if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
     if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";

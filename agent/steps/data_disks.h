@@ -46,9 +46,10 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 // through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
 // The same where an earlier run noted its intent and was interrupted: the disk may also be blank by now, or
-// hold what `ours` says that run left. Anything else that came since is refused, and so is all without a hash in
-// the plan of this run.
-Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted, const DiskFacts& disk,
+// hold what `ours` says that run left. Anything else that came since is refused, and so is all without a hash
+// in the plan of this run.
+Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted,
+                                            const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours);
 // Zeroes every place that is looked at before a disk counts as blank (agent/disk/look.h).
 Status wipe(const BlockDevice& device);

@@ -32,7 +32,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string have, sha256_file(context.files.real(want.path)));
   Diff diff;
   if (have != want.sha256) diff.add(fmt::format("{}: {} -> {}", want.path, have, want.sha256));
-  if (const auto text = permission_diff(state, want.mode, -1, -1); !text.empty()) diff.add(want.path + ": " + text);
+  if (const auto text = permission_diff(state, want.mode, -1, -1); !text.empty())
+    diff.add(want.path + ": " + text);
   return diff.result();
 }
 
@@ -52,8 +53,9 @@ StepModule download_module() {
   StepModule m;
   m.name = "download";
   m.help =
-      "One file from a URL with a known SHA-256. Fetched by apt's downloader (proxies and trust as for apt) beside its "
-      "place and moved there when the digest is right; a wrong or partial file never stands there.";
+      "One file from a URL with a known SHA-256. Fetched by apt's downloader (proxies and trust as for apt) "
+      "beside its place and moved there when the digest is right; a wrong or partial file never stands "
+      "there.";
   m.parameters = Json::array({parameter("url", "string", true, "https, http or file URL"),
                               parameter("path", "string", true, "where it goes, absolute"),
                               parameter("sha256", "string", true, "64 hexadecimal digits"),

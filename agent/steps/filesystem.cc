@@ -1,8 +1,8 @@
-// filesystem: a file system with this label on an array, on a partition or on one whole disk. One that is there
-// with that label is kept.
+// filesystem: a file system with this label on an array, on a partition or on one whole disk. One that is
+// there with that label is kept.
 //
-// It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or that
-// the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+// It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or
+// that the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
 #include <fmt/format.h>
 
 #include "agent/disk/probe.h"
@@ -52,7 +52,8 @@ Result<std::string> find_partition(const Files& files, const std::string& name, 
   const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
   if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
       files.read_line(folder + "/size") != std::to_string(found->size / 512))
-    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name + " as the table has it");
+    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name +
+                                    " as the table has it");
   return device_path(partition_path(disk.name, found->number));
 }
 
@@ -144,9 +145,8 @@ StepModule filesystem_module() {
   StepModule m;
   m.name = "filesystem";
   m.help =
-      "A labelled file system on an array, a partition or one whole disk. One with that label is kept with its data; "
-      "anything else on the "
-      "device is only replaced where the approved plan says so.";
+      "A labelled file system on an array, a partition or one whole disk. One with that label is kept with "
+      "its data; anything else on the device is only replaced where the approved plan says so.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
        parameter("label", "string", true, "label; for xfs up to 12 characters"),

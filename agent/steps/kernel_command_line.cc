@@ -1,8 +1,8 @@
 // kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it asks for.
 //
-// A node with muster's layout boots the entry of its slot on the ESP (loader/entries/muster-SLOT.conf): that one
-// is edited, never the other slot's. Elsewhere GRUB's drop-in folder is used. The check asks the running kernel
-// too: an entry that nobody booted has no effect.
+// A node with muster's layout boots the entry of its slot on the ESP (loader/entries/muster-SLOT.conf): that
+// one is edited, never the other slot's. Elsewhere GRUB's drop-in folder is used. The check asks the running
+// kernel too: an entry that nobody booted has no effect.
 #include <algorithm>
 #include <utility>
 
@@ -20,26 +20,29 @@ constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
 struct Wanted {
   std::string name;
-  std::vector<std::string> present, absent;   // "iommu=pt"; keys or whole arguments
+  std::vector<std::string> present, absent;  // "iommu=pt"; keys or whole arguments
 };
 
 std::string key_of(const std::string& argument) { return argument.substr(0, argument.find('=')); }
 
 // These decide what is booted, or speak to muster itself.
 bool is_ours(const std::string& key) {
-  return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" || key.rfind("muster.", 0) == 0;
+  return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" ||
+         key.rfind("muster.", 0) == 0;
 }
 
 Result<Wanted> wanted(const Json& params) {
   Wanted out{text_of(params, "name", "base"), list_of(params, "present"), list_of(params, "absent")};
   TRY_(check_name(out.name, "kernel_command_line"));
-  if (out.present.empty() && out.absent.empty()) return fail(Code::invalid, "kernel_command_line: nothing is asked for");
+  if (out.present.empty() && out.absent.empty())
+    return fail(Code::invalid, "kernel_command_line: nothing is asked for");
   for (const auto* list : {&out.present, &out.absent})
     for (const auto& argument : *list) {
       if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
         return fail(Code::invalid, "kernel_command_line: '" + argument + "' is not one argument");
       if (is_ours(key_of(argument)))
-        return fail(Code::denied, "kernel_command_line: '" + key_of(argument) + "' decides what is booted; it is not for playbooks");
+        return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
+                                      "' decides what is booted; it is not for playbooks");
     }
   return out;
 }
@@ -75,7 +78,8 @@ std::string entry_options(const std::string& entry) {
 
 std::string with_options(const std::string& entry, const std::vector<std::string>& options) {
   std::string out;
-  for (const auto& line : lines_of(entry)) out += (line.rfind("options ", 0) == 0 ? "options " + join(options, " ") : line) + "\n";
+  for (const auto& line : lines_of(entry))
+    out += (line.rfind("options ", 0) == 0 ? "options " + join(options, " ") : line) + "\n";
   return out;
 }
 
@@ -102,24 +106,31 @@ class Esp {
   bool mounted_ = false;
 };
 
-std::string entry_path(const std::string& slot) { return std::string(kEsp) + "/loader/entries/muster-" + slot + ".conf"; }
+std::string entry_path(const std::string& slot) {
+  return std::string(kEsp) + "/loader/entries/muster-" + slot + ".conf";
+}
 
 OwnFile grub_file(const Wanted& want) {
   std::string text = "# Written by muster.\n";
   for (const auto& argument : want.absent)
-    text += fmt::format("GRUB_CMDLINE_LINUX=$(printf ' %s ' \"$GRUB_CMDLINE_LINUX\" | sed 's| {} | |g')\n", argument);
-  if (!want.present.empty()) text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + join(want.present, " ") + "\"\n";
+    text += fmt::format("GRUB_CMDLINE_LINUX=$(printf ' %s ' \"$GRUB_CMDLINE_LINUX\" | sed 's| {} | |g')\n",
+                        argument);
+  if (!want.present.empty())
+    text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + join(want.present, " ") + "\"\n";
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", text, 0644};
 }
 
 // ---- the module
 
-bool has_grub(const Files& files) { return files.is_directory("/etc/default/grub.d") || files.exists("/etc/default/grub"); }
+bool has_grub(const Files& files) {
+  return files.is_directory("/etc/default/grub.d") || files.exists("/etc/default/grub");
+}
 
 Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   const std::string slot = read_image_record(context.files).slot;
   if (slot.empty()) {
-    if (!has_grub(context.files)) return fail(Code::not_found, "neither a boot entry of muster's nor GRUB is here");
+    if (!has_grub(context.files))
+      return fail(Code::not_found, "neither a boot entry of muster's nor GRUB is here");
     add_difference(context.files, grub_file(want), diff);
     if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
     return Ok{};
@@ -127,7 +138,8 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   TRY(const Esp esp, Esp::open(context, "ro"));
   TRY(const std::string entry, context.files.read(entry_path(slot)));
   const auto now = words(entry_options(entry));
-  if (edited(want, now) != now) diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
+  if (edited(want, now) != now)
+    diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
   return Ok{};
 }
 
@@ -138,8 +150,10 @@ bool running_has(const Files& files, const Wanted& want) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  // What the kernel runs with was in the entry when it booted; only what differs is worth mounting the ESP for.
-  if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "an image has no kernel command line; nodes have"};
+  // What the kernel runs with was in the entry when it booted; only what differs is worth mounting the ESP
+  // for.
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no kernel command line; nodes have"};
   const bool running = running_has(context.files, want);
   const bool asked = context.files.exists(kMark + want.name);
   if (running && read_image_record(context.files).slot.empty() == false && !asked) return holds();
@@ -173,7 +187,8 @@ Status apply(StepContext& context, const Json& params) {
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
-  return ask_reboot(context.files, "kernel_command_line-" + want.name, "kernel arguments " + join(want.present, " "));
+  return ask_reboot(context.files, "kernel_command_line-" + want.name,
+                    "kernel arguments " + join(want.present, " "));
 }
 
 }  // namespace
@@ -182,8 +197,9 @@ StepModule kernel_command_line_module() {
   StepModule m;
   m.name = "kernel_command_line";
   m.help =
-      "Arguments of the kernel, in the boot entry of the running slot (or GRUB's drop-in on an adopted host). They count when "
-      "the running kernel has them: the step asks for a reboot (see `reboot`). A re-image writes the entry anew.";
+      "Arguments of the kernel, in the boot entry of the running slot (or GRUB's drop-in on an adopted "
+      "host). They count when the running kernel has them: the step asks for a reboot (see `reboot`). A "
+      "re-image writes the entry anew.";
   m.parameters = Json::array(
       {parameter("name", "string", false, "tells several such steps apart", "base"),
        parameter("present", "list", false, "arguments, e.g. iommu=pt; another value of the same key goes"),

@@ -9,7 +9,9 @@
 namespace muster::steps {
 namespace {
 
-std::string word(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_json(value); }
+std::string word(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
 
 bool one_word(const std::string& text) {
   return !text.empty() && text.find_first_of(" \t\n#") == std::string::npos;
@@ -22,7 +24,8 @@ Result<OwnFile> sessions_file(const Json& params) {
   for (const auto& [item, value] : object_of(params, "values").items()) {
     if (!one_word(item) || !one_word(word(value)))
       return fail(Code::invalid, "limits: '" + item + "' and its value must be single words");
-    for (const char* type : {"soft", "hard"}) out.text += fmt::format("{} {} {} {}\n", domain, type, item, word(value));
+    for (const char* type : {"soft", "hard"})
+      out.text += fmt::format("{} {} {} {}\n", domain, type, item, word(value));
   }
   if (!out.text.empty()) out.text = "# Written by muster.\n" + out.text;
   return out;
@@ -51,7 +54,8 @@ Result<OwnFile> services_file(const Json& params) {
 Status manager_diff(StepContext& context, const Json& params, Diff& diff) {
   if (object_of(params, "services").empty() || !is_booted(context.files)) return Ok{};
   std::vector<std::string> argv = {"systemctl", "show"};
-  for (const auto& [item, value] : object_of(params, "services").items()) argv.push_back("--property=" + manager_key(item));
+  for (const auto& [item, value] : object_of(params, "services").items())
+    argv.push_back("--property=" + manager_key(item));
   TRY(const std::string text, run_tool(context, argv));
   for (const auto& [item, value] : object_of(params, "services").items()) {
     const std::string line = manager_key(item) + "=" + manager_value(value);
@@ -93,8 +97,8 @@ StepModule limits_module() {
   StepModule m;
   m.name = "limits";
   m.help =
-      "Resource limits, soft and hard alike: of log-in sessions in /etc/security/limits.d, and of services as systemd's "
-      "defaults, which limits.d does not reach. The check asks the running systemd.";
+      "Resource limits, soft and hard alike: of log-in sessions in /etc/security/limits.d, and of services "
+      "as systemd's defaults, which limits.d does not reach. The check asks the running systemd.";
   m.parameters = Json::array(
       {parameter("name", "string", false, "names the files: 60-muster-NAME.conf", "base"),
        parameter("domain", "string", false, "whom `values` are for, as in limits.conf(5)", "*"),

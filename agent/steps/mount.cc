@@ -73,7 +73,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!mounted->empty()) diff.add(*mounted);
   if (want.fstab && !fstab_names(context.files, want)) diff.add("/etc/fstab does not name " + want.target);
   if (mounted->empty())
-    if (const auto flags = lacking_flags(context.files, want.target, want.options); !flags.empty()) diff.add(flags);
+    if (const auto flags = lacking_flags(context.files, want.target, want.options); !flags.empty())
+      diff.add(flags);
   if (mounted->empty() && !want.mode.empty()) {
     TRY(const unsigned mode, parse_mode(want.mode));
     if (look(context.files, want.target).mode != mode) diff.add(want.target + ": mode");

@@ -1,6 +1,7 @@
 // mount_flags: the mount at this place, whoever made it, is in force with these flags.
 //
-// For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place: what uses the mount goes on.
+// For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
+// what uses the mount goes on.
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
 
@@ -38,9 +39,12 @@ Status apply(StepContext& context, const Json& params) {
 StepModule mount_flags_module() {
   StepModule m;
   m.name = "mount_flags";
-  m.help = "What is mounted here is in force with these flags, whoever mounted it. Nothing is mounted or unmounted.";
-  m.parameters = Json::array({parameter("target", "string", true, "mount point"),
-                              parameter("flags", "string", false, "of nosuid, nodev and noexec, with commas", kSafeFlags)});
+  m.help =
+      "What is mounted here is in force with these flags, whoever mounted it. Nothing is mounted or "
+      "unmounted.";
+  m.parameters = Json::array(
+      {parameter("target", "string", true, "mount point"),
+       parameter("flags", "string", false, "of nosuid, nodev and noexec, with commas", kSafeFlags)});
   m.check = check;
   m.apply = apply;
   return m;

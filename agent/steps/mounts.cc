@@ -43,7 +43,8 @@ std::string lacking_flags(const Files& files, const std::string& target, const s
   const auto have = split(entry->options, ',');
   std::string lacking;
   for (const auto& option : split(options, ','))
-    if ((option == "nosuid" || option == "nodev" || option == "noexec") && std::find(have.begin(), have.end(), option) == have.end())
+    if ((option == "nosuid" || option == "nodev" || option == "noexec") &&
+        std::find(have.begin(), have.end(), option) == have.end())
       lacking += (lacking.empty() ? "" : ",") + option;
   return lacking.empty() ? "" : target + " is mounted without " + lacking;
 }
@@ -60,7 +61,7 @@ std::string kernel_name(const Files& files, const std::string& source) {
 
 Status set_flags(StepContext& context, const std::string& target, const std::string& options) {
   if (lacking_flags(context.files, target, options).empty()) return Ok{};
-  std::string flags = "remount,bind";   // of this mount, not of the file system: every type knows that
+  std::string flags = "remount,bind";  // of this mount, not of the file system: every type knows that
   for (const auto& option : split(options, ','))
     if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
   TRY(auto out, run_tool(context, {"mount", "-o", flags, target}, kMinute));

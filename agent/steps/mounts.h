@@ -17,7 +17,8 @@ struct MountEntry {
 std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
 // Nobody gets rights out of a file that somebody else put there.
 inline constexpr const char* kSafeFlags = "nosuid,nodev";
-// Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, in words; "" when none.
+// Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, in words; ""
+// when none.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
 // Kernel name a source stands for: "/dev/md/scratch" -> "md127", "LABEL=scratch" -> through
 // /dev/disk/by-label; itself otherwise.

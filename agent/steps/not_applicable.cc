@@ -1,4 +1,5 @@
-// not_applicable: stands in a plan for a step that has nothing to act on here, so that the report says why it was not run.
+// not_applicable: stands in a plan for a step that has nothing to act on here, so that the report says why it
+// was not run.
 #include "agent/steps/modules.h"
 
 namespace muster::steps {
@@ -6,7 +7,9 @@ namespace muster::steps {
 StepModule not_applicable_module() {
   StepModule m;
   m.name = "not_applicable";
-  m.help = "Does nothing. The planner puts it in place of a step whose `for_each` is empty and that says `otherwise`.";
+  m.help =
+      "Does nothing. The planner puts it in place of a step whose `for_each` is empty and that says "
+      "`otherwise`.";
   m.parameters = Json::array({parameter("reason", "string", true, "why, for the report")});
   m.check = [](StepContext&, const Json& params) -> Result<CheckResult> {
     return CheckResult{Holds::not_applicable, text_of(params, "reason")};

@@ -58,7 +58,8 @@ Status check_name(const std::string& name, const char* module) {
                       return std::isalnum(c) || c == '.' || c == '_' || c == '-';
                     });
   if (good) return Ok{};
-  return fail(Code::invalid, fmt::format("{}: '{}' is not a name (letters, digits, '.', '_', '-')", module, name));
+  return fail(Code::invalid,
+              fmt::format("{}: '{}' is not a name (letters, digits, '.', '_', '-')", module, name));
 }
 
 bool owes(const Files& files, const std::string& what) { return files.exists(kDebts + what); }
@@ -82,7 +83,8 @@ Status ask_reboot(const Files& files, const std::string& who, const std::string&
 Result<std::string> digest_of(const Json& params, const char* key) {
   std::string hex = text_of(params, key);
   if (hex.rfind("sha256:", 0) == 0) hex = hex.substr(7);
-  std::transform(hex.begin(), hex.end(), hex.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(hex.begin(), hex.end(), hex.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' must be 64 hexadecimal digits", key));
   return "sha256:" + hex;
@@ -96,11 +98,12 @@ Status fetch(StepContext& context, const std::string& url, const std::string& sh
   TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));
   TRY_(context.files.remove(part));
   say(context, "fetching " + url);
-  auto fetched = run_tool(context, {"/usr/lib/apt/apt-helper", "-q", "download-file", source, part,
-                                    "SHA256:" + sha256.substr(7)}, deadline);
+  auto fetched = run_tool(
+      context, {"/usr/lib/apt/apt-helper", "-q", "download-file", source, part, "SHA256:" + sha256.substr(7)},
+      deadline);
   const std::string real = context.files.real(part);
   const auto got = fetched.ok() ? sha256_file(real) : Result<std::string>(fetched.error());
-  TRY_(context.files.remove(part + ".FAILED"));   // apt keeps what had another digest
+  TRY_(context.files.remove(part + ".FAILED"));  // apt keeps what had another digest
   if (!got.ok() || *got != sha256) {
     TRY_(context.files.remove(part));
     if (!got.ok()) return fail(got.error().code, got.error().message).with(url);

@@ -1,4 +1,5 @@
-// Small configuration files that belong to muster as a whole, and what a module still owes after writing them.
+// Small configuration files that belong to muster as a whole, and what a module still owes after writing
+// them.
 //
 // A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like done.
 // So a module notes the debt before it writes and clears it after the effect; a check that finds a debt says

@@ -13,7 +13,8 @@
 namespace muster::steps {
 namespace {
 
-constexpr DurationMs kInstall = 90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
+constexpr DurationMs kInstall =
+    90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
 
 struct Installed {
   std::string version;
@@ -102,15 +103,16 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
   return out;
 }
 
-// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held alone, the
-// package that was named lost its libraries to the next upgrade.
+// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held
+// alone, the package that was named lost its libraries to the next upgrade.
 std::vector<std::string> wrongly_held(const Packages& have, const Json& params, const Locks& locks) {
   std::vector<std::string> out;
   if (!params.contains("hold")) return out;
   std::set<std::string> names;
   for (const auto& want : wanted(params)) names.insert(want.name);
   for (const auto& [name, entry] : have)
-    if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true)) out.push_back(name);
+    if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
+      out.push_back(name);
   return out;
 }
 
@@ -177,16 +179,18 @@ Status check_locks(const Packages& have, const std::string& simulation, const Lo
   return fail(Code::conflict, "nothing was installed, the versions do not go together: " + join(odd, "; "));
 }
 
-Status check_simulation(const Packages& have, const std::string& simulation, const Json& params, const Locks& locks) {
+Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,
+                        const Locks& locks) {
   TRY_(check_removals(simulation, params));
   return check_locks(have, simulation, locks);
 }
 
-Status install(StepContext& context, const Packages& have, const Json& params, const Locks& locks, std::vector<std::string> words) {
+Status install(StepContext& context, const Packages& have, const Json& params, const Locks& locks,
+               std::vector<std::string> words) {
   const std::string all = join(words, " ");
   say(context, "installing " + all);
   std::vector<std::string> options = {"install", "--no-install-recommends"};
-  if (all.find('=') != std::string::npos)   // an exact version is meant, also below a newer or a held one
+  if (all.find('=') != std::string::npos)  // an exact version is meant, also below a newer or a held one
     options.insert(options.end(), {"--allow-downgrades", "--allow-change-held-packages"});
   words.insert(words.begin(), options.begin(), options.end());
   auto simulated_words = words;
@@ -232,19 +236,23 @@ StepModule package_module() {
   StepModule m;
   m.name = "package";
   m.help =
-      "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held there if told so. "
-      "apt is asked first what it would remove and install: a removal that `removes` does not name, or a version outside "
-      "`locked`, stops the step before anything is changed. Packages baked into the image cost one file read.";
-  m.parameters =
-      Json::array({parameter("names", "list", true, "package names, optionally name=version"),
-                   parameter("also", "object", false, "more names on one release only: {trixie: [docker-cli]}, by the codename in /etc/os-release"),
-                   parameter("install", "bool", false,
-                             "false: they must be in the image, nothing is installed here", true),
-                   parameter("hold", "bool", false, "held at their version, or not, with all that is locked; left alone when not given"),
-                   parameter("locked", "list", false,
-                             "sets that only work together: {packages: [patterns], version: pattern}; also dependencies that "
-                             "nobody named must be of that version"),
-                   parameter("removes", "list", false, "packages that apt may remove to make them fit")});
+      "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held "
+      "there if told so. apt is asked first what it would remove and install: a removal that `removes` does "
+      "not name, or a version outside `locked`, stops the step before anything is changed. Packages baked "
+      "into the image cost one file read.";
+  m.parameters = Json::array(
+      {parameter("names", "list", true, "package names, optionally name=version"),
+       parameter(
+           "also", "object", false,
+           "more names on one release only: {trixie: [docker-cli]}, by the codename in /etc/os-release"),
+       parameter("install", "bool", false, "false: they must be in the image, nothing is installed here",
+                 true),
+       parameter("hold", "bool", false,
+                 "held at their version, or not, with all that is locked; left alone when not given"),
+       parameter("locked", "list", false,
+                 "sets that only work together: {packages: [patterns], version: pattern}; also dependencies "
+                 "that nobody named must be of that version"),
+       parameter("removes", "list", false, "packages that apt may remove to make them fit")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

@@ -1,5 +1,5 @@
-// prometheus_targets: Prometheus scrapes every declared target, and each is up. Asked through its own API: a configuration file that
-// names them proves nothing.
+// prometheus_targets: Prometheus scrapes every declared target, and each is up. Asked through its own API: a
+// configuration file that names them proves nothing.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,10 +13,12 @@ namespace {
 
 // "job instance" -> health, of the active targets.
 Result<std::map<std::string, std::string>> targets(StepContext& context, const std::string& url) {
-  TRY(const std::string text, run_tool(context, {"curl", "-sSf", "--max-time", "10", url + "/api/v1/targets?state=active"}));
+  TRY(const std::string text,
+      run_tool(context, {"curl", "-sSf", "--max-time", "10", url + "/api/v1/targets?state=active"}));
   TRY(const Json json, parse_json(text));
   const Json list = json.value(Json::json_pointer("/data/activeTargets"), Json());
-  if (!list.is_array()) return fail(Code::failed, "Prometheus answers without targets: " + text.substr(0, 200));
+  if (!list.is_array())
+    return fail(Code::failed, "Prometheus answers without targets: " + text.substr(0, 200));
   std::map<std::string, std::string> out;
   for (const auto& target : list) {
     const Json labels = target.value("labels", Json::object());
@@ -43,7 +45,8 @@ Result<std::string> lacking(StepContext& context, const Json& params) {
 
 // The first scrape of a target comes up to one interval after the start.
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     const auto now = lacking(context, params);
     if (now.ok() && now->empty()) return holds();

@@ -1,10 +1,12 @@
 // raid: one md array over exactly these disks. An array of that name that the disks already carry is
 // assembled and kept.
 //
-// The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) -> mdadm
+// The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
+// mdadm
 // --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) ->
-// intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that is
-// whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it was wiped.
+// intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array
+// that is whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it
+// was wiped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,12 +132,14 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
   return md.empty() ? Status(fail(Code::failed, "not assembled")) : Status(Ok{});
 }
 
-// A member that an interrupted creation left: of our array, and where the array's data lies on it there is nothing. By the
-// superblock of version 1.2, since with other members missing no array can be looked into.
-bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& disk, const DiskContent& content) {
-  const bool ours = std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
-    return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
-  });
+// A member that an interrupted creation left: of our array, and where the array's data lies on it there is
+// nothing. By the superblock of version 1.2, since with other members missing no array can be looked into.
+bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& disk,
+                     const DiskContent& content) {
+  const bool ours =
+      std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
+        return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
+      });
   if (!ours) return false;
   const auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read);
   const auto block = device.ok() ? device->read_at(4096, 256) : device.error();
@@ -156,7 +160,9 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
                     bool resumed) {
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
-    const auto left = [&](const DiskContent& content) { return is_empty_member(context.files, want, disks[i], content); };
+    const auto left = [&](const DiskContent& content) {
+      return is_empty_member(context.files, want, disks[i], content);
+    };
     TRY(auto device, resumed ? open_after_interruption(context.files, want.disks[i], disks[i], left)
                              : open_for_format(context.files, want.disks[i], disks[i]));
     held.push_back(std::move(device));
@@ -164,8 +170,8 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   if (!resumed) {
     Json serials = Json::array();
     for (const auto& disk : want.disks) serials.push_back(disk.serial);
-    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name), dump_json(Json{{"disks", serials}}),
-                             0600));
+    TRY_(context.files.write(intent_path(context.files, "raid-" + want.name),
+                             dump_json(Json{{"disks", serials}}), 0600));
   }
   for (const auto& device : held) {
     TRY_(wipe(device));
@@ -212,7 +218,8 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   return true;
 }
 
-// All members are there, so that nothing was to come but the wiping of the array: it has those already, or it was used.
+// All members are there, so that nothing was to come but the wiping of the array: it has those already, or it
+// was used.
 Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {
@@ -224,9 +231,9 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   TRY(const auto content, probe_disk(array));
   if (!content.blank)
     return fail(Code::denied,
-                fmt::format("array {} ({}): an earlier creation was interrupted, and now the array holds: {}; nothing is written. To "
-                            "keep it as it is, remove {} on the node. To give it up, `mdadm --stop {}`, wipe its disks "
-                            "(blkdiscard -z) and plan again",
+                fmt::format("array {} ({}): an earlier creation was interrupted, and now the array holds: "
+                            "{}; nothing is written. To keep it as it is, remove {} on the node. To give it "
+                            "up, `mdadm --stop {}`, wipe its disks (blkdiscard -z) and plan again",
                             want.name, md, content.summary, intent, device_path(md)));
   say(context, "array " + want.name + " is whole and empty: its interrupted creation is finished");
   return context.files.remove(intent);
@@ -242,10 +249,11 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(finish(context, want, disks));
   } else if (resumed) {
     if (!md.empty())
-      return fail(Code::denied, fmt::format("array {}: an earlier creation was interrupted, and now another array, {}, is over its "
-                                            "disks; nothing is written. If nobody needs it, `mdadm --stop {}`, wipe its disks "
-                                            "(blkdiscard -z) and plan again",
-                                            want.name, md, device_path(md)));
+      return fail(Code::denied,
+                  fmt::format("array {}: an earlier creation was interrupted, and now another array, {}, is "
+                              "over its disks; nothing is written. If nobody needs it, `mdadm --stop {}`, "
+                              "wipe its disks (blkdiscard -z) and plan again",
+                              want.name, md, device_path(md)));
     TRY_(create(context, want, disks, true));
   } else if (md.empty()) {
     const bool may_replace = std::all_of(want.disks.begin(), want.disks.end(),
@@ -267,8 +275,7 @@ StepModule raid_module() {
   m.name = "raid";
   m.help =
       "An md array over exactly the named disks. One that they carry already is assembled and kept; "
-      "otherwise it is created, "
-      "if every disk is what the approved plan saw and its policy allows it.";
+      "otherwise it is created, if every disk is what the approved plan saw and its policy allows it.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "/dev/md/NAME"),
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),

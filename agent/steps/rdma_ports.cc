@@ -1,8 +1,10 @@
-// rdma_ports: the RDMA ports that should carry traffic do, and count no errors faster than a good link does. Pure test.
+// rdma_ports: the RDMA ports that should carry traffic do, and count no errors faster than a good link does.
+// Pure test.
 //
-// Which ports: those that are declared; without a declaration those with a link. An adapter's ports for management or storage that
-// nobody cabled say nothing about the fabric. Which counts: how far they move from now on. What they were at before says nothing: a link
-// goes down once while the machine boots, and fast links have symbol errors that their error correction takes care of.
+// Which ports: those that are declared; without a declaration those with a link. An adapter's ports for
+// management or storage that nobody cabled say nothing about the fabric. Which counts: how far they move from
+// now on. What they were at before says nothing: a link goes down once while the machine boots, and fast
+// links have symbol errors that their error correction takes care of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,12 +25,19 @@ using Clock = std::chrono::steady_clock;
 const std::string kClass = "/sys/class/infiniband/";
 
 struct Port {
-  std::string name, folder;   // "mlx5_0"; of a device with several ports "mlx4_0/2"
+  std::string name, folder;  // "mlx5_0"; of a device with several ports "mlx4_0/2"
   std::string state, physical;
-  bool active() const { return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos; }
+  bool active() const {
+    return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
+  }
   // Where the driver does not tell of the cable, the state has to do.
-  bool linked() const { return physical.empty() ? state.find("DOWN") == std::string::npos : physical.find("LinkUp") != std::string::npos; }
-  std::string said() const { return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'"); }
+  bool linked() const {
+    return physical.empty() ? state.find("DOWN") == std::string::npos
+                            : physical.find("LinkUp") != std::string::npos;
+  }
+  std::string said() const {
+    return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'");
+  }
 };
 
 std::vector<Port> ports_of(const Files& files) {
@@ -37,8 +46,8 @@ std::vector<Port> ports_of(const Files& files) {
     const auto numbers = files.list(kClass + device + "/ports");
     for (const auto& number : numbers) {
       const std::string folder = kClass + device + "/ports/" + number;
-      out.push_back({numbers.size() == 1 ? device : device + "/" + number, folder, files.read_line(folder + "/state"),
-                     files.read_line(folder + "/phys_state")});
+      out.push_back({numbers.size() == 1 ? device : device + "/" + number, folder,
+                     files.read_line(folder + "/state"), files.read_line(folder + "/phys_state")});
     }
   }
   return out;
@@ -46,7 +55,8 @@ std::vector<Port> ports_of(const Files& files) {
 
 // A device stands for all of its ports.
 bool is_meant(const std::string& declared, const Port& port) {
-  return declared == port.name || port.name.rfind(declared + "/", 0) == 0 || declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
+  return declared == port.name || port.name.rfind(declared + "/", 0) == 0 ||
+         declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
 }
 
 // The ports that must be active.
@@ -54,7 +64,8 @@ std::vector<Port> wanted(const std::vector<Port>& ports, const std::vector<std::
   std::vector<Port> out;
   for (const auto& port : ports)
     if (declared.empty() ? port.linked()
-                         : std::any_of(declared.begin(), declared.end(), [&](const auto& name) { return is_meant(name, port); }))
+                         : std::any_of(declared.begin(), declared.end(),
+                                       [&](const auto& name) { return is_meant(name, port); }))
       out.push_back(port);
   return out;
 }
@@ -64,7 +75,8 @@ std::string lacking(const std::vector<Port>& ports, const std::vector<std::strin
   if (ports.empty()) return "no RDMA device here";
   Diff diff;
   for (const auto& name : declared)
-    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); })) diff.add(name + " is not there");
+    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
+      diff.add(name + " is not there");
   const auto must = wanted(ports, declared);
   for (const auto& port : must)
     if (!port.active()) diff.add(port.said());
@@ -82,13 +94,15 @@ std::optional<uint64_t> number_in(const Files& files, const std::string& path) {
   return std::strtoull(text.c_str(), nullptr, 10);
 }
 Counts counts_of(const Files& files, const Port& port) {
-  Counts out{number_in(files, port.folder + "/counters/symbol_error"), number_in(files, port.folder + "/counters/link_downed")};
-  if (!out.link_downs) out.link_downs = number_in(files, port.folder + "/hw_counters/link_downed");   // soft-RoCE
+  Counts out{number_in(files, port.folder + "/counters/symbol_error"),
+             number_in(files, port.folder + "/counters/link_downed")};
+  if (!out.link_downs)
+    out.link_downs = number_in(files, port.folder + "/hw_counters/link_downed");  // soft-RoCE
   return out;
 }
 uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64_t>& now) {
   if (!before || !now) return 0;
-  return *now >= *before ? *now - *before : *now;   // it was reset in between
+  return *now >= *before ? *now - *before : *now;  // it was reset in between
 }
 
 // More than a link with the allowed rate shows in so short a time by chance, once in a million.
@@ -97,7 +111,8 @@ double most_by_chance(double per_hour, double seconds) {
   return mean + 5 * std::sqrt(mean) + 1;
 }
 
-Result<CheckResult> watch(StepContext& context, const Json& params, const std::vector<std::string>& declared, int64_t seconds) {
+Result<CheckResult> watch(StepContext& context, const Json& params, const std::vector<std::string>& declared,
+                          int64_t seconds) {
   const auto ports = wanted(ports_of(context.files), declared);
   std::map<std::string, Counts> before;
   bool counted = false;
@@ -106,22 +121,26 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
     counted = counted || now.symbol_errors || now.link_downs;
   }
   if (!counted) return CheckResult{Holds::not_applicable, "no port that is in use counts its errors"};
-  say(context, fmt::format("watching the errors of {} RDMA port{} for {} s", ports.size(), ports.size() == 1 ? "" : "s", seconds));
+  say(context, fmt::format("watching the errors of {} RDMA port{} for {} s", ports.size(),
+                           ports.size() == 1 ? "" : "s", seconds));
   const auto begun = Clock::now(), until = begun + std::chrono::seconds(seconds);
   while (Clock::now() < until) {
     if (is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     std::this_thread::sleep_for(std::min<Clock::duration>(until - Clock::now(), std::chrono::seconds(1)));
   }
   const double took = std::chrono::duration<double>(Clock::now() - begun).count();
-  const double most = most_by_chance(static_cast<double>(int_of(params, "symbol_errors_per_hour", 120)), took);
+  const double most =
+      most_by_chance(static_cast<double>(int_of(params, "symbol_errors_per_hour", 120)), took);
   Diff diff;
   if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
   for (const auto& port : ports) {
     const Counts now = counts_of(context.files, port);
-    if (const auto by = moved(before[port.name].symbol_errors, now.symbol_errors); static_cast<double>(by) > most)
+    if (const auto by = moved(before[port.name].symbol_errors, now.symbol_errors);
+        static_cast<double>(by) > most)
       diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by, took));
     if (const auto by = moved(before[port.name].link_downs, now.link_downs); by > 0)
-      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by, by == 1 ? "" : "s", took));
+      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by,
+                           by == 1 ? "" : "s", took));
   }
   return diff.result();
 }
@@ -146,12 +165,15 @@ StepModule rdma_ports_module() {
   StepModule m;
   m.name = "rdma_ports";
   m.help =
-      "The RDMA ports that are declared, else those with a link, are active; with `watch_seconds` also that in this time no link goes down and "
-      "symbol errors do not come faster than they may. What was counted before is not looked at. No active port is never a pass.";
-  m.parameters = Json::array({parameter("ports", "list", false, "ports that must be active: mlx5_0, or mlx4_0/2; none: those with a link"),
-                              parameter("deadline_seconds", "int", false, "a port that is not active yet gets so long", 60),
-                              parameter("watch_seconds", "int", false, "how long their counters are watched; not given: not at all"),
-                              parameter("symbol_errors_per_hour", "int", false, "as many a good link may have", 120)});
+      "The RDMA ports that are declared, else those with a link, are active; with `watch_seconds` also that "
+      "in this time no link goes down and symbol errors do not come faster than they may. What was counted "
+      "before is not looked at. No active port is never a pass.";
+  m.parameters = Json::array(
+      {parameter("ports", "list", false,
+                 "ports that must be active: mlx5_0, or mlx4_0/2; none: those with a link"),
+       parameter("deadline_seconds", "int", false, "a port that is not active yet gets so long", 60),
+       parameter("watch_seconds", "int", false, "how long their counters are watched; not given: not at all"),
+       parameter("symbol_errors_per_hour", "int", false, "as many a good link may have", 120)});
   m.check = check;
   return m;
 }

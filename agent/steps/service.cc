@@ -142,8 +142,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return check_many(context, {params}).front();
 }
 
-// Whether systemd must load its units again to see links that were just made or removed. Newer systemd says so itself (seen on
-// Debian 13); older keeps the state it once read of a unit that others hold in memory (nfs-server on Debian 12).
+// Whether systemd must load its units again to see links that were just made or removed. Newer systemd says
+// so itself (seen on Debian 13); older keeps the state it once read of a unit that others hold in memory
+// (nfs-server on Debian 12).
 bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
   if (property(p, "NeedDaemonReload") == "yes") return true;
   const Difference d = difference(context, params, p);
@@ -196,7 +197,8 @@ Status apply(StepContext& context, const Json& params) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
     const bool links = verb == "2 enable" || verb == "2 disable";
-    // What has to be loaded was loaded above; a second reload of all units costs many seconds on a slow machine.
+    // What has to be loaded was loaded above; a second reload of all units costs many seconds on a slow
+    // machine.
     if (links) argv.push_back("--no-reload");
     TRY(auto out, run_tool(context, argv, 3 * kMinute));
     (void)out;

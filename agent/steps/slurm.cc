@@ -1,7 +1,9 @@
-// Slurm, asked and told through its own programs: the nodes' states, one node in or out of the schedule, and an MPI job as the
-// proof that launching works. Installation and configuration are ordinary steps of playbooks/scheduler.yaml.
+// Slurm, asked and told through its own programs: the nodes' states, one node in or out of the schedule, and
+// an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
+// playbooks/scheduler.yaml.
 //
-// States are read in Slurm's long form ("idle", "drained", "down*"); a '*' says that the node does not answer.
+// States are read in Slurm's long form ("idle", "drained", "down*"); a '*' says that the node does not
+// answer.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,7 +25,8 @@ Result<std::map<std::string, NodeState>> states(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"sinfo", "-h", "-N", "-o", "%N|%T|%E"}));
   std::map<std::string, NodeState> all;
   for (const auto& line : lines_of(out))
-    if (const auto words = split(line, '|'); words.size() >= 2) all[words[0]] = {words[1], words.size() > 2 ? words[2] : ""};
+    if (const auto words = split(line, '|'); words.size() >= 2)
+      all[words[0]] = {words[1], words.size() > 2 ? words[2] : ""};
   return all;
 }
 
@@ -33,11 +36,15 @@ bool takes_jobs(const std::string& state) {
   return false;
 }
 bool is_drained(const std::string& state) { return state == "drained" || state == "drained*"; }
-bool is_draining(const std::string& state) { return is_drained(state) || state == "draining" || state == "draining*"; }
+bool is_draining(const std::string& state) {
+  return is_drained(state) || state == "draining" || state == "draining*";
+}
 
 // Asks until `lacking` says "" or the deadline passes. slurmctld may be starting: an error counts as not yet.
-Result<CheckResult> wait_until(StepContext& context, const Json& params, const std::function<Result<std::string>()>& lacking) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+Result<CheckResult> wait_until(StepContext& context, const Json& params,
+                               const std::function<Result<std::string>()>& lacking) {
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     const auto now = lacking();
     if (now.ok() && now->empty()) return holds();
@@ -72,7 +79,8 @@ Result<NodeState> state_of(StepContext& context, const Json& params) {
 
 Result<bool> wants_drain(const Json& params) {
   const std::string want = text_of(params, "state");
-  if (want != "drain" && want != "resume") return fail(Code::invalid, "slurm_node: 'state' is drain or resume, not '" + want + "'");
+  if (want != "drain" && want != "resume")
+    return fail(Code::invalid, "slurm_node: 'state' is drain or resume, not '" + want + "'");
   return want == "drain";
 }
 
@@ -86,7 +94,8 @@ Result<CheckResult> check_node(StepContext& context, const Json& params) {
   TRY(const bool drain, wants_drain(params));
   TRY(const NodeState now, state_of(context, params));
   const bool right = drain ? is_drained(now.state) : !is_draining(now.state) || left_alone(now, params);
-  return right ? holds() : differs(fmt::format("{} is {} ({})", text_of(params, "node"), now.state, now.reason));
+  return right ? holds()
+               : differs(fmt::format("{} is {} ({})", text_of(params, "node"), now.state, now.reason));
 }
 
 Status apply_node(StepContext& context, const Json& params) {
@@ -107,26 +116,42 @@ Status apply_node(StepContext& context, const Json& params) {
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }
 
-// One rank per node. The program verifies every element itself; that as many ranks as nodes took part is for us to see.
+// One rank per node. The program verifies every element itself; that as many ranks as nodes took part is for
+// us to see.
 Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   std::vector<std::string> hosts;
   for (const auto& host : params.at("hosts")) hosts.push_back(text_of(host, "name"));
   if (hosts.empty()) return fail(Code::invalid, "slurm_mpi: 'hosts' is empty");
   const std::string count = std::to_string(hosts.size());
   Command command;
-  command.argv = {"runuser", "-u", text_of(params, "user", "mpi"), "--", "srun", "--mpi=" + text_of(params, "mpi", "pmix"),
-                  "--nodes=" + count, "--ntasks=" + count, "--ntasks-per-node=1", "--nodelist=" + join(hosts, ","),
-                  "--chdir=/tmp", "--immediate=60", text_of(params, "program", "/usr/lib/muster/muster-mpi-check"),
-                  "--seconds", text_of(params, "seconds", "1"), "--max-bytes", std::to_string(int_of(params, "max_bytes", 65536))};
+  command.argv = {"runuser",
+                  "-u",
+                  text_of(params, "user", "mpi"),
+                  "--",
+                  "srun",
+                  "--mpi=" + text_of(params, "mpi", "pmix"),
+                  "--nodes=" + count,
+                  "--ntasks=" + count,
+                  "--ntasks-per-node=1",
+                  "--nodelist=" + join(hosts, ","),
+                  "--chdir=/tmp",
+                  "--immediate=60",
+                  text_of(params, "program", "/usr/lib/muster/muster-mpi-check"),
+                  "--seconds",
+                  text_of(params, "seconds", "1"),
+                  "--max-bytes",
+                  std::to_string(int_of(params, "max_bytes", 65536))};
   command.cwd = "/";
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   TRY(const Output out, context.process.run(command));
   const size_t brace = out.out.find("{\"");
-  const auto json = brace == std::string::npos ? Result<Json>(fail(Code::failed, ""))
-                                               : parse_json(out.out.substr(brace, out.out.find('\n', brace) - brace));
+  const auto json = brace == std::string::npos
+                        ? Result<Json>(fail(Code::failed, ""))
+                        : parse_json(out.out.substr(brace, out.out.find('\n', brace) - brace));
   if (!json.ok() || !json->is_object())
     return differs(fmt::format("srun ended with {}: {}", out.exit_code, out.err.substr(0, 400)));
-  if (json->value("outcome", "") != "measured") return differs("the all-reduce is wrong: " + json->value("error", ""));
+  if (json->value("outcome", "") != "measured")
+    return differs("the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return differs(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
@@ -149,10 +174,11 @@ StepModule slurm_node_module() {
   StepModule m;
   m.name = "slurm_node";
   m.help = "Takes a node out of Slurm's schedule (its jobs may end first) or gives it back.";
-  m.parameters = Json::array({parameter("node", "string", true, "its name"), parameter("state", "string", true, "drain | resume"),
-                              parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
-                              parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
-                              parameter("deadline_seconds", "int", false, "its jobs get so long to end", 60)});
+  m.parameters = Json::array(
+      {parameter("node", "string", true, "its name"), parameter("state", "string", true, "drain | resume"),
+       parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
+       parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
+       parameter("deadline_seconds", "int", false, "its jobs get so long to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
   return m;
@@ -162,14 +188,16 @@ StepModule slurm_mpi_module() {
   StepModule m;
   m.name = "slurm_mpi";
   m.help =
-      "An MPI all-reduce started by srun, one rank on every given node, every element of the result verified. Pure test.";
-  m.parameters = Json::array({parameter("hosts", "list", true, "[{name}]"),
-                              parameter("user", "string", false, "account that submits", "mpi"),
-                              parameter("mpi", "string", false, "srun's --mpi", "pmix"),
-                              parameter("program", "string", false, "the all-reduce", "/usr/lib/muster/muster-mpi-check"),
-                              parameter("seconds", "string", false, "time budget", "1"),
-                              parameter("max_bytes", "int", false, "largest message", 65536),
-                              parameter("deadline_seconds", "int", false, "killed after so long", 180)});
+      "An MPI all-reduce started by srun, one rank on every given node, every element of the result "
+      "verified. Pure test.";
+  m.parameters = Json::array(
+      {parameter("hosts", "list", true, "[{name}]"),
+       parameter("user", "string", false, "account that submits", "mpi"),
+       parameter("mpi", "string", false, "srun's --mpi", "pmix"),
+       parameter("program", "string", false, "the all-reduce", "/usr/lib/muster/muster-mpi-check"),
+       parameter("seconds", "string", false, "time budget", "1"),
+       parameter("max_bytes", "int", false, "largest message", 65536),
+       parameter("deadline_seconds", "int", false, "killed after so long", 180)});
   m.check = check_mpi;
   return m;
 }

@@ -137,8 +137,7 @@ StepModule sshd_module() {
   m.name = "sshd";
   m.help =
       "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, "
-      "and taken back by a timer "
-      "unless the server still answers and the controller is reachable.";
+      "and taken back by a timer unless the server still answers and the controller is reachable.";
   m.parameters = Json::array(
       {parameter("settings", "object", true, "setting -> value"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),

@@ -34,26 +34,32 @@ Result<Wanted> wanted(const Json& params) {
     if (argument.find('\n') != std::string::npos) return fail(Code::invalid, "timer: a line break in 'argv'");
     command += (command.empty() ? "" : " ") + quoted(argument);
   }
-  for (const auto& [key, property] : {std::pair{"calendar", "OnCalendar"}, std::pair{"after_boot", "OnBootSec"},
-                                      std::pair{"every", "OnUnitActiveSec"}, std::pair{"spread", "RandomizedDelaySec"}}) {
+  for (const auto& [key, property] :
+       {std::pair{"calendar", "OnCalendar"}, std::pair{"after_boot", "OnBootSec"},
+        std::pair{"every", "OnUnitActiveSec"}, std::pair{"spread", "RandomizedDelaySec"}}) {
     const auto text = text_of(params, key);
-    if (text.find('\n') != std::string::npos) return fail(Code::invalid, fmt::format("timer: a line break in '{}'", key));
+    if (text.find('\n') != std::string::npos)
+      return fail(Code::invalid, fmt::format("timer: a line break in '{}'", key));
     if (!text.empty()) when += fmt::format("{}={}\n", property, text);
   }
   if (text_of(params, "calendar").empty() && text_of(params, "after_boot").empty())
     return fail(Code::invalid, "timer: 'calendar' or 'after_boot' is needed, or it would never start");
   if (bool_of(params, "catch_up", false)) when += "Persistent=true\n";
   const std::string about = text_of(params, "description", out.name), user = text_of(params, "user");
-  if ((about + user).find('\n') != std::string::npos) return fail(Code::invalid, "timer: a line break in a parameter");
+  if ((about + user).find('\n') != std::string::npos)
+    return fail(Code::invalid, "timer: a line break in a parameter");
   const std::string folder = "/etc/systemd/system/" + out.name;
-  out.service = {folder + ".service",
-                 fmt::format("# Written by muster.\n[Unit]\nDescription={}\n\n[Service]\nType=oneshot\nExecStart={}\n{}", about,
-                             command, user.empty() ? "" : "User=" + user + "\n"),
-                 0644};
-  out.timer = {folder + ".timer",
-               fmt::format("# Written by muster.\n[Unit]\nDescription={}\n\n[Timer]\n{}\n[Install]\nWantedBy=timers.target\n",
-                           about, when),
-               0644};
+  out.service = {
+      folder + ".service",
+      fmt::format("# Written by muster.\n[Unit]\nDescription={}\n\n[Service]\nType=oneshot\nExecStart={}\n{}",
+                  about, command, user.empty() ? "" : "User=" + user + "\n"),
+      0644};
+  out.timer = {
+      folder + ".timer",
+      fmt::format(
+          "# Written by muster.\n[Unit]\nDescription={}\n\n[Timer]\n{}\n[Install]\nWantedBy=timers.target\n",
+          about, when),
+      0644};
   return out;
 }
 
@@ -74,7 +80,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   add_difference(context.files, want.timer, diff);
   if (!diff.empty()) return diff.result();
   if (is_booted(context.files)) return context.module("service")->check(context, unit_params(want));
-  return context.files.read_link(enabling_link(want)).ok() ? holds() : differs(want.name + ".timer is not enabled");
+  return context.files.read_link(enabling_link(want)).ok() ? holds()
+                                                           : differs(want.name + ".timer is not enabled");
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -97,7 +104,8 @@ Status apply(StepContext& context, const Json& params) {
 StepModule timer_module() {
   StepModule m;
   m.name = "timer";
-  m.help = "A program that systemd runs now and then: writes NAME.service and NAME.timer, and starts the timer.";
+  m.help =
+      "A program that systemd runs now and then: writes NAME.service and NAME.timer, and starts the timer.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the two units"),
        parameter("argv", "list", true, "program (absolute path) and arguments; no shell"),

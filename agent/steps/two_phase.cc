@@ -15,7 +15,9 @@ namespace {
 constexpr const char* kFolder = "/var/lib/muster/rollback";
 constexpr std::string_view kSuffix = ".json";
 
-std::string record_path(const std::string& name) { return std::string(kFolder) + "/" + name + std::string(kSuffix); }
+std::string record_path(const std::string& name) {
+  return std::string(kFolder) + "/" + name + std::string(kSuffix);
+}
 std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
 
 // One of these units is active. A systemd that does not answer says no.
@@ -28,7 +30,8 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
 }
 
 Error taken_back(const std::string& name) {
-  return fail(Code::failed, "the change of " + name + " was not confirmed in time and was taken back by its timer");
+  return fail(Code::failed,
+              "the change of " + name + " was not confirmed in time and was taken back by its timer");
 }
 
 }  // namespace
@@ -64,7 +67,8 @@ Status arm(StepContext& context, const TwoPhase& change) {
 Status confirm(StepContext& context, const std::string& name) {
   const auto stopped = run_tool(context, {"systemctl", "stop", unit_of(name) + ".timer"});
   // It fired: the rollback is done, or under way. From here on it can fire no more.
-  if (any_active(context.process, {unit_of(name) + ".service"}) || !is_armed(context.files, name)) return taken_back(name);
+  if (any_active(context.process, {unit_of(name) + ".service"}) || !is_armed(context.files, name))
+    return taken_back(name);
   if (!stopped.ok()) return stopped.error();
   return context.files.remove(record_path(name));
 }

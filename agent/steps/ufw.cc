@@ -67,8 +67,8 @@ std::string chain_line(const Rule& rule) {
   return line + " -j ACCEPT";
 }
 
-// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is one that says what an earlier
-// one says.
+// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is one
+// that says what an earlier one says.
 Result<std::vector<Rule>> rules_of(const Json& params) {
   std::vector<Rule> out;
   const auto list = params.find("allow");
@@ -76,7 +76,8 @@ Result<std::vector<Rule>> rules_of(const Json& params) {
   for (const auto& element : *list) {
     if (element.is_object() && element.contains("from") && element["from"] == "") continue;
     TRY(auto rule, rule_of(element));
-    const bool known = std::any_of(out.begin(), out.end(), [&](const Rule& r) { return chain_line(r) == chain_line(rule); });
+    const bool known =
+        std::any_of(out.begin(), out.end(), [&](const Rule& r) { return chain_line(r) == chain_line(rule); });
     if (!known) out.push_back(std::move(rule));
   }
   return out;
@@ -191,7 +192,8 @@ Status load(StepContext& context, bool active) {
     (void)out;
     return Ok{};
   }
-  // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow stop part.
+  // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow
+  // stop part.
   if (!context.files.exists("/etc/systemd/system/multi-user.target.wants/ufw.service")) {
     TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
     (void)enabled;
@@ -238,8 +240,7 @@ StepModule ufw_module() {
   m.name = "ufw";
   m.help =
       "The firewall's whole rule set: what `allow` lists may come in, everything else may not. Taken back by "
-      "a timer unless the "
-      "controller is still reachable afterwards.";
+      "a timer unless the controller is still reachable afterwards.";
   m.parameters = Json::array(
       {parameter(
            "allow", "list", true,

@@ -8,7 +8,9 @@
 namespace muster::steps {
 namespace {
 
-bool fits(const std::string& pattern, const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; }
+bool fits(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
 
 bool covers(const VersionLock& lock, const std::string& package) {
   for (const auto& pattern : lock.packages)
@@ -21,13 +23,18 @@ std::string without_architecture(const std::string& name) { return name.substr(0
 }  // namespace
 
 Result<std::vector<VersionLock>> version_locks(const Json& list) {
-  const auto wrong = [] { return fail(Code::invalid, "package: a lock is {packages: [patterns], version: pattern}"); };
+  const auto wrong = [] {
+    return fail(Code::invalid, "package: a lock is {packages: [patterns], version: pattern}");
+  };
   std::vector<VersionLock> out;
   if (!list.is_array()) return wrong();
   for (const Json& item : list) {
-    if (!item.is_object() || item.size() != 2 || !item.contains("packages") || !item.contains("version")) return wrong();
+    if (!item.is_object() || item.size() != 2 || !item.contains("packages") || !item.contains("version"))
+      return wrong();
     const Json &packages = item["packages"], &version = item["version"];
-    if (!packages.is_array() || packages.empty() || !version.is_string() || version.get<std::string>().empty()) return wrong();
+    if (!packages.is_array() || packages.empty() || !version.is_string() ||
+        version.get<std::string>().empty())
+      return wrong();
     VersionLock lock{{}, version.get<std::string>()};
     for (const Json& name : packages) {
       if (!name.is_string() || name.get<std::string>().empty()) return wrong();
@@ -44,7 +51,8 @@ bool is_locked(const std::vector<VersionLock>& locks, const std::string& package
   return false;
 }
 
-std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks, const std::map<std::string, std::string>& packages) {
+std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks,
+                                       const std::map<std::string, std::string>& packages) {
   std::vector<std::string> out;
   for (const auto& lock : locks)
     for (const auto& [name, version] : packages)
@@ -53,7 +61,8 @@ std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks, co
   return out;
 }
 
-std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed, const std::string& simulation) {
+std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed,
+                                                    const std::string& simulation) {
   // "Inst NAME[:ARCH] [old version] (new version archive... [arch])", "Remv NAME [version]"
   std::istringstream in(simulation);
   for (std::string line; std::getline(in, line);) {
@@ -63,7 +72,8 @@ std::map<std::string, std::string> after_simulation(std::map<std::string, std::s
     if (verb == "Remv") installed.erase(without_architecture(name));
     const auto open = line.find('(');
     if (verb == "Inst" && open != std::string::npos)
-      installed[without_architecture(name)] = line.substr(open + 1, line.find_first_of(" )", open) - open - 1);
+      installed[without_architecture(name)] =
+          line.substr(open + 1, line.find_first_of(" )", open) - open - 1);
   }
   return installed;
 }

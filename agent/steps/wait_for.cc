@@ -26,7 +26,8 @@ Result<std::string> missing(StepContext& context, const Json& params, DurationMs
   if (const auto argv = list_of(params, "command"); !argv.empty()) {
     Command command;
     command.argv = argv;
-    // A slow answer is an answer as long as there is time; one that does not come is what is waited for, not an error.
+    // A slow answer is an answer as long as there is time; one that does not come is what is waited for, not
+    // an error.
     command.deadline = std::max<DurationMs>(left, 5 * kSecond);
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
@@ -41,7 +42,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   DurationMs pause = 250;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     TRY(const std::string lacking, missing(context, params, left.count()));
     if (lacking.empty()) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, lacking);

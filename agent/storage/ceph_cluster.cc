@@ -1,7 +1,9 @@
-// A Ceph cluster as a whole, asked and told through its own program: the file system and its pools, who takes part and how it is, what
-// is left of nodes that are no longer declared, and one node's disks emptied or used again.
+// A Ceph cluster as a whole, asked and told through its own program: the file system and its pools, who takes
+// part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied or used
+// again.
 //
-// State is what the monitors say. Nothing is taken away of which they do not say that no data is lost with it.
+// State is what the monitors say. Nothing is taken away of which they do not say that no data is lost with
+// it.
 #include "agent/storage/ceph.h"
 
 #include <fmt/format.h>
@@ -38,13 +40,14 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
     TRY(tree, ceph_json(context, {"osd", "tree"}));
   }
   std::map<int64_t, std::string> hosts;
-  std::set<int64_t> placed;   // below the root that the pools use
+  std::set<int64_t> placed;  // below the root that the pools use
   for (const auto& node : tree.value("nodes", Json::array()))
     if (node.value("name", "") == "default" && node.value("type", "") == "root")
       for (const auto& id : node.value("children", Json::array())) placed.insert(id.get<int64_t>());
   for (const auto& node : tree.value("nodes", Json::array()))
     if (node.value("type", "") == "host" && placed.count(node.value("id", int64_t{0})))
-      for (const auto& id : node.value("children", Json::array())) hosts[id.get<int64_t>()] = node.value("name", "");
+      for (const auto& id : node.value("children", Json::array()))
+        hosts[id.get<int64_t>()] = node.value("name", "");
   std::vector<CephOsd> out;
   for (const auto& osd : dump.value("osds", Json::array())) {
     const int64_t id = osd.value("osd", int64_t{-1});
@@ -53,7 +56,8 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   return out;
 }
 
-Status wait_for_ceph(StepContext& context, int64_t seconds, const std::function<Result<std::string>()>& lacking) {
+Status wait_for_ceph(StepContext& context, int64_t seconds,
+                     const std::function<Result<std::string>()>& lacking) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::string said;
   for (;;) {
@@ -94,12 +98,14 @@ Status tell(StepContext& context, const char* verb, const std::vector<int64_t>& 
 
 struct Pool {
   std::string name;
-  int64_t groups;   // placement groups
+  int64_t groups;  // placement groups
 };
 
-// 64 placement groups per disk, over all copies, as a power of two: Debian 13's manager cannot load the module that would choose.
+// 64 placement groups per disk, over all copies, as a power of two: Debian 13's manager cannot load the
+// module that would choose.
 int64_t data_groups(size_t osds, int64_t copies) {
-  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(osds) * 64 / std::max<int64_t>(copies, 1), 32, 4096);
+  const int64_t wanted =
+      std::clamp<int64_t>(static_cast<int64_t>(osds) * 64 / std::max<int64_t>(copies, 1), 32, 4096);
   int64_t out = 32;
   while (out * 2 <= wanted) out *= 2;
   return out;
@@ -111,10 +117,14 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
   TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
   Diff diff;
   for (const std::string& wanted : {name + "-meta", name + "-data"}) {
-    const auto pool = std::find_if(pools.begin(), pools.end(), [&](const Json& p) { return p.value("pool_name", "") == wanted; });
-    if (pool == pools.end()) diff.add("there is no pool " + wanted);
-    else if (pool->value("size", 0) != int_of(params, "copies", 2) || pool->value("min_size", 0) != int_of(params, "min_copies", 1))
-      diff.add(fmt::format("pool {} keeps {} copies and works with {}", wanted, pool->value("size", 0), pool->value("min_size", 0)));
+    const auto pool = std::find_if(pools.begin(), pools.end(),
+                                   [&](const Json& p) { return p.value("pool_name", "") == wanted; });
+    if (pool == pools.end())
+      diff.add("there is no pool " + wanted);
+    else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
+             pool->value("min_size", 0) != int_of(params, "min_copies", 1))
+      diff.add(fmt::format("pool {} keeps {} copies and works with {}", wanted, pool->value("size", 0),
+                           pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -122,11 +132,15 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     const Json map = fs.value("mdsmap", Json::object());
     if (map.value("fs_name", "") != name) continue;
     there = true;
-    if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0)) diff.add("it wants another number of metadata servers standing by");
-    for (const auto& server : map.value("info", Json::object())) works = works || server.value("state", "") == "up:active";
+    if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0))
+      diff.add("it wants another number of metadata servers standing by");
+    for (const auto& server : map.value("info", Json::object()))
+      works = works || server.value("state", "") == "up:active";
   }
-  if (!there) diff.add("there is no file system " + name);
-  else if (active && !works) diff.add("no metadata server is active");
+  if (!there)
+    diff.add("there is no file system " + name);
+  else if (active && !works)
+    diff.add("no metadata server is active");
   return diff.result().diff;
 }
 
@@ -140,32 +154,41 @@ Result<CheckResult> check_fs(StepContext& context, const Json& params) {
 Status apply_fs(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   TRY(const auto osds, ceph_osds(context));
-  for (const Pool& pool : {Pool{name + "-meta", 16}, Pool{name + "-data", data_groups(osds.size(), int_of(params, "copies", 2))}}) {
+  for (const Pool& pool : {Pool{name + "-meta", 16},
+                           Pool{name + "-data", data_groups(osds.size(), int_of(params, "copies", 2))}}) {
     TRY(auto made, ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
-    TRY(auto size, ceph_text(context, {"osd", "pool", "set", pool.name, "size", std::to_string(int_of(params, "copies", 2))}));
-    TRY(auto least, ceph_text(context, {"osd", "pool", "set", pool.name, "min_size", std::to_string(int_of(params, "min_copies", 1))}));
+    TRY(auto size, ceph_text(context, {"osd", "pool", "set", pool.name, "size",
+                                       std::to_string(int_of(params, "copies", 2))}));
+    TRY(auto least, ceph_text(context, {"osd", "pool", "set", pool.name, "min_size",
+                                        std::to_string(int_of(params, "min_copies", 1))}));
     (void)made, (void)size, (void)least;
   }
   TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
   // Ceph remembers how many there were and warns for good when a cluster has shrunk.
-  TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted", std::to_string(int_of(params, "standbys", 0))}));
+  TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
+                                    std::to_string(int_of(params, "standbys", 0))}));
   (void)out, (void)set;
-  return wait_for_ceph(context, int_of(params, "deadline_seconds", 180), [&] { return fs_lacking(context, params, true); });
+  return wait_for_ceph(context, int_of(params, "deadline_seconds", 180),
+                       [&] { return fs_lacking(context, params, true); });
 }
 
 // ---- who takes part ----
 
-// A warning that says nothing about the data: Debian 13's manager cannot load most of its Python modules (PyO3 and subinterpreters).
+// A warning that says nothing about the data: Debian 13's manager cannot load most of its Python modules
+// (PyO3 and subinterpreters).
 constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 
-// `whole`: all declared nodes take part, so nothing may be amiss at all. Else what is missing of the others is no fault of these.
+// `whole`: all declared nodes take part, so nothing may be amiss at all. Else what is missing of the others
+// is no fault of these.
 Result<std::string> unhealthy(StepContext& context, bool whole) {
   TRY(const Json health, ceph_json(context, {"health"}));
   Diff diff;
   const Json checks = health.value("checks", Json::object());
   for (const auto& [code, found] : checks.items()) {
-    const bool bad = found.value("severity", "") == "HEALTH_ERR" || code == "PG_AVAILABILITY" || (whole && code != kHarmless);
-    if (bad) diff.add(fmt::format("{}: {}", code, found.value("summary", Json::object()).value("message", "")));
+    const bool bad = found.value("severity", "") == "HEALTH_ERR" || code == "PG_AVAILABILITY" ||
+                     (whole && code != kHarmless);
+    if (bad)
+      diff.add(fmt::format("{}: {}", code, found.value("summary", Json::object()).value("message", "")));
   }
   return diff.result().diff;
 }
@@ -179,19 +202,23 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
     for (const auto& osd : osds) {
       if (osd.host != member) continue;
       ++own;
-      if (!osd.up || !osd.in) diff.add(fmt::format("osd.{} of {} is {}", osd.id, member, osd.up ? "out" : "down"));
+      if (!osd.up || !osd.in)
+        diff.add(fmt::format("osd.{} of {} is {}", osd.id, member, osd.up ? "out" : "down"));
     }
     if (own == 0) diff.add(member + " has no object store in the placement map");
   }
-  TRY(const std::string bad, unhealthy(context, static_cast<int64_t>(members.size()) == int_of(params, "declared", 0)));
+  TRY(const std::string bad,
+      unhealthy(context, static_cast<int64_t>(members.size()) == int_of(params, "declared", 0)));
   if (!bad.empty()) diff.add(bad);
   return diff.result().diff;
 }
 
 Result<CheckResult> check_members(StepContext& context, const Json& params) {
-  const Status there = wait_for_ceph(context, int_of(params, "deadline_seconds", 300), [&] { return members_lacking(context, params); });
+  const Status there = wait_for_ceph(context, int_of(params, "deadline_seconds", 300),
+                                     [&] { return members_lacking(context, params); });
   if (there.ok()) return holds();
-  return there.error().code == Code::cancelled ? Result<CheckResult>(there.error()) : differs(there.error().message);
+  return there.error().code == Code::cancelled ? Result<CheckResult>(there.error())
+                                               : differs(there.error().message);
 }
 
 // ---- what is left of nodes that are not declared any more ----
@@ -209,9 +236,11 @@ Result<Left> left_behind(StepContext& context, const Json& params) {
   Left out;
   for (const auto& mon : quorum.value("monmap", Json::object()).value("mons", Json::array()))
     if (const std::string name = mon.value("name", ""); !mons.count(name)) out.mons.push_back(name);
-  for (const auto& name : quorum.value("quorum_names", Json::array())) out.quorum.insert(name.get<std::string>());
+  for (const auto& name : quorum.value("quorum_names", Json::array()))
+    out.quorum.insert(name.get<std::string>());
   // Those that do not answer first: while they count, the others may be too few once one of these is gone.
-  std::stable_partition(out.mons.begin(), out.mons.end(), [&](const std::string& name) { return !out.quorum.count(name); });
+  std::stable_partition(out.mons.begin(), out.mons.end(),
+                        [&](const std::string& name) { return !out.quorum.count(name); });
   for (const auto& osd : osds)
     if (!osd.host.empty() && !members.count(osd.host)) out.hosts[osd.host].push_back(osd);
   return out;
@@ -221,7 +250,8 @@ Result<CheckResult> check_left(StepContext& context, const Json& params) {
   TRY(const Left left, left_behind(context, params));
   Diff diff;
   for (const auto& mon : left.mons) diff.add("monitor " + mon + " is not declared");
-  for (const auto& [host, osds] : left.hosts) diff.add(fmt::format("{} object stores of {}, which is not declared", osds.size(), host));
+  for (const auto& [host, osds] : left.hosts)
+    diff.add(fmt::format("{} object stores of {}, which is not declared", osds.size(), host));
   return diff.result();
 }
 
@@ -231,7 +261,8 @@ std::vector<int64_t> ids_of(const std::vector<CephOsd>& osds) {
   return out;
 }
 
-// "" when nothing is lost with these; the monitors' words otherwise. As text: asked for JSON (18.2.7) it ends with 0 either way.
+// "" when nothing is lost with these; the monitors' words otherwise. As text: asked for JSON (18.2.7) it ends
+// with 0 either way.
 Result<std::string> still_needed(StepContext& context, const std::vector<int64_t>& ids) {
   Command command;
   command.argv = {"ceph", "--connect-timeout", "30", "osd", "safe-to-destroy"};
@@ -243,13 +274,17 @@ Result<std::string> still_needed(StepContext& context, const std::vector<int64_t
   return text.empty() ? std::string("they are still needed") : text;
 }
 
-Status purge(StepContext& context, const Json& params, const std::string& host, const std::vector<CephOsd>& osds) {
+Status purge(StepContext& context, const Json& params, const std::string& host,
+             const std::vector<CephOsd>& osds) {
   for (const auto& osd : osds)
     if (osd.up)
-      return fail(Code::conflict, fmt::format("osd.{} of {} runs: drain the node, power it off, then take it out of the spec", osd.id, host));
+      return fail(Code::conflict,
+                  fmt::format("osd.{} of {} runs: drain the node, power it off, then take it out of the spec",
+                              osd.id, host));
   const auto ids = ids_of(osds);
   TRY_(tell(context, "out", ids));
-  TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 600), [&] { return still_needed(context, ids); }));
+  TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 600),
+                     [&] { return still_needed(context, ids); }));
   for (const int64_t id : ids) {
     say(context, fmt::format("osd.{} of {} is forgotten", id, host));
     TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
@@ -264,7 +299,8 @@ Status apply_left(StepContext& context, const Json& params) {
   TRY(const Left left, left_behind(context, params));
   // The declared ones first: with fewer voters than that, one more failure stops everything.
   for (const auto& mon : names_of(params, "mons"))
-    if (!left.mons.empty() && !left.quorum.count(mon)) return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
+    if (!left.mons.empty() && !left.quorum.count(mon))
+      return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
   for (const auto& mon : left.mons) {
     TRY(auto out, ceph_text(context, {"mon", "remove", mon}));
     (void)out;
@@ -277,23 +313,27 @@ Status apply_left(StepContext& context, const Json& params) {
 
 struct Volume {
   std::vector<CephOsd> own;
-  std::set<std::string> others;   // hosts that can take data
+  std::set<std::string> others;  // hosts that can take data
 };
 
 Result<Volume> volume(StepContext& context, const Json& params) {
   TRY(const auto osds, ceph_osds(context));
   Volume out;
   for (const auto& osd : osds) {
-    if (osd.host == text_of(params, "node")) out.own.push_back(osd);
-    else if (osd.up && osd.in && !osd.host.empty()) out.others.insert(osd.host);
+    if (osd.host == text_of(params, "node"))
+      out.own.push_back(osd);
+    else if (osd.up && osd.in && !osd.host.empty())
+      out.others.insert(osd.host);
   }
-  if (out.own.empty()) return fail(Code::not_found, "the monitors know no object store of " + text_of(params, "node"));
+  if (out.own.empty())
+    return fail(Code::not_found, "the monitors know no object store of " + text_of(params, "node"));
   return out;
 }
 
 Result<bool> leaves(const Json& params) {
   const std::string state = text_of(params, "state");
-  if (state != "out" && state != "in") return fail(Code::invalid, "ceph_drain: 'state' is out or in, not '" + state + "'");
+  if (state != "out" && state != "in")
+    return fail(Code::invalid, "ceph_drain: 'state' is out or in, not '" + state + "'");
   return state == "out";
 }
 
@@ -303,7 +343,8 @@ Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>
   std::string states;
   for (const auto& state : stat.value("pg_summary", Json::object()).value("num_pg_by_state", Json::array())) {
     const std::string name = state.value("name", "");
-    if (name.rfind("active+clean", 0) != 0) states += fmt::format("{}{} {}", states.empty() ? "" : ", ", state.value("num", 0), name);
+    if (name.rfind("active+clean", 0) != 0)
+      states += fmt::format("{}{} {}", states.empty() ? "" : ", ", state.value("num", 0), name);
   }
   if (!states.empty()) return "placement groups: " + states;
   return still_needed(context, ids);
@@ -313,7 +354,8 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
   TRY(const Volume now, volume(context, params));
   for (const auto& osd : now.own)
-    if (osd.in == out || (!out && !osd.up)) return differs(fmt::format("osd.{} is {}", osd.id, osd.in ? (osd.up ? "in" : "down") : "out"));
+    if (osd.in == out || (!out && !osd.up))
+      return differs(fmt::format("osd.{} is {}", osd.id, osd.in ? (osd.up ? "in" : "down") : "out"));
   if (!out) return holds();
   TRY(const std::string lacking, not_drained(context, ids_of(now.own)));
   return lacking.empty() ? holds() : differs(lacking);
@@ -323,16 +365,21 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
 Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   const int64_t copies = int_of(params, "copies", 2);
   if (static_cast<int64_t>(now.others.size()) < copies)
-    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, and {} can take data", copies, now.others.size()));
+    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, and {} can take data",
+                                            copies, now.others.size()));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
   int64_t used = 0, available = 0;
   const auto own = ids_of(now.own);
   for (const auto& osd : df.value("nodes", Json::array())) {
     const bool mine = std::count(own.begin(), own.end(), osd.value("id", int64_t{-1})) > 0;
-    if (mine) used += osd.value("kb_used_data", int64_t{0});
-    else if (osd.value("reweight", 0.0) > 0) available += osd.value("kb_avail", int64_t{0});
+    if (mine)
+      used += osd.value("kb_used_data", int64_t{0});
+    else if (osd.value("reweight", 0.0) > 0)
+      available += osd.value("kb_avail", int64_t{0});
   }
-  if (available < used) return fail(Code::conflict, fmt::format("{} KiB do not fit on the others, where {} are free", used, available));
+  if (available < used)
+    return fail(Code::conflict,
+                fmt::format("{} KiB do not fit on the others, where {} are free", used, available));
   return Ok{};
 }
 
@@ -353,8 +400,11 @@ Status apply_drain(StepContext& context, const Json& params) {
 StepModule ceph_fs_module() {
   StepModule m;
   m.name = "ceph_fs";
-  m.help = "A CephFS with a pool for its data and one for its metadata, kept so many times, and a metadata server at work.";
-  m.parameters = Json::array({parameter("name", "string", true, "of the file system"), parameter("copies", "int", false, "of all data", 2),
+  m.help =
+      "A CephFS with a pool for its data and one for its metadata, kept so many times, and a metadata server "
+      "at work.";
+  m.parameters = Json::array({parameter("name", "string", true, "of the file system"),
+                              parameter("copies", "int", false, "of all data", 2),
                               parameter("min_copies", "int", false, "with fewer, nothing is written", 1),
                               parameter("standbys", "int", false, "metadata servers that must stand by", 0),
                               parameter("deadline_seconds", "int", false, "to become active", 180)});
@@ -367,9 +417,10 @@ StepModule ceph_members_module() {
   StepModule m;
   m.name = "ceph_members";
   m.help =
-      "Every member's object stores are up, in, and below the root of the placement map; the cluster is healthy, as far as these members "
-      "are all of it. Pure test.";
-  m.parameters = Json::array({parameter("members", "list", true, "[{name}]"), parameter("declared", "int", true, "how many there are in all"),
+      "Every member's object stores are up, in, and below the root of the placement map; the cluster is "
+      "healthy, as far as these members are all of it. Pure test.";
+  m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
+                              parameter("declared", "int", true, "how many there are in all"),
                               parameter("deadline_seconds", "int", false, "to become healthy", 300)});
   m.check = check_members;
   return m;
@@ -379,10 +430,12 @@ StepModule ceph_left_module() {
   StepModule m;
   m.name = "ceph_left";
   m.help =
-      "Monitors that are not declared any more are taken out, and object stores of nodes that are not are forgotten, once they are down and "
-      "nothing is lost with them.";
-  m.parameters = Json::array({parameter("members", "list", true, "[{name}], all that are declared"), parameter("mons", "list", true, "[{name}]"),
-                              parameter("deadline_seconds", "int", false, "for their data to be copied", 600)});
+      "Monitors that are not declared any more are taken out, and object stores of nodes that are not are "
+      "forgotten, once they are down and nothing is lost with them.";
+  m.parameters =
+      Json::array({parameter("members", "list", true, "[{name}], all that are declared"),
+                   parameter("mons", "list", true, "[{name}]"),
+                   parameter("deadline_seconds", "int", false, "for their data to be copied", 600)});
   m.check = check_left;
   m.apply = apply_left;
   return m;
@@ -392,9 +445,10 @@ StepModule ceph_drain_module() {
   StepModule m;
   m.name = "ceph_drain";
   m.help =
-      "A node's object stores are emptied, until no copy is missing and nothing is lost with them, or used again. Refused before anything "
-      "moves when the other nodes are too few or too full.";
-  m.parameters = Json::array({parameter("node", "string", true, "its name"), parameter("state", "string", true, "out | in"),
+      "A node's object stores are emptied, until no copy is missing and nothing is lost with them, or used "
+      "again. Refused before anything moves when the other nodes are too few or too full.";
+  m.parameters = Json::array({parameter("node", "string", true, "its name"),
+                              parameter("state", "string", true, "out | in"),
                               parameter("copies", "int", false, "of the file system", 2),
                               parameter("deadline_seconds", "int", false, "for the data to move", 86400)});
   m.check = check_drain;

@@ -13,12 +13,15 @@ bool has_ceph_monitor(const Files& files) {
   if (files.exists("/state/ceph/mon/store.db")) return true;
   const std::string all = std::string(kCeph) + "/mon";
   const auto names = files.list(all);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return files.exists(all + "/" + name + "/store.db"); });
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return files.exists(all + "/" + name + "/store.db"); });
 }
 
 }  // namespace
 
-std::string moosefs_folder(const Files& files) { return files.is_directory("/state") ? "/state/mfs" : kMooseFs; }
+std::string moosefs_folder(const Files& files) {
+  return files.is_directory("/state") ? "/state/mfs" : kMooseFs;
+}
 
 bool has_moosefs_metadata(const Files& files) {
   for (const auto& name : files.list(moosefs_folder(files) + "/master"))

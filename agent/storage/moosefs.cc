@@ -75,10 +75,11 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
 
 // ---- daemons ----
 
-// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the master's own node only, which has
-// to set modes and copies, and nobody on all others.
+// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the
+// master's own node only, which has to set modes and copies, and nobody on all others.
 Result<std::string> export_lines(const Json& params) {
-  TRY(const auto self, client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
+  TRY(const auto self,
+      client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
   TRY(const auto clients, client_addresses(params.value("clients", Json()), "moosefs_master"));
   std::string out = fmt::format("{} / rw,alldirs,admin,maproot=0:0\n", self[0]);
   for (const auto& client : clients)
@@ -100,10 +101,12 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       own_folder(folder),
       file_part("/etc/mfs/mfstopology.cfg", kHead),
       file_part(exports, kHead + allowed),
-      file_part(cfg, config(folder, "EXPORTS_FILENAME = " + exports +
-                                        "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
-                                        // A drained disk is known to be empty after two of these; the default is 300 s.
-                                        "CHUNKS_LOOP_MIN_TIME = 60\n")),
+      file_part(
+          cfg,
+          config(folder, "EXPORTS_FILENAME = " + exports +
+                             "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
+                             // A drained disk is known to be empty after two of these; the default is 300 s.
+                             "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
       service_part("moosefs-master", {cfg, exports})};
 }
@@ -112,30 +115,38 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
 Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   const std::string copies = moosefs_folder(context.files) + "/metalogger";
   for (const auto& name : context.files.list(copies))
-    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0) return copies + " holds a copy of the metadata";
-  if (!params.value("may_create", false)) return std::string("disks of this storage carry the label of its data");
+    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
+      return copies + " holds a copy of the metadata";
+  if (!params.value("may_create", false))
+    return std::string("disks of this storage carry the label of its data");
   TRY(const auto wanted, wanted_disks(params));
   TRY(const auto disks, resolve_disks(context.files, wanted));
   for (size_t i = 0; i < disks.size(); ++i) {
-    TRY(const auto device, BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
+    TRY(const auto device,
+        BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
     TRY(const DiskContent content, probe_disk(device));
     for (const auto& signature : content.signatures)
-      if (signature.label == label_of(wanted[i].serial)) return fmt::format("disk {} carries the label of its data", wanted[i].serial);
+      if (signature.label == label_of(wanted[i].serial))
+        return fmt::format("disk {} carries the label of its data", wanted[i].serial);
   }
   return std::string();
 }
 
-// An empty name space is made exactly once: never where metadata, its backup, or change logs are, nor where data is whose metadata
-// must be somewhere. Chunk servers would follow the empty one, and the metadata loggers replace the last good copies by it.
+// An empty name space is made exactly once: never where metadata, its backup, or change logs are, nor where
+// data is whose metadata must be somewhere. Chunk servers would follow the empty one, and the metadata
+// loggers replace the last good copies by it.
 Status first_metadata(StepContext& context, const Json& params) {
   if (has_moosefs_metadata(context.files)) return Ok{};
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string sign, sign_of_data(context, params));
   if (!sign.empty())
-    return fail(Code::denied, fmt::format("{} holds no metadata, but {}: an empty file system in its place would lose that data, so none is "
-                                          "made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of another "
-                                          "node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
-                                          folder, sign, moosefs_folder(context.files), folder));
+    return fail(
+        Code::denied,
+        fmt::format(
+            "{} holds no metadata, but {}: an empty file system in its place would lose that data, so none "
+            "is made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
+            "another node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
+            folder, sign, moosefs_folder(context.files), folder));
   TRY(const std::string empty, context.files.read("/var/lib/mfs/metadata.mfs.empty"));
   TRY_(context.files.write(folder + "/metadata.mfs", empty, 0640));
   TRY(const int64_t uid, uid_of(context.files, kUser));
@@ -153,7 +164,8 @@ Status apply_master(StepContext& context, const Json& params) {
 }
 
 Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Json& params) {
-  const std::string folder = moosefs_folder(context.files) + "/metalogger", cfg = "/etc/mfs/mfsmetalogger.cfg";
+  const std::string folder = moosefs_folder(context.files) + "/metalogger",
+                    cfg = "/etc/mfs/mfsmetalogger.cfg";
   return std::vector<Part>{
       own_folder(moosefs_folder(context.files)), own_folder(folder),
       file_part(cfg, config(folder, "MASTER_HOST = " + text_of(params, "master") + "\n")),
@@ -219,7 +231,8 @@ std::vector<Part> mount_parts(const SharedMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
       "moosefs-master.service\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f -o nosuid,nodev\n"
+      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f -o "
+      "nosuid,nodev\n"
       "ExecStop=/usr/bin/umount "
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kHead, want.target, want.target, want.master, want.target);
@@ -256,7 +269,8 @@ Status apply_mounted(StepContext& context, const Json& params) {
 
 // ---- copies ----
 
-// MooseFS 4 (Debian 13) has storage classes instead of goals: "2CP" and "3CP" are there from the start (mfsscadmin(1)).
+// MooseFS 4 (Debian 13) has storage classes instead of goals: "2CP" and "3CP" are there from the start
+// (mfsscadmin(1)).
 constexpr const char* kCopiesClass = "CP";
 
 // The number after "PATH: " of mfsgetgoal and mfsgettrashtime.
@@ -307,12 +321,14 @@ Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out,
       run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
   std::set<std::string> servers;
-  std::map<std::string, std::string> bad_disks;   // by address; those of a node that was drained are none of ours
+  // by address; those of a node that was drained are none of ours
+  std::map<std::string, std::string> bad_disks;
   Diff diff;
   for (const auto& line : lines_of(out)) {
     const auto fields = split(line, '|');
     if (fields.size() > 4 && fields[0] == "chunk servers:") servers.insert(fields[1]);
-    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok") bad_disks[fields[1].substr(0, fields[1].find(':'))] += " " + fields[4];
+    if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok")
+      bad_disks[fields[1].substr(0, fields[1].find(':'))] += " " + fields[4];
   }
   const auto members = params.find("members");
   if (members != params.end())
@@ -341,23 +357,26 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
 // ---- drain ----
 
 struct Volume {
-  int64_t others = 0, others_free = 0, own_used = 0;   // connected chunk servers but this one, their free bytes
-  Diff lacking;                                        // of an empty node
+  int64_t others = 0, others_free = 0,
+          own_used = 0;  // connected chunk servers but this one, their free bytes
+  Diff lacking;          // of an empty node
 };
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// What keeps this node from leaving, in the master's words. A disk is "ready" once the master has seen, chunk by chunk, that enough
-// copies are elsewhere; before that first look it says nothing about chunks at all, so zero of them proves nothing.
+// What keeps this node from leaving, in the master's words. A disk is "ready" once the master has seen, chunk
+// by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at all, so
+// zero of them proves nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
-  TRY(const std::string out,
-      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-SIN", "-n", "-s", "|"}));
+  TRY(const std::string out, run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD",
+                                                "-SIN", "-n", "-s", "|"}));
   const std::string own = text_of(params, "address");
   Volume now;
   size_t disks = 0, classes = 0;
   for (const auto& line : lines_of(out)) {
     const auto f = split(line, '|');
-    if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own) ++now.others, now.others_free += number(f[10]) - number(f[9]);
+    if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own)
+      ++now.others, now.others_free += number(f[10]) - number(f[9]);
     if (f.size() > 4 && f[0] == "disks:" && f[1].rfind(own + ":", 0) == 0) {
       ++disks;
       if (f.size() > 6) now.own_used += number(f[f.size() - 2]);
@@ -365,10 +384,12 @@ Result<Volume> look_at_volume(StepContext& context, const Json& params) {
     }
     if (f.size() > 2 && f[0] == "all chunks matrix:")
       for (const char* bad : {"missing", "endangered", "undergoal"})
-        if (f[1] == std::string("chunkclass ") + bad + ":" && ++classes && f[2] != "0") now.lacking.add(f[2] + " chunks are " + bad);
+        if (f[1] == std::string("chunkclass ") + bad + ":" && ++classes && f[2] != "0")
+          now.lacking.add(f[2] + " chunks are " + bad);
   }
   if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
-  if (disks != params.at("disks").size()) now.lacking.add(fmt::format("the master knows {} of this node's disks", disks));
+  if (disks != params.at("disks").size())
+    now.lacking.add(fmt::format("the master knows {} of this node's disks", disks));
   return now;
 }
 
@@ -385,13 +406,17 @@ Status apply_drained(StepContext& context, const Json& params) {
   TRY(const Volume before, look_at_volume(context, params));
   const int64_t copies = int_of(params, "copies", 2);
   if (before.others < copies)
-    return fail(Code::conflict, fmt::format("{} copies need as many other chunk servers, and {} are connected", copies, before.others));
+    return fail(Code::conflict,
+                fmt::format("{} copies need as many other chunk servers, and {} are connected", copies,
+                            before.others));
   if (before.others_free < before.own_used)
-    return fail(Code::conflict, fmt::format("{} bytes do not fit on the others, where {} are free", before.own_used, before.others_free));
+    return fail(Code::conflict, fmt::format("{} bytes do not fit on the others, where {} are free",
+                                            before.own_used, before.others_free));
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
   TRY(auto told, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
   (void)told;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 86400));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 86400));
   std::string said;
   for (;;) {
     const auto now = check_drained(context, params);
@@ -426,12 +451,14 @@ StepModule moosefs_disks_module() {
 StepModule moosefs_master_module() {
   auto m = made_of(
       "moosefs_master",
-      "The metadata server; its metadata lives in /state/mfs and is kept when it is there. An empty file system is refused where a "
-      "label on a disk or a metadata logger's copy says that there was one.",
-      Json::array({parameter("address", "string", true, "of this node: the only one whose root is root in the file system"),
-                   parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"),
-                   parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
-                   parameter("disks", "list", true, "as of moosefs_disks")}),
+      "The metadata server; its metadata lives in /state/mfs and is kept when it is there. An empty file "
+      "system is refused where a label on a disk or a metadata logger's copy says that there was one.",
+      Json::array(
+          {parameter("address", "string", true,
+                     "of this node: the only one whose root is root in the file system"),
+           parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"),
+           parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
+           parameter("disks", "list", true, "as of moosefs_disks")}),
       master_parts);
   m.apply = apply_master;
   return m;
@@ -465,8 +492,8 @@ StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
   m.help =
-      "Copies and trash time of what is made in the shared file system from now on, and its top folder: everybody may put something there. "
-      "On the master's node.";
+      "Copies and trash time of what is made in the shared file system from now on, and its top folder: "
+      "everybody may put something there. On the master's node.";
   m.parameters =
       with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
                               parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
@@ -490,8 +517,9 @@ StepModule moosefs_drain_module() {
   StepModule m;
   m.name = "moosefs_drain";
   m.help =
-      "This node's disks are emptied: holds when the master says that each is ready to be removed and no chunk of the volume lacks a "
-      "copy. Refused before anything moves when the other nodes are too few or too full.";
+      "This node's disks are emptied: holds when the master says that each is ready to be removed and no "
+      "chunk of the volume lacks a copy. Refused before anything moves when the other nodes are too few or "
+      "too full.";
   m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
                               parameter("address", "string", true, "own address"),
                               parameter("disks", "list", true, "as of moosefs_disks"),

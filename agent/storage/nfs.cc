@@ -1,10 +1,12 @@
-// NFS: the smallest engine. One node, named in the spec, serves one file system of its own over NFSv4; the others mount it.
+// NFS: the smallest engine. One node, named in the spec, serves one file system of its own over NFSv4; the
+// others mount it.
 //
-// The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this file holds the server
-// itself. A folder is exported only while it is a mount point (`mountpoint`): else clients would fill the server's root disk.
-// Only the nodes of the spec may mount, each named by its address: strangers share their network. Root of a client is nobody on the server,
-// so that nobody plants a program that runs as root elsewhere; the top folder is made for that (open_top).
-// No redundancy: while the server is away the clients wait.
+// The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this
+// file holds the server itself. A folder is exported only while it is a mount point (`mountpoint`): else
+// clients would fill the server's root disk. Only the nodes of the spec may mount, each named by its address:
+// strangers share their network. Root of a client is nobody on the server, so that nobody plants a program
+// that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the server is
+// away the clients wait.
 #include <fmt/format.h>
 
 #include <set>
@@ -46,13 +48,12 @@ std::string export_line(const Export& want) {
 std::vector<Part> parts_of(const Export& want) {
   const std::string settings = "/etc/nfs.conf.d/muster.conf";
   return {file_part(settings, fmt::format("{}[nfsd]\nvers3=n\nvers4=y\n", kHead)),
-          file_part("/etc/exports.d/muster-" + want.name + ".exports",
-                    kHead + export_line(want)),
+          file_part("/etc/exports.d/muster-" + want.name + ".exports", kHead + export_line(want)),
           service_part("nfs-server", {settings})};
 }
 
-// How what the server really exports differs: the table of the running system, not a file of ours. Somebody else's line for the
-// same path counts too.
+// How what the server really exports differs: the table of the running system, not a file of ours. Somebody
+// else's line for the same path counts too.
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   Diff diff;
@@ -63,7 +64,9 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
     const std::string client = words[1].substr(0, words[1].find('('));
     std::string list = "," + words[1].substr(words[1].find('(') + 1);
     if (list.back() == ')') list.back() = ',';
-    const auto option = [&](const char* name) { return list.find(std::string(",") + name + ",") != std::string::npos; };
+    const auto option = [&](const char* name) {
+      return list.find(std::string(",") + name + ",") != std::string::npos;
+    };
     if (!want.clients.count(client))
       diff.add(want.path + " is exported to " + client + " too");
     else if (!option("rw") || !option("mountpoint") || !option("root_squash"))
@@ -105,8 +108,8 @@ StepModule nfs_server_module() {
   StepModule m;
   m.name = "nfs_server";
   m.help =
-      "A mounted file system is exported over NFSv4 to these nodes and to nobody else, only while it is mounted; root of a client is "
-      "nobody. Checked against what the server exports now.";
+      "A mounted file system is exported over NFSv4 to these nodes and to nobody else, only while it is "
+      "mounted; root of a client is nobody. Checked against what the server exports now.";
   m.parameters = Json::array({parameter("name", "string", true, "of the storage"),
                               parameter("path", "string", true, "mount point to export"),
                               parameter("clients", "list", true, "who may mount: [{name, address}]")});

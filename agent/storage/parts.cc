@@ -49,7 +49,8 @@ Part service_part(const std::string& unit, const std::vector<std::string>& resta
 
 std::vector<Part> open_top(const std::string& path) {
   return {{directory_module(), {{"path", path}, {"mode", "1777"}, {"owner", kNobody}, {"group", kNoGroup}}},
-          {directory_module(), {{"path", path + "/.muster"}, {"mode", "0755"}, {"owner", kNobody}, {"group", kNoGroup}}}};
+          {directory_module(),
+           {{"path", path + "/.muster"}, {"mode", "0755"}, {"owner", kNobody}, {"group", kNoGroup}}}};
 }
 
 Result<std::vector<std::string>> client_addresses(const Json& list, const std::string& module) {
@@ -58,7 +59,8 @@ Result<std::vector<std::string>> client_addresses(const Json& list, const std::s
   for (const auto& client : list) {
     const std::string address = client.is_object() ? text_of(client, "address") : "";
     unsigned char binary[sizeof(in6_addr)];
-    const bool host = inet_pton(AF_INET, address.c_str(), binary) == 1 || inet_pton(AF_INET6, address.c_str(), binary) == 1;
+    const bool host =
+        inet_pton(AF_INET, address.c_str(), binary) == 1 || inet_pton(AF_INET6, address.c_str(), binary) == 1;
     if (!host || address == "0.0.0.0" || address == "::")
       return fail(Code::invalid, module + ": '" + address + "' is not the address of a node");
     out.push_back(address);

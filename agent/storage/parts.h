@@ -1,4 +1,5 @@
-// Several steps of other modules as one: storage engines are mostly files, folders and units in the right order.
+// Several steps of other modules as one: storage engines are mostly files, folders and units in the right
+// order.
 #pragma once
 
 #include <functional>
@@ -27,9 +28,10 @@ Part service_part(const std::string& unit, const std::vector<std::string>& resta
 // Whom root of a client is to a server that squashes it.
 inline constexpr const char* kNobody = "nobody";
 inline constexpr const char* kNoGroup = "nogroup";
-// The top folder of such a file system, and .muster in it for what agents write: everybody may put something into the first, only nobody into
-// the second. Both belong to nobody: in a folder of somebody else, kernels keep root from opening again what the server gave to nobody
-// (fs.protected_regular), and nobody from removing what the server's own root left.
+// The top folder of such a file system, and .muster in it for what agents write: everybody may put something
+// into the first, only nobody into the second. Both belong to nobody: in a folder of somebody else, kernels
+// keep root from opening again what the server gave to nobody (fs.protected_regular), and nobody from
+// removing what the server's own root left.
 std::vector<Part> open_top(const std::string& path);
 
 // Addresses of [{name, address}]: each a single host's, and one at least once.

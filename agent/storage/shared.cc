@@ -1,5 +1,6 @@
-// What all shared file systems are tested with: a file that one node writes and another one reads, after the mount itself was
-// looked at. Without that look a test of a file system that is not mounted passes: it writes into the empty folder below.
+// What all shared file systems are tested with: a file that one node writes and another one reads, after the
+// mount itself was looked at. Without that look a test of a file system that is not mounted passes: it writes
+// into the empty folder below.
 #include <fnmatch.h>
 
 #include <fmt/format.h>
@@ -10,7 +11,9 @@
 namespace muster::steps {
 namespace {
 
-bool fits(const std::string& glob, const std::string& text) { return fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
+bool fits(const std::string& glob, const std::string& text) {
+  return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+}
 
 // "" when the target is a mount of the declared type and source.
 std::string mount_problem(const Files& files, const Json& params) {
@@ -20,7 +23,8 @@ std::string mount_problem(const Files& files, const Json& params) {
   if (!entry) return target + " is not mounted";
   if (!fits(fstype, entry->fs)) return fmt::format("{} is {}, not {}", target, entry->fs, fstype);
   const bool device = source.rfind("/dev/", 0) == 0;
-  const bool right = device ? kernel_name(files, source) == kernel_name(files, entry->source) : fits(source, entry->source);
+  const bool right =
+      device ? kernel_name(files, source) == kernel_name(files, entry->source) : fits(source, entry->source);
   return right ? "" : fmt::format("{} is {}, not {}", target, entry->source, source);
 }
 
@@ -33,7 +37,8 @@ Result<std::string> file_path(const Json& params) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string path, file_path(params));
-  if (const auto problem = mount_problem(context.files, params); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, params); !problem.empty())
+    return fail(Code::conflict, problem);
   const auto have = context.files.read(path);
   if (!have.ok()) return differs(path + " is not there");
   return *have == text_of(params, "content") ? holds() : differs(path + " holds something else");
@@ -41,15 +46,17 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 
 Status write(StepContext& context, const Json& params) {
   TRY(const std::string path, file_path(params));
-  if (const auto problem = mount_problem(context.files, params); !problem.empty()) return fail(Code::conflict, problem);
+  if (const auto problem = mount_problem(context.files, params); !problem.empty())
+    return fail(Code::conflict, problem);
   return context.files.write(path, text_of(params, "content"));
 }
 
 Json parameters() {
-  return Json::array({parameter("target", "string", true, "mount point"),
-                      parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
-                      parameter("source", "string", true, "glob of its source, or a link below /dev/disk"),
-                      parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
+  return Json::array(
+      {parameter("target", "string", true, "mount point"),
+       parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
+       parameter("source", "string", true, "glob of its source, or a link below /dev/disk"),
+       parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
 }
 
 }  // namespace

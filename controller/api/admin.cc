@@ -11,24 +11,28 @@ void get_version(const CallPtr& call) {
   call->ok({{"version", MUSTER_VERSION}, {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
 }
 
-// Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes it.
+// Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes
+// it.
 void make_backup(const CallPtr& call) {
   if (call->door != Door::local)
-    return call->error(fail(Code::denied, "a backup is made on the controller's own machine, through its socket"));
+    return call->error(
+        fail(Code::denied, "a backup is made on the controller's own machine, through its socket"));
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
   JsonReader r(*body, "request");
   std::string path;
   r.get("path", path);
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
-  if (path.empty() || path.front() != '/') return call->error(fail(Code::invalid, "the path must be absolute"));
+  if (path.empty() || path.front() != '/')
+    return call->error(fail(Code::invalid, "the path must be absolute"));
   auto result = std::make_shared<Status>(fail(Code::failed, "no backup was made: see the controller's log"));
   const std::string state = call->services.options.state;
-  call->services.reactor.offload([state, path, result] { *result = backup_store(state + "/muster.db", path); },
-                                 [call, path, result] {
-                                   if (!result->ok()) return call->error(result->error());
-                                   call->ok({{"path", path}});
-                                 });
+  call->services.reactor.offload(
+      [state, path, result] { *result = backup_store(state + "/muster.db", path); },
+      [call, path, result] {
+        if (!result->ok()) return call->error(result->error());
+        call->ok({{"path", path}});
+      });
 }
 
 void revoke_certificate(const CallPtr& call) {
@@ -38,7 +42,8 @@ void revoke_certificate(const CallPtr& call) {
   const std::string node = row->node;
   call->services.store.write({*row}, [call, node](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, node, "certificate", {{"action", "revoked"}, {"serial", call->arg("serial")}});
+    call->services.events.add(0, node, "certificate",
+                              {{"action", "revoked"}, {"serial", call->arg("serial")}});
     call->ok({{"serial", call->arg("serial")}, {"node", node}});
   });
 }

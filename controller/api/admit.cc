@@ -39,7 +39,8 @@ Result<Admission> admission_from(const std::string& body) {
   if (!a.mac_given) return a;
   const std::string mac = normal_mac(a.node.mac);
   a.node.mac = mac_of_unknown(unknown_name(mac));
-  if (a.node.mac.empty()) return fail(Code::invalid, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:04", mac));
+  if (a.node.mac.empty())
+    return fail(Code::invalid, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:04", mac));
   return a;
 }
 
@@ -62,10 +63,13 @@ Result<NodeRow> machine_for(Services& services, const Admission& a) {
   }
   if (seen.size() == 1) return seen.front();
   if (seen.empty())
-    return fail(Code::not_found, fmt::format("{} has shown its inventory; {}",
-                                             a.mac_given ? "no machine with the MAC " + a.node.mac : "no undeclared machine",
-                                             discovery_words(services)));
-  return fail(Code::invalid, fmt::format("several machines have shown their inventory, say which one with --mac: {}", names));
+    return fail(Code::not_found,
+                fmt::format("{} has shown its inventory; {}",
+                            a.mac_given ? "no machine with the MAC " + a.node.mac : "no undeclared machine",
+                            discovery_words(services)));
+  return fail(
+      Code::invalid,
+      fmt::format("several machines have shown their inventory, say which one with --mac: {}", names));
 }
 
 // The same request again, after it was carried out: approving the plan is a second call.
@@ -75,8 +79,9 @@ Result<bool> done_before(const Spec& spec, const Admission& a) {
   const bool mac = !a.mac_given || node->mac == a.node.mac;
   const bool power = a.node.power_address.empty() || node->power.address == a.node.power_address;
   if (mac && power && (a.mac_given || !a.node.power_address.empty())) return true;
-  return fail(Code::invalid, fmt::format("the name '{}' is in use: the spec gives it to the machine with MAC {} and BMC {}", node->name,
-                                         node->mac, node->power.address));
+  return fail(Code::invalid,
+              fmt::format("the name '{}' is in use: the spec gives it to the machine with MAC {} and BMC {}",
+                          node->name, node->mac, node->power.address));
 }
 
 NodeObservation observation_of(const HardwareFacts& facts) {
@@ -85,11 +90,12 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   seen.state = "discovered";
   seen.product_uuid = facts.system.uuid;
   seen.mode = wire::Mode::ram;
-  seen.online = false;   // its present agent is not the node's
+  seen.online = false;  // its present agent is not the node's
   return seen;
 }
 
-// What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is held against it.
+// What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is
+// held against it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
     row.state = "discovered";
@@ -104,11 +110,13 @@ void inherit(Executor& executor, const std::string& name, const NodeRow& machine
 
 Status check_remembered(const NodeRow& old, const std::string& uuid) {
   if (old.product_uuid.empty() || old.product_uuid == uuid) return Ok{};
-  return fail(Code::conflict, fmt::format("another machine ({}) was '{}' before: `muster node rm {}` forgets it", old.product_uuid,
-                                          old.name, old.name));
+  return fail(Code::conflict,
+              fmt::format("another machine ({}) was '{}' before: `muster node rm {}` forgets it",
+                          old.product_uuid, old.name, old.name));
 }
 
-void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added, const NewNode& node) {
+void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added,
+                     const NewNode& node) {
   Services& services = call->services;
   SpecRow row;
   row.revision = services.store.next_spec_revision();
@@ -117,13 +125,19 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
   row.digest = sha256(row.text);
   row.note = fmt::format("{} admitted, like {}", node.name, node.like);
   const NodeSpec& made = *added.spec.node(node.name);
-  Json reply = {{"name", node.name}, {"unchanged", false}, {"revision", row.revision}, {"digest", row.digest}, {"mac", made.mac},
-                {"address", made.address}, {"bmc", made.power.address},
+  Json reply = {{"name", node.name},
+                {"unchanged", false},
+                {"revision", row.revision},
+                {"digest", row.digest},
+                {"mac", made.mac},
+                {"address", made.address},
+                {"bmc", made.power.address},
                 {"diff", unified_diff(before.text, row.text, fmt::format("revision {}", before.revision),
                                       fmt::format("revision {}", row.revision))}};
   services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, reply["name"], "node", {{"action", "admitted"}, {"revision", reply["revision"]}});
+    call->services.events.add(0, reply["name"], "node",
+                              {{"action", "admitted"}, {"revision", reply["revision"]}});
     call->services.spec.changed();
     call->ok(reply);
   });
@@ -142,8 +156,13 @@ Json undeclared_machines(Services& services) {
       if (mac.empty() || !facts.ok()) continue;
       Json& machine = machines[mac];
       const TimeMs asked = machine.is_object() ? machine.value("time", TimeMs{0}) : 0;
-      machine = {{"name", row.name}, {"mac", mac}, {"time", std::max(asked, row.last_seen)}, {"state", row.state},
-                 {"serial", row.system_serial}, {"facts_time", row.facts_time}, {"facts", *facts}};
+      machine = {{"name", row.name},
+                 {"mac", mac},
+                 {"time", std::max(asked, row.last_seen)},
+                 {"state", row.state},
+                 {"serial", row.system_serial},
+                 {"facts_time", row.facts_time},
+                 {"facts", *facts}};
     }
   if (const auto spec = services.spec.get(); spec.ok())
     for (const auto& node : (*spec)->spec.nodes) machines.erase(node.mac);
@@ -169,13 +188,16 @@ void set_discovery(const CallPtr& call) {
     discovery.off();
     return answer();
   }
-  if (how_long <= 0 || how_long > kLongestDiscovery) return call->error(fail(Code::invalid, "discovery is for up to seven days"));
+  if (how_long <= 0 || how_long > kLongestDiscovery)
+    return call->error(fail(Code::invalid, "discovery is for up to seven days"));
   const auto spec = call->services.spec.get();
   if (!spec.ok()) return call->error(spec.error());
   const std::string image = discovery_image((*spec)->spec);
   if (!call->services.images.built((*spec)->spec).count(image))
-    return call->error(fail(Code::invalid, fmt::format("image '{}', whose RAM system they would boot, is not built: muster image build {}",
-                                                       image, image)));
+    return call->error(
+        fail(Code::invalid,
+             fmt::format("image '{}', whose RAM system they would boot, is not built: muster image build {}",
+                         image, image)));
   call->services.images.prepare_ram({image}, [call, how_long, answer](Status ready) {
     if (!ready.ok()) return call->error(std::move(ready).error().with("the RAM system"));
     call->services.discovery.on(how_long);
@@ -183,7 +205,8 @@ void set_discovery(const CallPtr& call) {
   });
 }
 
-// Nothing is stored unless a plan for the new node is possible: a spec that no plan fits would hold up everybody else.
+// Nothing is stored unless a plan for the new node is possible: a spec that no plan fits would hold up
+// everybody else.
 void admit_machine(const CallPtr& call) {
   Services& services = call->services;
   auto admission = admission_from(call->request.body);
@@ -193,11 +216,14 @@ void admit_machine(const CallPtr& call) {
   if (!current.ok() || !row.ok()) return call->error(current.ok() ? row.error() : current.error());
   const auto before = done_before((*current)->spec, *admission);
   if (!before.ok()) return call->error(before.error());
-  if (*before) return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
+  if (*before)
+    return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
   Executor& executor = services.bringup.executor();
   if (executor.active())
-    return call->error(fail(Code::conflict, fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
-                                                        executor.run_id())));
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
+                         executor.run_id())));
   const auto machine = machine_for(services, *admission);
   if (!machine.ok()) return call->error(machine.error());
   admission->node.mac = mac_of_unknown(machine->name);
@@ -207,7 +233,8 @@ void admit_machine(const CallPtr& call) {
   const auto added = add_node(row->text, admission->node);
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;
-  if (const auto same = check_remembered(executor.node_row(name), facts->system.uuid); !same.ok()) return call->error(same.error());
+  if (const auto same = check_remembered(executor.node_row(name), facts->system.uuid); !same.ok())
+    return call->error(same.error());
   const auto possible = services.bringup.trial(added->spec, name, observation_of(*facts));
   if (!possible.ok()) return call->error(possible.error());
   if (!possible->refusals.empty()) return call->json(403, refusals_json(possible->refusals));

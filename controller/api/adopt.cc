@@ -1,5 +1,6 @@
-// A running host becomes a node without being re-imaged. The operator's command talks to the host over SSH (cli/adopt.cc); here is the
-// controller's side: the plan from what was found there, and, once that plan is approved, the entry in the spec and the join token.
+// A running host becomes a node without being re-imaged. The operator's command talks to the host over SSH
+// (cli/adopt.cc); here is the controller's side: the plan from what was found there, and, once that plan is
+// approved, the entry in the spec and the join token.
 #include <fmt/format.h>
 
 #include "base/digest.h"
@@ -50,24 +51,30 @@ Result<Adoption> adoption_from(const std::string& body) {
 struct Declared {
   Spec spec;
   int64_t revision = 0;
-  std::string text;     // empty: it is declared already
-  std::string before;   // text of the revision it is added to
+  std::string text;    // empty: it is declared already
+  std::string before;  // text of the revision it is added to
   int64_t before_revision = 0;
 };
 
 Status same_host(const NodeSpec& node, const NewNode& asked) {
   const AdoptSpec &is = node.adopt, &wanted = asked.adopt;
   if (!is.declared())
-    return fail(Code::invalid, fmt::format("the spec declares {} as a node that muster installs (image '{}'), not as an adopted one",
-                                           node.name, node.image));
+    return fail(
+        Code::invalid,
+        fmt::format("the spec declares {} as a node that muster installs (image '{}'), not as an adopted one",
+                    node.name, node.image));
   if (is.host_key != wanted.host_key)
-    return fail(Code::denied, fmt::format("the spec pins the host key {} for {}, and {} shows {}: another machine answers, or it was "
-                                          "installed anew; when that is so on purpose, change 'adopt.host_key' in the spec",
-                                          is.host_key, node.name, wanted.host, wanted.host_key));
+    return fail(
+        Code::denied,
+        fmt::format("the spec pins the host key {} for {}, and {} shows {}: another machine answers, or it "
+                    "was installed anew; when that is so on purpose, change 'adopt.host_key' in the spec",
+                    is.host_key, node.name, wanted.host, wanted.host_key));
   const bool address = asked.address.empty() || asked.address == node.address;
   if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
-  return fail(Code::invalid, fmt::format("the spec declares {} as {}@{}:{} with the address {}: say the same, or change the spec", node.name,
-                                         is.user, is.host, is.port, node.address));
+  return fail(
+      Code::invalid,
+      fmt::format("the spec declares {} as {}@{}:{} with the address {}: say the same, or change the spec",
+                  node.name, is.user, is.host, is.port, node.address));
 }
 
 Result<Declared> declaration(Services& services, const NewNode& node) {
@@ -80,9 +87,10 @@ Result<Declared> declaration(Services& services, const NewNode& node) {
     return d;
   }
   if (node.like.empty())
-    return fail(Code::invalid, fmt::format("{} is not in the spec: say with --like which declared node it is like, or declare it there "
-                                           "with 'adopt: {{ host: {}, host_key: \"{}\" }}'", node.name, node.adopt.host,
-                                           node.adopt.host_key));
+    return fail(Code::invalid,
+                fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
+                            "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                            node.name, node.adopt.host, node.adopt.host_key));
   TRY(const SpecRow row, services.store.spec(0));
   TRY(AddedNode added, add_node(row.text, node));
   d.spec = std::move(added.spec);
@@ -109,7 +117,8 @@ Bringup::Request request_for(const std::string& name) {
 }
 
 std::string agent_url(const Services& services, const Spec& spec) {
-  const std::string address = services.options.listen.empty() ? controller_address(spec) : services.options.listen;
+  const std::string address =
+      services.options.listen.empty() ? controller_address(spec) : services.options.listen;
   return fmt::format("https://{}:{}", address, services.options.tls_port);
 }
 
@@ -118,8 +127,10 @@ Json plan_answer(const Declared& d, const Bringup::Made& made, const NodeObserva
   reply["online"] = seen.online;
   reply["declared"] = d.text.empty();
   reply["revision"] = d.revision;
-  reply["diff"] = d.text.empty() ? "" : unified_diff(d.before, d.text, fmt::format("revision {}", d.before_revision),
-                                                     fmt::format("revision {}", d.revision));
+  reply["diff"] = d.text.empty()
+                      ? ""
+                      : unified_diff(d.before, d.text, fmt::format("revision {}", d.before_revision),
+                                     fmt::format("revision {}", d.revision));
   return reply;
 }
 
@@ -131,17 +142,19 @@ void answer_with_token(const CallPtr& call, const std::string& node, const std::
   });
 }
 
-// What the host showed becomes what is known of the node: the plan that was approved follows from it once more.
+// What the host showed becomes what is known of the node: the plan that was approved follows from it once
+// more.
 void remember(Services& services, const Adoption& a) {
-  services.bringup.executor().set_node(a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
-                                                          system = a.facts.system](NodeRow& row) {
-    row.state = "discovered";
-    row.reason.clear();
-    row.facts = facts;
-    row.facts_time = now;
-    if (row.product_uuid.empty()) row.product_uuid = system.uuid;
-    row.system_serial = system.serial;
-  });
+  services.bringup.executor().set_node(a.node.name,
+                                       [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
+                                        system = a.facts.system](NodeRow& row) {
+                                         row.state = "discovered";
+                                         row.reason.clear();
+                                         row.facts = facts;
+                                         row.facts_time = now;
+                                         if (row.product_uuid.empty()) row.product_uuid = system.uuid;
+                                         row.system_serial = system.serial;
+                                       });
 }
 
 // After approval: first the spec, then the token, so that an agent that joins is always a declared node's.
@@ -170,10 +183,16 @@ void adoption_of(const CallPtr& call) {
   const auto spec = call->services.spec.get();
   if (!spec.ok()) return call->error(spec.error());
   const NodeSpec* node = (*spec)->spec.node(name);
-  Json reply = {{"name", name}, {"pin", call->services.authority.ca_fingerprint()}, {"declared", node != nullptr}, {"adopt", nullptr}};
+  Json reply = {{"name", name},
+                {"pin", call->services.authority.ca_fingerprint()},
+                {"declared", node != nullptr},
+                {"adopt", nullptr}};
   if (node && node->adopt.declared())
-    reply["adopt"] = {{"host", node->adopt.host}, {"port", node->adopt.port}, {"user", node->adopt.user},
-                      {"host_key", node->adopt.host_key}, {"address", node->address}};
+    reply["adopt"] = {{"host", node->adopt.host},
+                      {"port", node->adopt.port},
+                      {"user", node->adopt.user},
+                      {"host_key", node->adopt.host_key},
+                      {"address", node->address}};
   call->ok(reply);
 }
 
@@ -186,15 +205,19 @@ void adopt_host(const CallPtr& call) {
   if (!declared.ok()) return call->error(declared.error());
   const std::string& name = adoption->node.name;
   const NodeObservation seen = observed(services, *adoption);
-  const auto made = services.bringup.plan_under(declared->spec, declared->revision, request_for(name), name, seen);
+  const auto made =
+      services.bringup.plan_under(declared->spec, declared->revision, request_for(name), name, seen);
   if (!made.ok()) return call->error(made.error());
   if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
   if (adoption->digest.empty()) return call->ok(plan_answer(*declared, *made, seen));
   if (services.bringup.executor().active())
-    return call->error(fail(Code::conflict, fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
-                                                        services.bringup.executor().run_id())));
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
+                         services.bringup.executor().run_id())));
   if (adoption->digest != made->digest)
-    return call->error(fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
+    return call->error(
+        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
   carry_out(call, *adoption, *declared);
 }
 

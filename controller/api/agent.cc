@@ -16,7 +16,8 @@
 namespace muster::api {
 namespace {
 
-// A machine nobody declared is heard only while discovery is on; refused for ten minutes, its RAM system reboots from disk.
+// A machine nobody declared is heard only while discovery is on; refused for ten minutes, its RAM system
+// reboots from disk.
 bool refuse_undeclared(const CallPtr& call) {
   if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
   call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
@@ -30,15 +31,19 @@ void agent_join(const CallPtr& call) {
   if (!json.ok()) return call->error(json.error());
   const auto request = wire::join_request_from_json(*json);
   if (!request.ok()) return call->error(request.error());
-  call->services.boot.join(*request, [call](Result<wire::JoinReply> reply) {
-    if (reply.ok()) return call->ok(wire::to_json(*reply));
-    log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
-    call->error(reply.error());
-  }, call->request.remote);
+  call->services.boot.join(
+      *request,
+      [call](Result<wire::JoinReply> reply) {
+        if (reply.ok()) return call->ok(wire::to_json(*reply));
+        log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
+        call->error(reply.error());
+      },
+      call->request.remote);
 }
 
 void agent_renew(const CallPtr& call) {
-  if (!mac_of_unknown(call->agent).empty()) return call->error(fail(Code::denied, "this machine is not declared"));
+  if (!mac_of_unknown(call->agent).empty())
+    return call->error(fail(Code::denied, "this machine is not declared"));
   const auto json = parse_json(call->request.body);
   if (!json.ok()) return call->error(json.error());
   std::string csr;
@@ -63,7 +68,9 @@ void agent_orders(const CallPtr& call) {
   present.boot_id = call->query("boot");
   present.image_digest = call->query("image");
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
-  call->services.link.ask(call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); }, present);
+  call->services.link.ask(
+      call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); },
+      present);
 }
 
 void agent_events(const CallPtr& call) {
@@ -78,9 +85,11 @@ void agent_events(const CallPtr& call) {
   });
 }
 
-// Binaries agents install on nodes, by name; everything else they need is on the boot port, checked by digest.
+// Binaries agents install on nodes, by name; everything else they need is on the boot port, checked by
+// digest.
 void agent_files(const CallPtr& call) {
-  if (!mac_of_unknown(call->agent).empty()) return call->error(fail(Code::denied, "this machine is not declared"));
+  if (!mac_of_unknown(call->agent).empty())
+    return call->error(fail(Code::denied, "this machine is not declared"));
   const std::string name = call->arg("path");
   if (name == "muster-agent") return send_file(call, call->services.options.agent_binary);
   if (name == "muster-accept") return send_file(call, call->services.options.accept_binary);

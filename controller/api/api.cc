@@ -24,25 +24,32 @@ std::vector<std::string> segments(const std::string& path) {
 
 bool right_door(Who who, Door door) {
   switch (who) {
-    case Who::operators: return door != Door::boot;
+    case Who::operators:
+      return door != Door::boot;
     case Who::agents:
-    case Who::joiners: return door == Door::tls;
-    case Who::machines: return door == Door::boot;
+    case Who::joiners:
+      return door == Door::tls;
+    case Who::machines:
+      return door == Door::boot;
   }
   return false;
 }
 
 Status check_operator(const Services& services, Door door, const HttpRequest& request) {
   if (door == Door::local) return Ok{};
-  if (!request.headers.count("Authorization")) return fail(Code::denied, "an operator's bearer token is needed");
-  if (!shows_token(request, services.authority.operator_token())) return fail(Code::denied, "this is not the operator's token");
+  if (!request.headers.count("Authorization"))
+    return fail(Code::denied, "an operator's bearer token is needed");
+  if (!shows_token(request, services.authority.operator_token()))
+    return fail(Code::denied, "this is not the operator's token");
   return Ok{};
 }
 
 Result<std::string> check_agent(const Services& services, const HttpRequest& request) {
-  const auto row = request.peer_serial.empty() ? fail(Code::not_found, "no certificate") : services.store.certificate(request.peer_serial);
+  const auto row = request.peer_serial.empty() ? fail(Code::not_found, "no certificate")
+                                               : services.store.certificate(request.peer_serial);
   const bool ours = request.peer_organization == "muster-agent";
-  if (row.ok() && row->revoked && ours) services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
+  if (row.ok() && row->revoked && ours)
+    services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
   TRY_(check_certificate(request, row));
   return request.peer;
 }
@@ -58,7 +65,8 @@ Found find(const HttpRequest& request, Door door) {
   for (const Route& route : routes()) {
     std::map<std::string, std::string> args;
     if (!right_door(route.who, door) || !match(route.path, request.path, args)) continue;
-    const bool same = request.method == route.method || (request.method == "HEAD" && std::string(route.method) == "GET");
+    const bool same =
+        request.method == route.method || (request.method == "HEAD" && std::string(route.method) == "GET");
     if (!same) {
       found.other_method = true;
       continue;
@@ -85,23 +93,32 @@ bool match(const std::string& pattern, const std::string& path, std::map<std::st
       return true;
     }
     if (i >= have.size()) return false;
-    if (variable && !have[i].empty()) args[want[i].substr(1, want[i].size() - 2)] = have[i];
-    else if (want[i] != have[i]) return false;
+    if (variable && !have[i].empty())
+      args[want[i].substr(1, want[i].size() - 2)] = have[i];
+    else if (want[i] != have[i])
+      return false;
   }
   return want.size() == have.size();
 }
 
 int http_status(Code code) {
   switch (code) {
-    case Code::invalid: return 422;
-    case Code::not_found: return 404;
-    case Code::conflict: return 409;
-    case Code::denied: return 403;
-    case Code::unavailable: return 503;
-    case Code::timeout: return 504;
+    case Code::invalid:
+      return 422;
+    case Code::not_found:
+      return 404;
+    case Code::conflict:
+      return 409;
+    case Code::denied:
+      return 403;
+    case Code::unavailable:
+      return 503;
+    case Code::timeout:
+      return 504;
     case Code::failed:
     case Code::corrupt:
-    case Code::cancelled: return 500;
+    case Code::cancelled:
+      return 500;
   }
   return 500;
 }
@@ -131,18 +148,22 @@ void Call::text(int status, std::string body, const std::string& type) const {
 void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
 
 void Call::answer(const Result<Json>& result) const {
-  if (result.ok()) ok(*result);
-  else error(result.error());
+  if (result.ok())
+    ok(*result);
+  else
+    error(result.error());
 }
 
 void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder) {
   const Found found = find(request, door);
-  auto call = std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
+  auto call =
+      std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
   // An unknown path and a path behind another door look the same from outside.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
-    return call->json(status, {{"code", "not_found"}, {"message", "no such route: " + call->request.method + " " +
-                                                                       call->request.path}});
+    return call->json(status,
+                      {{"code", "not_found"},
+                       {"message", "no such route: " + call->request.method + " " + call->request.path}});
   }
   if (found.route->who == Who::operators) {
     const auto allowed = check_operator(services, door, call->request);
@@ -162,10 +183,12 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   try {
     found.route->handler(call);
   } catch (const Json::exception& e) {
-    log::warning("request not understood", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
+    log::warning("request not understood",
+                 {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
   } catch (const std::exception& e) {
-    log::error("request failed", {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
+    log::error("request failed",
+               {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::failed, std::string("a fault of muster: ") + e.what()));
   }
 }

@@ -1,9 +1,9 @@
 // The controller's HTTP surface: who may call what (routes.cc is the whole table), and what a handler gets.
 //
-// Three doors lead in: the Unix socket (its file mode says who is an operator), the TLS port (operators by bearer
-// token, agents by client certificate), and the plain boot port (nothing secret, everything checked by its reader).
-// dispatch() decides by door and route, before a handler sees anything.
-// Thread: everything here runs on the reactor's thread.
+// Three doors lead in: the Unix socket (its file mode says who is an operator), the TLS port (operators by
+// bearer token, agents by client certificate), and the plain boot port (nothing secret, everything checked by
+// its reader). dispatch() decides by door and route, before a handler sees anything. Thread: everything here
+// runs on the reactor's thread.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,19 @@ namespace api {
 
 enum class Door { local, tls, boot };
 enum class Who {
-  operators,   // the Unix socket, or a bearer token on the TLS port
-  agents,      // a client certificate that the store knows and that is not revoked
-  joiners,     // TLS port, no certificate yet: the one-time token in the body decides
-  machines,    // the boot port: firmware and RAM systems
+  operators,  // the Unix socket, or a bearer token on the TLS port
+  agents,     // a client certificate that the store knows and that is not revoked
+  joiners,    // TLS port, no certificate yet: the one-time token in the body decides
+  machines,   // the boot port: firmware and RAM systems
 };
 
 struct Call {
   Services& services;
   HttpRequest request;
   ResponderPtr responder;
-  std::map<std::string, std::string> args = {};   // {node} of the path
-  std::string agent = {};                         // the proven name, for Who::agents
-  Door door = Door::tls;                          // it came in by
+  std::map<std::string, std::string> args = {};  // {node} of the path
+  std::string agent = {};                        // the proven name, for Who::agents
+  Door door = Door::tls;                         // it came in by
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
@@ -52,7 +52,7 @@ using Handler = void (*)(const CallPtr&);
 
 struct Route {
   const char* method;
-  const char* path;     // "/v1/nodes/{node}/why"; a last "{path*}" takes the rest
+  const char* path;  // "/v1/nodes/{node}/why"; a last "{path*}" takes the rest
   Who who;
   Handler handler;
   const char* help;

@@ -1,5 +1,5 @@
-// What machines fetch while they boot. Plain HTTP: nothing here is secret but the one-time token of an armed node's
-// script, and everything is checked by digest by whoever reads it (docs/threat-model.md).
+// What machines fetch while they boot. Plain HTTP: nothing here is secret but the one-time token of an armed
+// node's script, and everything is checked by digest by whoever reads it (docs/threat-model.md).
 #include <sstream>
 #include <vector>
 
@@ -11,26 +11,28 @@
 
 namespace muster::api {
 
-void boot_chain(const CallPtr& call) {
-  call->text(200, "#!ipxe\nchain boot/${mac:hexhyp}.ipxe || exit\n");
-}
+void boot_chain(const CallPtr& call) { call->text(200, "#!ipxe\nchain boot/${mac:hexhyp}.ipxe || exit\n"); }
 
 void boot_script(const CallPtr& call) {
   const std::string name = call->arg("script");
   const std::string suffix = ".ipxe";
   if (name.size() <= suffix.size() || name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
     return call->error(fail(Code::not_found, "no such script"));
-  call->services.boot.script_for(name.substr(0, name.size() - suffix.size()), [call](Result<std::string> script) {
-    if (!script.ok()) return call->error(script.error());
-    call->text(200, *script);
-  }, call->request.remote);
+  call->services.boot.script_for(
+      name.substr(0, name.size() - suffix.size()),
+      [call](Result<std::string> script) {
+        if (!script.ok()) return call->error(script.error());
+        call->text(200, *script);
+      },
+      call->request.remote);
 }
 
 // /ram/IMAGE/vmlinuz and /ram/IMAGE/initrd
 void boot_ram_file(const CallPtr& call) {
   const std::string path = call->arg("path");
   const auto slash = path.find('/');
-  const std::string image = path.substr(0, slash), file = slash == std::string::npos ? "" : path.substr(slash + 1);
+  const std::string image = path.substr(0, slash),
+                    file = slash == std::string::npos ? "" : path.substr(slash + 1);
   if (file != "vmlinuz" && file != "initrd") return call->error(fail(Code::not_found, "no such file"));
   send_below(call, call->services.options.state + "/images", image + "/current/ram-" + file);
 }

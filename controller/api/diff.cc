@@ -10,9 +10,13 @@ namespace muster::api {
 namespace {
 
 constexpr size_t kContext = 3;
-constexpr size_t kLargestTable = 16 << 20;   // cells
+constexpr size_t kLargestTable = 16 << 20;  // cells
 
-struct Line { char mark; std::string text; size_t from, to; };  // from, to: line numbers before this line, 0-based
+struct Line {
+  char mark;
+  std::string text;
+  size_t from, to;
+};  // from, to: line numbers before this line, 0-based
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -21,16 +25,19 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Longest common subsequence, by table, of what lies between the first and the last difference; where that is too much for a table, all
-// of it went and all of it came.
+// Longest common subsequence, by table, of what lies between the first and the last difference; where that is
+// too much for a table, all of it went and all of it came.
 std::vector<Line> edit_script(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   size_t first = 0, last = 0;
   while (first < std::min(a.size(), b.size()) && a[first] == b[first]) ++first;
-  while (last < std::min(a.size(), b.size()) - first && a[a.size() - 1 - last] == b[b.size() - 1 - last]) ++last;
+  while (last < std::min(a.size(), b.size()) - first && a[a.size() - 1 - last] == b[b.size() - 1 - last])
+    ++last;
   const size_t rows = a.size() - first - last, columns = b.size() - first - last;
   const bool table = rows * columns <= kLargestTable;
   std::vector<uint32_t> common(table ? (rows + 1) * (columns + 1) : 0, 0);
-  const auto at = [&](size_t i, size_t j) -> uint32_t& { return common[(i - first) * (columns + 1) + (j - first)]; };
+  const auto at = [&](size_t i, size_t j) -> uint32_t& {
+    return common[(i - first) * (columns + 1) + (j - first)];
+  };
   if (table)
     for (size_t i = first + rows; i-- > first;)
       for (size_t j = first + columns; j-- > first;)
@@ -63,7 +70,8 @@ std::string hunk(const std::vector<Line>& script, size_t begin, size_t end) {
     added += script[k].mark != '-';
     body += script[k].mark + script[k].text + "\n";
   }
-  return fmt::format("@@ -{},{} +{},{} @@\n{}", script[begin].from + 1, removed, script[begin].to + 1, added, body);
+  return fmt::format("@@ -{},{} +{},{} @@\n{}", script[begin].from + 1, removed, script[begin].to + 1, added,
+                     body);
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace muster::api {
 
 Json event_json(const EventRow& row) {
   auto data = parse_json(row.json);
-  return {{"seq", row.seq}, {"time", row.time}, {"run", row.run}, {"node", row.node}, {"kind", row.kind},
-          {"data", data.ok() ? std::move(data).value() : Json(row.json)}};
+  return {{"seq", row.seq},   {"time", row.time},
+          {"run", row.run},   {"node", row.node},
+          {"kind", row.kind}, {"data", data.ok() ? std::move(data).value() : Json(row.json)}};
 }
 
 void follow_events(const CallPtr& call) {
@@ -29,7 +30,8 @@ void follow_events(const CallPtr& call) {
     // The kind is a node's own word: a line break in it would be an event that nobody sent.
     for (const auto& row : rows)
       chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
-                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log", dump_json(event_json(row)));
+                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log",
+                           dump_json(event_json(row)));
     return call->responder->write(std::move(chunk));
   });
 }

@@ -8,7 +8,8 @@ namespace fs = std::filesystem;
 void send_file(const CallPtr& call, const std::string& path) {
   std::error_code error;
   const auto real = fs::canonical(path, error);  // the server does not follow links itself
-  if (path.empty() || error || !fs::is_regular_file(real, error)) return call->error(fail(Code::not_found, "no such file"));
+  if (path.empty() || error || !fs::is_regular_file(real, error))
+    return call->error(fail(Code::not_found, "no such file"));
   HttpResponse response;
   response.file = real.string();
   response.headers["Content-Type"] = "application/octet-stream";

@@ -1,4 +1,5 @@
-// The handlers behind controller/api/routes.cc, by topic. Each is one route; what it takes and answers is said there.
+// The handlers behind controller/api/routes.cc, by topic. Each is one route; what it takes and answers is
+// said there.
 #pragma once
 
 #include "controller/api/api.h"
@@ -19,7 +20,7 @@ void list_runs(const CallPtr&);
 void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
 Json planned_json(const Plan& plan, const std::string& digest);
-Json refusals_json(const std::vector<Refusal>& refusals);   // the body of a 403
+Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
 // admit.cc
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);

@@ -1,5 +1,5 @@
-// Images: what is built; building (fraction 0: why it is built), importing and exporting with progress as it goes (one JSON object per
-// line).
+// Images: what is built; building (fraction 0: why it is built), importing and exporting with progress as it
+// goes (one JSON object per line).
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
@@ -45,7 +45,8 @@ struct JobLines {
 // A path on this machine makes sense only to those who are on it.
 Result<Json> local_request(const CallPtr& call) {
   if (call->door != Door::local)
-    return fail(Code::denied, "images are imported and exported on the controller's own machine, through its socket");
+    return fail(Code::denied,
+                "images are imported and exported on the controller's own machine, through its socket");
   return parse_json(call->request.body);
 }
 
@@ -106,7 +107,8 @@ void export_image(const CallPtr& call) {
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
   if (const auto usable = absolute(path); !usable.ok()) return call->error(usable.error());
   const JobLines lines(call);
-  call->services.images.write_out(name, path, lines.progress(), lines.finish("exported", {{"name", name}, {"exported", path}}));
+  call->services.images.write_out(name, path, lines.progress(),
+                                  lines.finish("exported", {{"name", name}, {"exported", path}}));
 }
 
 }  // namespace muster::api

@@ -36,12 +36,23 @@ bool known(Services& services, const std::string& node) {
 
 Json node_json(Services& services, const std::string& name) {
   const NodeRow row = services.bringup.executor().node_row(name);
-  Json j = {{"name", name}, {"state", row.state}, {"reason", row.reason}, {"image_digest", row.image_digest},
-            {"config_digest", row.config_digest}, {"mode", row.mode}, {"boot_id", row.boot_id},
-            {"product_uuid", row.product_uuid}, {"serial", row.system_serial}, {"last_seen", row.last_seen},
-            {"facts_time", row.facts_time}, {"accepted_run", row.accepted_run}, {"declared", false}};
+  Json j = {{"name", name},
+            {"state", row.state},
+            {"reason", row.reason},
+            {"image_digest", row.image_digest},
+            {"config_digest", row.config_digest},
+            {"mode", row.mode},
+            {"boot_id", row.boot_id},
+            {"product_uuid", row.product_uuid},
+            {"serial", row.system_serial},
+            {"last_seen", row.last_seen},
+            {"facts_time", row.facts_time},
+            {"accepted_run", row.accepted_run},
+            {"declared", false}};
   // One that was never installed has nothing to say.
-  if (const TimeMs silent = services.bringup.executor().silent_since(name); silent > 0 && !row.image_digest.empty()) j["silent_since"] = silent;
+  if (const TimeMs silent = services.bringup.executor().silent_since(name);
+      silent > 0 && !row.image_digest.empty())
+    j["silent_since"] = silent;
   const auto spec = services.spec.get();
   const NodeSpec* node = spec.ok() ? (*spec)->spec.node(name) : nullptr;
   if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
@@ -52,8 +63,11 @@ Json node_json(Services& services, const std::string& name) {
   j["address"] = node->address;
   j["mac"] = node->mac;
   j["bmc"] = node->power.address;
-  if (node->adopt.declared()) j["adopted"] = {{"host", node->adopt.host}, {"port", node->adopt.port}, {"user", node->adopt.user},
-                                              {"host_key", node->adopt.host_key}};
+  if (node->adopt.declared())
+    j["adopted"] = {{"host", node->adopt.host},
+                    {"port", node->adopt.port},
+                    {"user", node->adopt.user},
+                    {"host_key", node->adopt.host_key}};
   return j;
 }
 
@@ -62,8 +76,10 @@ void add_progress(Json& node, const Json& p) {
   for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
     if (p.contains(key)) node[key] = p[key];
   if (p.contains("percent") && p["percent"].is_number()) node["fraction"] = p["percent"].get<double>() / 100;
-  if (p.contains("text")) node["text"] = p["text"];
-  else if (p.contains("title")) node["text"] = p["title"];
+  if (p.contains("text"))
+    node["text"] = p["text"];
+  else if (p.contains("title"))
+    node["text"] = p["title"];
   if (p.contains("state")) node["run_state"] = p["state"];
   if (p.contains("reason") && p["reason"].is_string() && !p["reason"].get<std::string>().empty()) {
     // Why it waits, or why it was given up: the row's own reason wins.
@@ -78,13 +94,17 @@ std::string why_text(const Json& why) {
   std::string out = fmt::format("{}: {}", text(why, "node"), text(why, "state"));
   if (const auto title = text(why, "title"); !title.empty()) out += fmt::format(", {}", title);
   out += "\n";
-  if (const auto reason = text(why, "reason"); !reason.empty()) out += fmt::format("  reason:    {}\n", reason);
-  if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0) out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
+  if (const auto reason = text(why, "reason"); !reason.empty())
+    out += fmt::format("  reason:    {}\n", reason);
+  if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0)
+    out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
   const Json wait = why.value("wait", Json());
   if (wait.is_object()) {
     for (const char* key : {"reason", "awaited", "observed", "next"})
-      if (const auto value = text(wait, key); !value.empty()) out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
-    if (const auto until = wait.value("until", int64_t{0}); until > 0) out += fmt::format("  until:     {}\n", to_iso8601(until));
+      if (const auto value = text(wait, key); !value.empty())
+        out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
+    if (const auto until = wait.value("until", int64_t{0}); until > 0)
+      out += fmt::format("  until:     {}\n", to_iso8601(until));
   }
   if (why.contains("others_took_ms") && why["others_took_ms"].is_number())
     out += fmt::format("  others:    {}\n", to_human(why["others_took_ms"].get<int64_t>()));
@@ -105,8 +125,11 @@ Json run_summary(Services& services) {
 
 void get_status(const CallPtr& call) {
   Services& services = call->services;
-  Json status = {{"version", MUSTER_VERSION}, {"time", services.reactor.now()}, {"run", run_summary(services)},
-                 {"nodes", Json::array()}, {"problems", services.problems}};
+  Json status = {{"version", MUSTER_VERSION},
+                 {"time", services.reactor.now()},
+                 {"run", run_summary(services)},
+                 {"nodes", Json::array()},
+                 {"problems", services.problems}};
   if (const auto spec = services.spec.get(); spec.ok()) {
     status["cluster"] = (*spec)->spec.cluster;
     status["spec_revision"] = (*spec)->revision;
@@ -127,7 +150,8 @@ void get_status(const CallPtr& call) {
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();
   for (const auto& name : all_names(call->services)) list.push_back(node_json(call->services, name));
-  call->ok({{"nodes", list}, {"unknown_machines", undeclared_machines(call->services)},
+  call->ok({{"nodes", list},
+            {"unknown_machines", undeclared_machines(call->services)},
             {"discover_until", call->services.discovery.until()}});
 }
 
@@ -152,7 +176,8 @@ void quarantine_node(const CallPtr& call) {
   const std::string name = call->arg("node");
   if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
-  if (!body.ok() || !body->is_object()) return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
+  if (!body.ok() || !body->is_object())
+    return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
   Executor& executor = call->services.bringup.executor();
   const bool release = body->value("release", false);
   const std::string given = body->value("reason", "");
@@ -170,7 +195,8 @@ void quarantine_node(const CallPtr& call) {
       row.state = "quarantined";
       row.reason = reason;
     });
-  call->services.events.add(0, name, "node", {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
+  call->services.events.add(0, name, "node",
+                            {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
   call->ok(node_json(call->services, name));
 }
 

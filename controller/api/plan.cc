@@ -29,14 +29,21 @@ int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), 
 }  // namespace
 
 Json planned_json(const Plan& plan, const std::string& digest) {
-  return {{"digest", digest}, {"kind", plan.kind}, {"empty", plan.empty()}, {"nodes", plan.nodes},
-          {"unchanged", plan.unchanged}, {"left_out", plan.left_out}, {"plan", to_json(plan)}, {"text", render_plan(plan, false)}};
+  return {{"digest", digest},
+          {"kind", plan.kind},
+          {"empty", plan.empty()},
+          {"nodes", plan.nodes},
+          {"unchanged", plan.unchanged},
+          {"left_out", plan.left_out},
+          {"plan", to_json(plan)},
+          {"text", render_plan(plan, false)}};
 }
 
 Json refusals_json(const std::vector<Refusal>& refusals) {
   Json list = Json::array();
   for (const auto& r : refusals) list.push_back({{"node", r.node}, {"rule", r.rule}, {"message", r.message}});
-  return {{"code", "denied"}, {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
+  return {{"code", "denied"},
+          {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
           {"refusals", list}};
 }
 
@@ -84,7 +91,8 @@ void get_run(const CallPtr& call) {
   if (!view.ok()) return call->answer(std::move(view));
   const int64_t run = view->value("id", int64_t{0});
   if (call->services.store.report(run).ok())
-    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run); report.ok()) {
+    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run);
+        report.ok()) {
       (*view)["notes"] = report->notes;
       for (Json& node : (*view)["nodes"])
         for (const auto& judged : report->nodes)

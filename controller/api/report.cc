@@ -12,7 +12,8 @@ void get_report(const CallPtr& call) {
   const std::string format = call->query("format", "json");
   // Byte for byte as it was signed.
   if (format == "json")
-    if (const auto text = signed_report(call->services.store, run); text.ok()) return call->text(200, *text, "application/json");
+    if (const auto text = signed_report(call->services.store, run); text.ok())
+      return call->text(200, *text, "application/json");
   const auto report = report_of(call->services.store, call->services.bringup.executor(), run);
   if (!report.ok()) return call->error(report.error());
   if (format == "html") return call->text(200, render_html(*report), "text/html; charset=utf-8");

@@ -20,9 +20,14 @@ constexpr size_t kSpecLimit = 4 << 20;
 Json errors_json(const std::vector<SpecError>& errors, const std::string& file) {
   Json list = Json::array();
   for (const auto& e : errors)
-    list.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message},
+    list.push_back({{"line", e.line},
+                    {"column", e.column},
+                    {"path", e.path},
+                    {"message", e.message},
                     {"text", to_string(e, file)}});
-  return {{"code", "invalid"}, {"message", fmt::format("{} errors in the spec", errors.size())}, {"errors", list}};
+  return {{"code", "invalid"},
+          {"message", fmt::format("{} errors in the spec", errors.size())},
+          {"errors", list}};
 }
 
 Json row_json(const SpecRow& row, bool with_text) {
@@ -31,32 +36,41 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
-// Addresses that nobody declared follow the order of names, so another node that comes or goes would move them. A machine that was
-// installed keeps its own, whatever the spec says: it is refused instead.
+// Addresses that nobody declared follow the order of names, so another node that comes or goes would move
+// them. A machine that was installed keeps its own, whatever the spec says: it is refused instead.
 Status keeps_addresses(const Spec& before, const Spec& after, const Executor& executor) {
   std::string moved;
   int count = 0;
   for (const auto& node : after.nodes) {
     const NodeSpec* old = node.address_chosen ? before.node(node.name) : nullptr;
     if (!old || old->address == node.address || executor.node_row(node.name).image_digest.empty()) continue;
-    if (++count <= 8) moved += fmt::format("\n  {}: address: {}   (would become {})", node.name, old->address, node.address);
+    if (++count <= 8)
+      moved += fmt::format("\n  {}: address: {}   (would become {})", node.name, old->address, node.address);
   }
   if (count == 0) return Ok{};
   if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
-  return fail(Code::denied, fmt::format("installed nodes would get other addresses, since theirs are not declared and follow the order of names. "
-                                        "Declare the ones they have, or change the order back:{}", moved));
+  return fail(
+      Code::denied,
+      fmt::format("installed nodes would get other addresses, since theirs are not declared and follow the "
+                  "order of names. Declare the ones they have, or change the order back:{}",
+                  moved));
 }
 
-int64_t revision_of(const Call& call, const char* name) { return std::strtoll(call.query(name, "0").c_str(), nullptr, 10); }
+int64_t revision_of(const Call& call, const char* name) {
+  return std::strtoll(call.query(name, "0").c_str(), nullptr, 10);
+}
 
 }  // namespace
 
 void put_spec(const CallPtr& call) {
-  if (call->request.body.size() > kSpecLimit) return call->error(fail(Code::invalid, "the spec is larger than 4 MiB"));
+  if (call->request.body.size() > kSpecLimit)
+    return call->error(fail(Code::invalid, "the spec is larger than 4 MiB"));
   const ParsedSpec parsed = parse_spec(call->request.body);
   const std::string file = call->query("file", "cluster.yaml");
   if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
-  Json reply = {{"cluster", parsed.spec.cluster}, {"nodes", parsed.spec.nodes.size()}, {"lab", parsed.spec.lab},
+  Json reply = {{"cluster", parsed.spec.cluster},
+                {"nodes", parsed.spec.nodes.size()},
+                {"lab", parsed.spec.lab},
                 {"digest", sha256(call->request.body)}};
   const auto newest = call->services.store.spec(0);
   const bool unchanged = newest.ok() && newest->text == call->request.body;
@@ -68,11 +82,13 @@ void put_spec(const CallPtr& call) {
     }
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
-  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: another one under its feet could
-  // switch a machine that its plan does not mean.
+  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: another one
+  // under its feet could switch a machine that its plan does not mean.
   if (const Executor& executor = call->services.bringup.executor(); executor.active())
-    return call->error(fail(Code::conflict, fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
-                                                        executor.run_id())));
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
+                         executor.run_id())));
   SpecRow row;
   row.revision = call->services.store.next_spec_revision();
   row.time = call->services.reactor.now();
@@ -109,7 +125,8 @@ void diff_spec(const CallPtr& call) {
   const auto to = call->services.store.spec(revision_of(*call, "to"));
   if (!to.ok()) return call->error(to.error());
   const auto name = [](const SpecRow& row) { return fmt::format("revision {}", row.revision); };
-  call->ok({{"from", from->revision}, {"to", to->revision},
+  call->ok({{"from", from->revision},
+            {"to", to->revision},
             {"diff", unified_diff(from->text, to->text, name(*from), name(*to))}});
 }
 

@@ -19,10 +19,13 @@ bool shows_token(const HttpRequest& request, const std::string& token) {
 
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row) {
   if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
-  if (request.peer_organization != kAgentOrganisation) return fail(Code::denied, "this certificate is not an agent's");
+  if (request.peer_organization != kAgentOrganisation)
+    return fail(Code::denied, "this certificate is not an agent's");
   if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
   if (row->revoked) return fail(Code::denied, "this certificate was revoked");
-  if (row->contested) return fail(Code::denied, "two machines joined as " + row->node + ": neither is heard before its next power-on");
+  if (row->contested)
+    return fail(Code::denied,
+                "two machines joined as " + row->node + ": neither is heard before its next power-on");
   if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
   return Ok{};
 }

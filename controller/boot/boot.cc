@@ -23,7 +23,9 @@ bool parse_address(const std::string& text, uint32_t& out) {
   return true;
 }
 
-std::string address_text(uint32_t a) { return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255); }
+std::string address_text(uint32_t a) {
+  return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
 
 Result<Net> parse_net(const std::string& cidr) {
   const size_t slash = cidr.find('/');
@@ -36,7 +38,9 @@ Result<Net> parse_net(const std::string& cidr) {
   return Net{base & mask, (base & mask) | ~mask};
 }
 
-bool only(const std::string& s, const char* allowed) { return !s.empty() && s.find_first_not_of(allowed) == std::string::npos; }
+bool only(const std::string& s, const char* allowed) {
+  return !s.empty() && s.find_first_not_of(allowed) == std::string::npos;
+}
 
 constexpr const char* kName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
 
@@ -52,21 +56,24 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
   std::set<std::string> macs, addresses = {network.address};
   for (const auto& h : network.hosts) {
     uint32_t a = 0;
-    if (!is_mac(h.mac)) return fail(Code::invalid, fmt::format("{}: not a MAC address: \"{}\"", h.name, h.mac));
+    if (!is_mac(h.mac))
+      return fail(Code::invalid, fmt::format("{}: not a MAC address: \"{}\"", h.name, h.mac));
     if (!only(h.name, kName)) return fail(Code::invalid, "not a host name: \"" + h.name + "\"");
     if (!parse_address(h.address, a) || !net.has(a))
       return fail(Code::invalid, fmt::format("{}: {} is not in {}", h.name, h.address, network.cidr));
-    if (!macs.insert(h.mac).second) return fail(Code::invalid, fmt::format("{}: MAC {} is declared twice", h.name, h.mac));
-    if (!addresses.insert(h.address).second) return fail(Code::invalid, fmt::format("{}: {} is taken", h.name, h.address));
+    if (!macs.insert(h.mac).second)
+      return fail(Code::invalid, fmt::format("{}: MAC {} is declared twice", h.name, h.mac));
+    if (!addresses.insert(h.address).second)
+      return fail(Code::invalid, fmt::format("{}: {} is taken", h.name, h.address));
     out += fmt::format("dhcp-host={},{},{},12h\n", h.mac, h.address, h.name);
   }
   return out;
 }
 
-// Addresses for machines nobody declared: the upper quarter, clear of those people declare, which start from below, and of
-// everything known to be in use.
+// Addresses for machines nobody declared: the upper quarter, clear of those people declare, which start from
+// below, and of everything known to be in use.
 std::string pool_lines(const BootNetwork& network, const Net& net, const std::string& mask) {
-  std::set<uint32_t> taken = {net.last - 1};   // where many put a router
+  std::set<uint32_t> taken = {net.last - 1};  // where many put a router
   std::vector<std::string> texts = network.taken;
   texts.insert(texts.end(), {network.address, network.gateway});
   for (const auto& host : network.hosts) texts.push_back(host.address);
@@ -76,7 +83,8 @@ std::string pool_lines(const BootNetwork& network, const Net& net, const std::st
   uint32_t from = net.last - (net.last - net.first + 1) / 4;
   for (uint32_t a = from; a < net.last; ++a) {
     if (!taken.count(a)) continue;
-    if (from < a) out += fmt::format("dhcp-range={},{},{},12h\n", address_text(from), address_text(a - 1), mask);
+    if (from < a)
+      out += fmt::format("dhcp-range={},{},{},12h\n", address_text(from), address_text(a - 1), mask);
     from = a + 1;
   }
   return out;
@@ -85,13 +93,16 @@ std::string pool_lines(const BootNetwork& network, const Net& net, const std::st
 std::string range_lines(const BootNetwork& network, const Net& net) {
   const std::string mask = address_text(~(net.last - net.first));
   if (network.mode == "proxy")
-    return fmt::format("dhcp-range={},proxy,{}\npxe-service=tag:!ipxe,X86-64_EFI,\"muster\",snponly.efi\n", address_text(net.first), mask);
+    return fmt::format("dhcp-range={},proxy,{}\npxe-service=tag:!ipxe,X86-64_EFI,\"muster\",snponly.efi\n",
+                       address_text(net.first), mask);
   const std::string known = fmt::format("dhcp-range={},static,{},12h\n", address_text(net.first), mask);
   return network.unknown_machines ? known + pool_lines(network, net, mask) : known;
 }
 
 bool plain(const std::string& s) {
-  return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c > 32 && c < 127 && c != '$' && c != '\\' && c != '"' && c != '\''; });
+  return std::all_of(s.begin(), s.end(), [](unsigned char c) {
+    return c > 32 && c < 127 && c != '$' && c != '\\' && c != '"' && c != '\'';
+  });
 }
 
 }  // namespace
@@ -102,7 +113,8 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   TRY(const Net net, parse_net(network.cidr));
   uint32_t own = 0;
   if (!parse_address(network.address, own) || !net.has(own))
-    return fail(Code::invalid, fmt::format("the controller's address {} is not in {}", network.address, network.cidr));
+    return fail(Code::invalid,
+                fmt::format("the controller's address {} is not in {}", network.address, network.cidr));
   if (!only(network.interface, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."))
     return fail(Code::invalid, "not an interface name: \"" + network.interface + "\"");
   TRY(const std::string hosts, host_lines(network, net));
@@ -112,20 +124,28 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
       "port=0\nno-resolv\nno-hosts\nkeep-in-foreground\n";
   // An address for an undeclared machine is tried first: somebody may have it whom muster does not know.
   if (!network.unknown_machines) out += "no-ping\n";
-  // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is switched on.
-  out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface, network.user);
-  out += fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
+  // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is
+  // switched on.
+  out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface,
+                     network.user);
+  out +=
+      fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
     out += "dhcp-authoritative\n";
-    out += network.gateway.empty() ? "dhcp-option=option:router\n" : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
+    out += network.gateway.empty() ? "dhcp-option=option:router\n"
+                                   : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
     out += "dhcp-option=option:dns-server\n";
   }
   out += range_lines(network, net);
-  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is no router (lifetime 0).
-  out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix, network.interface);
-  out += "dhcp-option=tag:ipxe,encap:175,176,1b\n"
-         "dhcp-match=set:ipxe,175\ndhcp-match=set:efi,option:client-arch,7\ndhcp-match=set:efi,option:client-arch,9\n";
+  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is no router
+  // (lifetime 0).
+  out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix,
+                     network.interface);
+  out +=
+      "dhcp-option=tag:ipxe,encap:175,176,1b\n"
+      "dhcp-match=set:ipxe,175\ndhcp-match=set:efi,option:client-arch,7\ndhcp-match=set:efi,option:client-"
+      "arch,9\n";
   if (network.mode == "managed") out += "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi\n";
   out += fmt::format("dhcp-boot=tag:ipxe,http://{}:{}/boot.ipxe\n", network.address, network.http_port);
   return out + hosts;
@@ -139,16 +159,21 @@ std::string ipxe_script(const BootDecision& d) {
   // A failure, so that the firmware goes on to the next entry of its boot order.
   static const std::string disk = "#!ipxe\nexit 1\n";
   if (!d.ram) return disk;
-  for (const auto* value : {&d.base_url, &d.kernel, &d.initrd, &d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
+  for (const auto* value :
+       {&d.base_url, &d.kernel, &d.initrd, &d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
     if (!plain(*value)) return disk;
   if (!wrong_kernel_options(d.extra).empty()) return disk;
   std::string args = "initrd=initrd quiet";
   if (!d.console.empty()) args += " console=" + d.console;
   const std::string ip = d.dhcp_prefix > 0 ? fmt::format("${{netX/ip}}/{}", d.dhcp_prefix) : d.ip;
-  args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}", d.url, d.pin, d.token, d.node, ip, d.mac);
+  args +=
+      fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}",
+                  d.url, d.pin, d.token, d.node, ip, d.mac);
   if (kernel_argument(d.extra, "panic").empty()) args += std::string(" ") + kRestartAfterPanic;
   if (!d.extra.empty()) args += " " + d.extra;
-  return fmt::format("#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n", d.base_url, d.kernel, d.initrd, args);
+  return fmt::format(
+      "#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n",
+      d.base_url, d.kernel, d.initrd, args);
 }
 
 }  // namespace muster

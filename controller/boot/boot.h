@@ -1,9 +1,9 @@
-// What machines are told when they boot over the network: configuration of dnsmasq (DHCP, TFTP, router advertisements)
-// and iPXE scripts. Pure: values in, text out.
+// What machines are told when they boot over the network: configuration of dnsmasq (DHCP, TFTP, router
+// advertisements) and iPXE scripts. Pure: values in, text out.
 //
-// Way of a machine: firmware PXE -> DHCP -> TFTP snponly.efi (only when the NIC has no iPXE of its own) -> DHCP again as
-// iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or "exit" to the next entry of the boot order (its disk).
-// TFTP and plain HTTP authenticate nobody: see docs/threat-model.md.
+// Way of a machine: firmware PXE -> DHCP -> TFTP snponly.efi (only when the NIC has no iPXE of its own) ->
+// DHCP again as iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or "exit" to the next
+// entry of the boot order (its disk). TFTP and plain HTTP authenticate nobody: see docs/threat-model.md.
 // Thread: plain values, pure functions.
 #pragma once
 
@@ -22,39 +22,45 @@ struct BootHost {
 };
 
 struct BootNetwork {
-  std::string mode = "managed";  // managed: DHCP is ours; proxy: another DHCP server gives addresses; external: nothing runs
-  std::string interface;         // the only one dnsmasq listens on
-  std::string address;           // the controller's on it: "10.20.0.1"
-  std::string cidr;              // "10.20.0.0/24"
-  std::string gateway = {};      // empty: machines get no default route
+  std::string mode =
+      "managed";  // managed: DHCP is ours; proxy: another DHCP server gives addresses; external: nothing runs
+  std::string interface;     // the only one dnsmasq listens on
+  std::string address;       // the controller's on it: "10.20.0.1"
+  std::string cidr;          // "10.20.0.0/24"
+  std::string gateway = {};  // empty: machines get no default route
   uint16_t http_port = 7480;
   std::vector<BootHost> hosts = {};
-  bool unknown_machines = false; // discovery: undeclared machines get an address from the upper quarter of the network
+  bool unknown_machines =
+      false;  // discovery: undeclared machines get an address from the upper quarter of the network
   std::vector<std::string> taken = {};  // never given to them: addresses of BMCs, for one
-  std::string run_dir;           // leases, pid, log and the TFTP root live here
-  std::string user = "root";     // dnsmasq's own after start
+  std::string run_dir;                  // leases, pid, log and the TFTP root live here
+  std::string user = "root";            // dnsmasq's own after start
 };
-// Network announced by router advertisements, which keep iPXE from waiting 16 s for IPv6. Machines make no use of it.
+// Network announced by router advertisements, which keep iPXE from waiting 16 s for IPv6. Machines make no
+// use of it.
 inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 
-// Text for --conf-file. Code::invalid when an address is outside the network, or a name, MAC or address is not one.
+// Text for --conf-file. Code::invalid when an address is outside the network, or a name, MAC or address is
+// not one.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
 
 // GET /boot.ipxe, the same for every machine.
 std::string chain_script(const std::string& base_url);
 
 struct BootDecision {
-  bool ram = false;            // false: boot from disk, everything below is unused
-  std::string base_url;        // "http://10.20.0.1:7480"
+  bool ram = false;      // false: boot from disk, everything below is unused
+  std::string base_url;  // "http://10.20.0.1:7480"
   std::string kernel = "/ram/vmlinuz";
   std::string initrd = "/ram/initrd";
-  std::string console = {};    // "ttyS0"; empty: the firmware's default
+  std::string console = {};  // "ttyS0"; empty: the firmware's default
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
-  int dhcp_prefix = 0;         // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
-  std::string extra = {};      // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
+  int dhcp_prefix = 0;  // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
+  std::string extra =
+      {};  // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
 };
-// GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots from disk.
+// GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots
+// from disk.
 std::string ipxe_script(const BootDecision& decision);
 
 }  // namespace muster

@@ -43,7 +43,8 @@ std::string pick_user(const std::string& folder) {
   return "root";
 }
 
-// dnsmasq answers router solicitations only where it has an address of the advertised network (see kRaPrefix).
+// dnsmasq answers router solicitations only where it has an address of the advertised network (see
+// kRaPrefix).
 void set_ra_address(const std::string& interface, bool present) {
   struct {  // linux/ipv6.h clashes with netinet/in.h
     in6_addr address;
@@ -81,7 +82,8 @@ Result<std::string> interface_of(const std::string& address) {
     if (address == text) found = i->ifa_name;
   }
   ::freeifaddrs(list);
-  if (found.empty()) return fail(Code::not_found, "no network interface of this machine has the address " + address);
+  if (found.empty())
+    return fail(Code::not_found, "no network interface of this machine has the address " + address);
   return found;
 }
 
@@ -116,7 +118,8 @@ Status Dnsmasq::apply(BootNetwork network) {
   if (!carrier) return fail(Code::denied, "DHCP is not started: " + carrier.error().message);
   if (network.interface.empty()) network.interface = *carrier;
   if (network.interface != *carrier)
-    return fail(Code::denied, fmt::format("DHCP is not started: {} is on {}, not on {}", network.address, *carrier, network.interface));
+    return fail(Code::denied, fmt::format("DHCP is not started: {} is on {}, not on {}", network.address,
+                                          *carrier, network.interface));
   network.run_dir = std::filesystem::absolute(network.run_dir).string();
   TRY_(Files("/").make_directories(network.run_dir + "/tftp"));
   network.user = pick_user(network.run_dir);
@@ -161,7 +164,8 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
     pause_ms(10);
     if (running()) continue;
     const std::string said = files.read_line(log);
-    return fail(Code::failed, "dnsmasq did not start: " + (said.empty() ? "is dnsmasq-base installed?" : tail(said)));
+    return fail(Code::failed,
+                "dnsmasq did not start: " + (said.empty() ? "is dnsmasq-base installed?" : tail(said)));
   }
   config_ = config;
   return Ok{};

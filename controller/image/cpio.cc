@@ -14,10 +14,11 @@
 
 namespace muster {
 
-void CpioWriter::entry(const std::string& path, unsigned mode, std::string_view content, unsigned links, unsigned major,
-                       unsigned minor) {
+void CpioWriter::entry(const std::string& path, unsigned mode, std::string_view content, unsigned links,
+                       unsigned major, unsigned minor) {
   const auto pad = [this] { out_.append((4 - out_.size() % 4) % 4, '\0'); };
-  fmt::format_to(std::back_inserter(out_), "070701{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}",
+  fmt::format_to(std::back_inserter(out_),
+                 "070701{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}{:08X}",
                  inode_++, mode, 0, 0, links, 0, content.size(), 0, 0, major, minor, path.size() + 1, 0);
   out_ += path;
   out_ += '\0';
@@ -26,11 +27,15 @@ void CpioWriter::entry(const std::string& path, unsigned mode, std::string_view 
   pad();
 }
 
-void CpioWriter::directory(const std::string& path, unsigned mode) { entry(path, S_IFDIR | mode, "", 2, 0, 0); }
+void CpioWriter::directory(const std::string& path, unsigned mode) {
+  entry(path, S_IFDIR | mode, "", 2, 0, 0);
+}
 void CpioWriter::file(const std::string& path, std::string_view content, unsigned mode) {
   entry(path, S_IFREG | mode, content, 1, 0, 0);
 }
-void CpioWriter::symlink(const std::string& path, const std::string& target) { entry(path, S_IFLNK | 0777, target, 1, 0, 0); }
+void CpioWriter::symlink(const std::string& path, const std::string& target) {
+  entry(path, S_IFLNK | 0777, target, 1, 0, 0);
+}
 void CpioWriter::device(const std::string& path, unsigned mode, unsigned major, unsigned minor) {
   entry(path, S_IFCHR | mode, "", 1, major, minor);
 }
@@ -39,7 +44,8 @@ Status CpioWriter::tree(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> paths;
   std::error_code ec;
-  for (auto it = fs::recursive_directory_iterator(folder, ec); it != fs::recursive_directory_iterator(); it.increment(ec)) {
+  for (auto it = fs::recursive_directory_iterator(folder, ec); it != fs::recursive_directory_iterator();
+       it.increment(ec)) {
     if (ec) break;
     paths.push_back(it->path().string());
   }

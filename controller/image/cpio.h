@@ -1,5 +1,5 @@
-// Writes a "newc" cpio archive: the format of an initramfs. Everything is owned by root, with a fixed time, so that equal
-// trees give equal archives. Thread: one object, one thread; no I/O but pack_tree().
+// Writes a "newc" cpio archive: the format of an initramfs. Everything is owned by root, with a fixed time,
+// so that equal trees give equal archives. Thread: one object, one thread; no I/O but pack_tree().
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ class CpioWriter {
   std::string finish();
 
  private:
-  void entry(const std::string& path, unsigned mode, std::string_view content, unsigned links, unsigned major, unsigned minor);
+  void entry(const std::string& path, unsigned mode, std::string_view content, unsigned links, unsigned major,
+             unsigned minor);
   std::string out_ = {};
   unsigned inode_ = 1;
 };

@@ -6,8 +6,9 @@
 namespace muster {
 namespace {
 
-// Mounts /state without waiting for udev: under emulation, and on machines with many disks, the device unit of a
-// partition takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, apart from mount.
+// Mounts /state without waiting for udev: under emulation, and on machines with many disks, the device unit
+// of a partition takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, apart
+// from mount.
 constexpr const char* kMountState = R"sh(#!/bin/sh
 # Mounts the partition named muster-state of the disk that holds / (another disk may carry the same name).
 set -eu
@@ -69,18 +70,20 @@ ExecStart=/usr/lib/muster/ssh-host-key
 WantedBy=ssh.service
 )";
 
-constexpr const char* kSshd = R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
+constexpr const char* kSshd =
+    R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
 HostKey /etc/ssh/ssh_host_ed25519_key
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 )";
 
-constexpr const char* kFstab = R"(# / comes from the kernel command line (A/B slots), /state from muster-state.service.
+constexpr const char* kFstab =
+    R"(# / comes from the kernel command line (A/B slots), /state from muster-state.service.
 PARTLABEL=muster-esp /boot/efi vfat noauto,umask=0077 0 0
 )";
 
-// systemd/muster-agent.service, baked in so that every slot has it; a test keeps the two equal. The program itself comes with
-// the RAM system: a new agent needs no new image.
+// systemd/muster-agent.service, baked in so that every slot has it; a test keeps the two equal. The program
+// itself comes with the RAM system: a new agent needs no new image.
 constexpr const char* kAgentUnit = R"([Unit]
 Description=muster agent
 After=network-online.target local-fs.target
@@ -130,11 +133,13 @@ std::string disabling(const ImageRecipe& recipe) {
   if (recipe.disable.empty()) return "";
   std::string s = "for unit in";
   for (const auto& unit : recipe.disable) s += " " + quoted(unit);
-  return s + "; do\n  if chroot \"$1\" systemctl --quiet is-enabled \"$unit\" 2>/dev/null; then\n"
-             "    chroot \"$1\" systemctl --quiet disable \"$unit\"\n  fi\ndone\n";
+  return s +
+         "; do\n  if chroot \"$1\" systemctl --quiet is-enabled \"$unit\" 2>/dev/null; then\n"
+         "    chroot \"$1\" systemctl --quiet disable \"$unit\"\n  fi\ndone\n";
 }
 
-constexpr const char* kScriptHead = "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
+constexpr const char* kScriptHead =
+    "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
 
 }  // namespace
 
@@ -152,11 +157,13 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
   std::string s = kScriptHead;
   s += "mkdir -p \"$1/state\" \"$1/boot/efi\" \"$1/etc/systemd/system\"\n";
   for (size_t i = 0; i < recipe.files.size(); ++i)
-    s += fmt::format("install -D -m {:04o} {} \"$1\"{}\n", recipe.files[i].mode, quoted(fmt::format("{}/{}", overlay, i)),
-                     quoted(recipe.files[i].path));
-  for (const auto& unit : recipe.mask) s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
-  std::vector<std::string> enable = {"systemctl", "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service",
-                                     "muster-agent.service"};
+    s += fmt::format("install -D -m {:04o} {} \"$1\"{}\n", recipe.files[i].mode,
+                     quoted(fmt::format("{}/{}", overlay, i)), quoted(recipe.files[i].path));
+  for (const auto& unit : recipe.mask)
+    s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
+  std::vector<std::string> enable = {
+      "systemctl",           "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service",
+      "muster-agent.service"};
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
   s += disabling(recipe);

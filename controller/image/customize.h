@@ -1,5 +1,6 @@
-// What muster itself adds to a fresh Debian tree: units of the first boot, and the script that tunes the tree.
-// Pure: text only. The script runs inside mmdebstrap, as (fake) root, with the tree as its only argument.
+// What muster itself adds to a fresh Debian tree: units of the first boot, and the script that tunes the
+// tree. Pure: text only. The script runs inside mmdebstrap, as (fake) root, with the tree as its only
+// argument.
 #pragma once
 
 #include <string>
@@ -9,12 +10,13 @@
 
 namespace muster {
 
-// Files every image has: /state mounted without udev, the host key of sshd kept there, sshd without passwords.
+// Files every image has: /state mounted without udev, the host key of sshd kept there, sshd without
+// passwords.
 std::vector<RecipeFile> builtin_files();
 // File i of `recipe` lies at <overlay>/<i>.
 std::string customize_script(const ImageRecipe& recipe, const std::string& overlay);
-// After the last layer: what its packages enabled is disabled again, then `units` (argument vectors) run, and the tree is cleaned
-// as the first script does.
+// After the last layer: what its packages enabled is disabled again, then `units` (argument vectors) run, and
+// the tree is cleaned as the first script does.
 std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units);
 
 }  // namespace muster

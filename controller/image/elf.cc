@@ -39,7 +39,8 @@ Result<ElfInfo> read_elf(std::string_view bytes) {
   ElfInfo info;
   Elf64_Ehdr head;
   if (!at(bytes, 0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return info;
-  if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64) return fail(Code::invalid, "not an x86-64 program");
+  if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
+    return fail(Code::invalid, "not an x86-64 program");
   info.is_elf = true;
   std::vector<Elf64_Phdr> headers(head.e_phnum);
   for (size_t i = 0; i < headers.size(); ++i)

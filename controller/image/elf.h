@@ -10,8 +10,8 @@
 namespace muster {
 
 struct ElfInfo {
-  bool is_elf = false;               // false: a script or data; nothing else is set
-  std::string interpreter = {};      // "/lib64/ld-linux-x86-64.so.2"; empty when static
+  bool is_elf = false;                   // false: a script or data; nothing else is set
+  std::string interpreter = {};          // "/lib64/ld-linux-x86-64.so.2"; empty when static
   std::vector<std::string> needed = {};  // "libc.so.6"
 };
 // Code::corrupt for an ELF file whose tables point outside of it.

@@ -1,5 +1,5 @@
-// The folder of one image's name, <state>/images/<name>: one writer at a time, and which version is the present one.
-// Thread: blocking; for worker threads.
+// The folder of one image's name, <state>/images/<name>: one writer at a time, and which version is the
+// present one. Thread: blocking; for worker threads.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace muster {
 
-// Letters, digits and . _ -, not starting with one of . and -: it becomes a folder's name and an argument of programs.
+// Letters, digits and . _ -, not starting with one of . and -: it becomes a folder's name and an argument of
+// programs.
 bool valid_image_name(const std::string& name);
 
-// Held while an image is built or imported; gone with the process, however it ends. Creates the folder. Code::conflict when somebody
-// else holds it.
+// Held while an image is built or imported; gone with the process, however it ends. Creates the folder.
+// Code::conflict when somebody else holds it.
 Result<LockFile> lock_image(const std::string& folder);
 
 // Points <folder>/current at `version`, atomically.

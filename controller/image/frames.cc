@@ -32,7 +32,8 @@ struct Piece {
 };
 
 bool all_zero(const std::string& bytes) {
-  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 void compress(Piece& piece, int level) {
@@ -40,7 +41,8 @@ void compress(Piece& piece, int level) {
   piece.frame.zero = all_zero(piece.raw);
   if (piece.frame.zero) return;
   piece.stored.resize(ZSTD_compressBound(piece.raw.size()));
-  const size_t n = ZSTD_compress(piece.stored.data(), piece.stored.size(), piece.raw.data(), piece.raw.size(), level);
+  const size_t n =
+      ZSTD_compress(piece.stored.data(), piece.stored.size(), piece.raw.data(), piece.raw.size(), level);
   piece.failed = ZSTD_isError(n);
   if (piece.failed) return;
   piece.stored.resize(n);
@@ -53,7 +55,9 @@ Status read_at(int fd, std::string& out, uint64_t offset) {
   for (size_t done = 0; done < out.size();) {
     const ssize_t n = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail(Code::failed, fmt::format("reading the raw image: {}", n < 0 ? strerror(errno) : "it is shorter than it was"));
+    if (n <= 0)
+      return fail(Code::failed, fmt::format("reading the raw image: {}",
+                                            n < 0 ? strerror(errno) : "it is shorter than it was"));
     done += static_cast<size_t>(n);
   }
   return Ok{};

@@ -34,8 +34,8 @@ struct Build {
   ImageRecipe recipe = {};
   Json inputs = {};
   std::string sources = {};
-  std::string folder = {};   // <state>/images/<name>
-  std::string stage = {};    // <folder>/.build-...
+  std::string folder = {};  // <state>/images/<name>
+  std::string stage = {};   // <folder>/.build-...
   std::string tree() const { return stage + "/tree"; }
 };
 
@@ -62,7 +62,8 @@ Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
   const std::string keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
   const std::string signed_by = Files("/").exists(keyring) ? keyring : "";
   if (!recipe.mirror.empty()) return sources_of_mirror(recipe, signed_by);
-  TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format", kIndexTargetsFormat, "Created-By: Packages"}}));
+  TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format",
+                                                        kIndexTargetsFormat, "Created-By: Packages"}}));
   TRY(const std::string codename, host_codename());
   return sources_for(parse_index_targets(text), codename, recipe.suite, signed_by);
 }
@@ -71,7 +72,8 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   ImageRecipe recipe = request.recipe;
   const auto kernel = recipe.kernel.find(request.variant);
   if (kernel == recipe.kernel.end())
-    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"", request.name, request.variant));
+    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
+                                           request.name, request.variant));
   recipe.packages.push_back(kernel->second);
   recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
   std::sort(recipe.packages.begin(), recipe.packages.end());
@@ -100,8 +102,13 @@ Status bootstrap(const Build& b) {
   std::string include;
   for (const auto& p : b.recipe.packages) include += (include.empty() ? "" : ",") + p;
   Command c;
-  c.argv = {"mmdebstrap", ::geteuid() == 0 ? "--mode=root" : "--mode=unshare", "--variant=minbase", "--format=directory",
-            "--include=" + include, "--aptopt=APT::Install-Recommends \"false\"", "--customize-hook=" + script};
+  c.argv = {"mmdebstrap",
+            ::geteuid() == 0 ? "--mode=root" : "--mode=unshare",
+            "--variant=minbase",
+            "--format=directory",
+            "--include=" + include,
+            "--aptopt=APT::Install-Recommends \"false\"",
+            "--customize-hook=" + script};
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
   c.input = b.sources;
@@ -110,10 +117,12 @@ Status bootstrap(const Build& b) {
   c.deadline = 40 * kMinute;
   int stages = 0;
   c.on_output = [&](std::string_view text) {
-    if (text.find("I: ") != std::string_view::npos) report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
+    if (text.find("I: ") != std::string_view::npos)
+      report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
   };
   auto out = run_ok(b.process, c);
-  const std::string from = b.recipe.mirror.empty() ? "" : " from the recipe's mirror (release, `updates`, `security_mirror`)";
+  const std::string from =
+      b.recipe.mirror.empty() ? "" : " from the recipe's mirror (release, `updates`, `security_mirror`)";
   if (!out) return std::move(out).error().with("building the Debian tree" + from);
   return Ok{};
 }
@@ -125,30 +134,57 @@ std::pair<uint64_t, uint64_t> measure(const std::string& tree) {
   for (auto it = fs::recursive_directory_iterator(tree, fs::directory_options::skip_permission_denied, ec);
        it != fs::recursive_directory_iterator(); it.increment(ec)) {
     ++count;
-    if (it->is_regular_file(ec) && !it->is_symlink(ec)) kib += (it->file_size(ec) + 4095) / 4096 * 4;
-    else if (it->is_directory(ec)) kib += 4;
+    if (it->is_regular_file(ec) && !it->is_symlink(ec))
+      kib += (it->file_size(ec) + 4095) / 4096 * 4;
+    else if (it->is_directory(ec))
+      kib += 4;
   }
   return {kib, count};
 }
 
 Status make_file_system(const Build& b, const std::string& raw) {
   const auto [kib, count] = measure(b.tree());
-  // Little slack: the agent grows the file system to its slot. 64 MiB journal, inode tables, and 8 % for trees and room.
+  // Little slack: the agent grows the file system to its slot. 64 MiB journal, inode tables, and 8 % for
+  // trees and room.
   const uint64_t size = (kib * 108 / 100 + 112 * 1024 + 4095) / 4096 * 4096;
   const uint64_t inodes = std::max<uint64_t>(count * 3 / 2, size / 16);
   Command c;
-  c.argv = as_root({"mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "1", "-L", "muster-root", "-U", kFsUuid, "-N",
-                    std::to_string(inodes), "-J", "size=64", "-O", "metadata_csum_seed", "-E",
-                    fmt::format("hash_seed={},lazy_itable_init=1,lazy_journal_init=1", kHashSeed), "-d", b.tree(), raw,
+  c.argv = as_root({"mke2fs",
+                    "-q",
+                    "-F",
+                    "-t",
+                    "ext4",
+                    "-b",
+                    "4096",
+                    "-m",
+                    "1",
+                    "-L",
+                    "muster-root",
+                    "-U",
+                    kFsUuid,
+                    "-N",
+                    std::to_string(inodes),
+                    "-J",
+                    "size=64",
+                    "-O",
+                    "metadata_csum_seed",
+                    "-E",
+                    fmt::format("hash_seed={},lazy_itable_init=1,lazy_journal_init=1", kHashSeed),
+                    "-d",
+                    b.tree(),
+                    raw,
                     fmt::format("{}k", size)});
-  c.env = {{"E2FSPROGS_FAKE_TIME", kEpoch}, {"SOURCE_DATE_EPOCH", kEpoch}, {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
+  c.env = {{"E2FSPROGS_FAKE_TIME", kEpoch},
+           {"SOURCE_DATE_EPOCH", kEpoch},
+           {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
   c.deadline = 20 * kMinute;
   auto out = run_ok(b.process, c);
   if (!out) return std::move(out).error().with("making the file system");
   return Ok{};
 }
 
-Status add_file(ImageManifest& m, const std::string& folder, const std::string& role, const std::string& name) {
+Status add_file(ImageManifest& m, const std::string& folder, const std::string& role,
+                const std::string& name) {
   const std::string path = folder + "/" + name;
   TRY(std::string digest, sha256_file(path));
   m.files.push_back({role, name, std::move(digest), fs::file_size(path)});
@@ -209,8 +245,8 @@ Result<ImageInfo> publish(const Build& b) {
   ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
   if (complete(info)) {
-    // The very same image was built before, out of other inputs. What its digest does not cover may differ: nobody reads the
-    // RAM system's tree but ourselves, and without its record it is packed again.
+    // The very same image was built before, out of other inputs. What its digest does not cover may differ:
+    // nobody reads the RAM system's tree but ourselves, and without its record it is packed again.
     fs::remove_all(folder + "/ram", ec);
     fs::remove(folder + "/ram.json", ec);
     for (const char* part : {"/ram", "/build.json"})
@@ -229,7 +265,8 @@ void remove_tree(const Build& b, const std::string& path) {
   (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
 }
 
-// The tree of an image with layers, mounted at b.tree(): those that were kept, and above them what had to be made now.
+// The tree of an image with layers, mounted at b.tree(): those that were kept, and above them what had to be
+// made now.
 Status stack_layers(const Build& b, const Layers& layers, const std::vector<std::string>& keys) {
   if (!layers.kept(keys[0])) {
     report(b, "packages", 0.05);
@@ -239,12 +276,15 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
   std::vector<std::string> below = {keys[0]};
   for (size_t i = 0; i < b.request.layers.size(); ++i) {
     const ImageLayer& layer = b.request.layers[i];
-    const double fraction = 0.2 + 0.45 * static_cast<double>(i) / static_cast<double>(b.request.layers.size());
-    if (layers.kept(keys[i + 1])) report(b, "layer " + layer.name + ": kept from the last build", fraction);
+    const double fraction =
+        0.2 + 0.45 * static_cast<double>(i) / static_cast<double>(b.request.layers.size());
+    if (layers.kept(keys[i + 1]))
+      report(b, "layer " + layer.name + ": kept from the last build", fraction);
     else {
       report(b, "layer " + layer.name, fraction);
       TRY_(layers.mount(below, b.tree()));
-      TRY_(layers.run(layer, b.request.agent, b.tree(), [&](const std::string& line) { report(b, layer.name + ": " + line, fraction); }));
+      TRY_(layers.run(layer, b.request.agent, b.tree(),
+                      [&](const std::string& line) { report(b, layer.name + ": " + line, fraction); }));
       TRY_(layers.unmount(b.tree()));
       TRY_(layers.keep_upper(keys[i + 1], b.stage + "/log"));
     }
@@ -253,7 +293,8 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
   TRY_(layers.mount(below, b.tree()));
   const std::string script = b.stage + "/finish.sh";
   std::vector<std::vector<std::string>> units;
-  for (const auto& layer : b.request.layers) units.insert(units.end(), layer.units.begin(), layer.units.end());
+  for (const auto& layer : b.request.layers)
+    units.insert(units.end(), layer.units.begin(), layer.units.end());
   TRY_(Files("/").write(script, finish_script(b.recipe, units), 0755));
   auto out = run_ok(b.process, {.argv = {script, b.tree()}, .deadline = 10 * kMinute});
   if (!out) return std::move(out).error().with("finishing the tree");
@@ -283,7 +324,8 @@ Status build_tree(const Build& b, ImageManifest& files) {
     TRY_(stack_layers(b, layers, keys));
     return pack(b, files);
   });
-  if (!packed.ok() && packed.error().code == Code::denied) return std::move(packed).error().with("layers need root");
+  if (!packed.ok() && packed.error().code == Code::denied)
+    return std::move(packed).error().with("layers need root");
   TRY_(std::move(packed));
   remove_tree(b, b.stage + "/upper");
   layers.prune(keys);
@@ -300,7 +342,8 @@ Status build(const Build& b) {
   m.os = files.os;
   m.files = files.files;
   std::error_code ec;
-  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work", "/tree", "/ours", "/lists", "/log"})
+  for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work",
+                               "/tree", "/ours", "/lists", "/log"})
     fs::remove_all(b.stage + leftover, ec);
   return write_records(b, m);
 }
@@ -343,7 +386,8 @@ Result<ImageInfo> load_image(const std::string& state_dir, const std::string& na
   TRY(const std::string text, Files("/").read(folder.string() + "/manifest.json"));
   auto manifest = manifest_from_text(text);
   if (!manifest) return std::move(manifest).error().with("image " + name);
-  if (manifest->digest.substr(7) != folder.filename()) return fail(Code::corrupt, "image " + name + ": folder and digest differ");
+  if (manifest->digest.substr(7) != folder.filename())
+    return fail(Code::corrupt, "image " + name + ": folder and digest differ");
   return ImageInfo{name, manifest->digest, folder.string(), std::move(manifest).value(), true};
 }
 
@@ -351,12 +395,14 @@ std::vector<std::string> list_images(const std::string& state_dir) {
   std::vector<std::string> out;
   const Files files("/");
   for (const auto& name : files.list(state_dir + "/images"))
-    if (valid_image_name(name) && files.exists(state_dir + "/images/" + name + "/current")) out.push_back(name);
+    if (valid_image_name(name) && files.exists(state_dir + "/images/" + name + "/current"))
+      out.push_back(name);
   return out;
 }
 
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
-  if (!valid_image_name(request.name)) return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
+  if (!valid_image_name(request.name))
+    return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
   Build b{request, process, progress};
   TRY(b.recipe, effective_recipe(request));
   b.inputs = build_inputs(b.recipe, request.variant, kBuilder, request.layers);
@@ -374,8 +420,10 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
   const auto built = fetch_or_build(b);
   auto info = built ? publish(b) : Result<ImageInfo>(built.error());
-  if (!info) remove_tree(b, b.stage);
-  else report(b, "done", 1);
+  if (!info)
+    remove_tree(b, b.stage);
+  else
+    report(b, "done", 1);
   return info;
 }
 

@@ -1,14 +1,15 @@
-// Builds node images: recipe -> Debian tree (mmdebstrap) -> ext4 file system -> frame manifest, and the tree of the RAM
-// system with the same kernel and modules.
+// Builds node images: recipe -> Debian tree (mmdebstrap) -> ext4 file system -> frame manifest, and the tree
+// of the RAM system with the same kernel and modules.
 //
-// Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI, build.json,
-// ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the link <name>/current.
-// A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a half-built one has a name
-// starting with ".build-" and is removed by the next build. build.json records what it was built from (inputs.h).
-// Beside them, of images with layers: .layers/ (layers.h), .packages/ (downloads of a build that has not ended well yet).
-// No loop devices; mounts only for layers, in a namespace of their own. As root it works directly, else through mmdebstrap's user
-// namespace (an image with layers is refused then).
-// Thread: blocking (minutes); for worker threads. Two builds of one name at once are refused (Code::conflict).
+// Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI,
+// build.json, ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the
+// link <name>/current. A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a
+// half-built one has a name starting with ".build-" and is removed by the next build. build.json records what
+// it was built from (inputs.h). Beside them, of images with layers: .layers/ (layers.h), .packages/
+// (downloads of a build that has not ended well yet). No loop devices; mounts only for layers, in a namespace
+// of their own. As root it works directly, else through mmdebstrap's user namespace (an image with layers is
+// refused then). Thread: blocking (minutes); for worker threads. Two builds of one name at once are refused
+// (Code::conflict).
 #pragma once
 
 #include <functional>
@@ -25,30 +26,30 @@
 namespace muster {
 
 struct ImageRequest {
-  std::string name;             // of the image: "debian-12"
-  ImageRecipe recipe = {};      // as it was read
-  std::string variant = "full"; // key of the recipe's `kernel`: cloud | full
-  std::vector<std::string> packages = {};        // what roles need beyond the recipe
-  std::vector<RecipeFile> files = {};            // baked steps of phase image ...
+  std::string name;                                // of the image: "debian-12"
+  ImageRecipe recipe = {};                         // as it was read
+  std::string variant = "full";                    // key of the recipe's `kernel`: cloud | full
+  std::vector<std::string> packages = {};          // what roles need beyond the recipe
+  std::vector<RecipeFile> files = {};              // baked steps of phase image ...
   std::vector<std::vector<std::string>> run = {};  // ... run in the chroot after the recipe's own
-  std::vector<ImageLayer> layers = {};           // playbooks with other steps, one layer each, lowest first
-  std::string agent = {};       // muster-agent, which carries out the steps of layers
+  std::vector<ImageLayer> layers = {};             // playbooks with other steps, one layer each, lowest first
+  std::string agent = {};                          // muster-agent, which carries out the steps of layers
   std::string state_dir = "/var/lib/muster";
   std::string shared_cache = {};  // folder (shared_cache.h); empty: none
-  bool rebuild = false;         // although nothing changed (new package versions)
-  int level = 9;                // zstd
+  bool rebuild = false;           // although nothing changed (new package versions)
+  int level = 9;                  // zstd
 };
 
 struct ImageInfo {
   std::string name;
-  std::string digest;   // of the manifest
-  std::string folder;   // real path of the folder above
+  std::string digest;  // of the manifest
+  std::string folder;  // real path of the folder above
   ImageManifest manifest;
   bool reused = false;  // nothing was built
 };
 
-// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1. The first call has fraction 0 and says why
-// the image is built: "not built yet", "packages: +htop".
+// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1. The first call has
+// fraction 0 and says why the image is built: "not built yet", "packages: +htop".
 using ImageProgress = std::function<void(const std::string& what, double fraction)>;
 
 // Without a single report of progress when the present image was built from the same inputs.

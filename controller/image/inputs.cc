@@ -54,8 +54,10 @@ std::string file_change(const Json& before, const Json& after) {
   Names changes;
   for (const auto& [path, text] : is) {
     const auto old = was.find(path);
-    if (old == was.end()) changes.push_back("+" + path);
-    else if (old->second != text) changes.push_back(path);
+    if (old == was.end())
+      changes.push_back("+" + path);
+    else if (old->second != text)
+      changes.push_back(path);
   }
   for (const auto& [path, text] : was)
     if (!is.count(path)) changes.push_back("-" + path);
@@ -83,8 +85,10 @@ std::string layer_change(const Json& before, const Json& after) {
   const auto was = by_name(before), is = by_name(after);
   Names changes;
   for (const auto& [name, text] : is)
-    if (const auto old = was.find(name); old == was.end()) changes.push_back("+" + name);
-    else if (old->second != text) changes.push_back(name);
+    if (const auto old = was.find(name); old == was.end())
+      changes.push_back("+" + name);
+    else if (old->second != text)
+      changes.push_back(name);
   for (const auto& [name, text] : was)
     if (!is.count(name)) changes.push_back("-" + name);
   return changes.empty() ? "layers: another order" : sentence("layers", changes);
@@ -94,7 +98,8 @@ void append(std::string& all, const std::string& one) { all += (all.empty() ? ""
 
 }  // namespace
 
-Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version, const std::vector<ImageLayer>& layers) {
+Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version,
+                  const std::vector<ImageLayer>& layers) {
   Json out = {{"builder", builder_version},
               {"ram", ram_tree_version()},
               {"variant", variant},

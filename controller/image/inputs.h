@@ -1,8 +1,8 @@
-// What an image is built from, as one value: it decides whether a built image is still the one that would be built now,
-// and says in words what changed. Pure.
+// What an image is built from, as one value: it decides whether a built image is still the one that would be
+// built now, and says in words what changed. Pure.
 //
-// The host's apt sources are no part of it: another mirror of the same suite means the same image. Neither is the agent: it
-// travels in the RAM system, which is packed again without building anything (ram.h).
+// The host's apt sources are no part of it: another mirror of the same suite means the same image. Neither is
+// the agent: it travels in the RAM system, which is packed again without building anything (ram.h).
 #pragma once
 
 #include <string>
@@ -14,11 +14,13 @@
 
 namespace muster {
 
-// {"builder", "ram", "variant", "recipe"}: `recipe` with everything that was baked into its own tree; "layers" where there are any.
-Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version, const std::vector<ImageLayer>& layers = {});
+// {"builder", "ram", "variant", "recipe"}: `recipe` with everything that was baked into its own tree;
+// "layers" where there are any.
+Json build_inputs(const ImageRecipe& recipe, const std::string& variant, int builder_version,
+                  const std::vector<ImageLayer>& layers = {});
 
-// "packages: +htop -vim-tiny; files: /etc/motd"; empty when both would make the same image. `built` may come from another
-// version of muster and have any shape.
+// "packages: +htop -vim-tiny; files: /etc/motd"; empty when both would make the same image. `built` may come
+// from another version of muster and have any shape.
 std::string input_changes(const Json& built, const Json& now);
 
 }  // namespace muster

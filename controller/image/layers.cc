@@ -21,16 +21,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr DurationMs kLayerDeadline = 4 * 60 * kMinute;  // a driver, its toolkit and their downloads on a slow machine
+constexpr DurationMs kLayerDeadline =
+    4 * 60 * kMinute;  // a driver, its toolkit and their downloads on a slow machine
 constexpr const char* kPolicy = "/usr/sbin/policy-rc.d";
 constexpr const char* kResolver = "/etc/resolv.conf";
 
-Status mounted(const std::string& source, const std::string& at, const char* type, unsigned long flags, const std::string& data = "") {
+Status mounted(const std::string& source, const std::string& at, const char* type, unsigned long flags,
+               const std::string& data = "") {
   if (::mount(source.c_str(), at.c_str(), type, flags, data.c_str()) == 0) return Ok{};
-  return fail(errno == EPERM ? Code::denied : Code::failed, fmt::format("mounting {} at {}: {}", source, at, strerror(errno)));
+  return fail(errno == EPERM ? Code::denied : Code::failed,
+              fmt::format("mounting {} at {}: {}", source, at, strerror(errno)));
 }
 
-Status bound(const std::string& source, const std::string& at) { return mounted(source, at, nullptr, MS_BIND | MS_REC); }
+Status bound(const std::string& source, const std::string& at) {
+  return mounted(source, at, nullptr, MS_BIND | MS_REC);
+}
 
 // Whose root directory is `tree`, or is below it; of the same mount namespace.
 std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree) {
@@ -47,7 +52,8 @@ std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree)
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
-// What a chroot needs to install packages, and nothing of it stays: no daemon is started, the mirror's name is found.
+// What a chroot needs to install packages, and nothing of it stays: no daemon is started, the mirror's name
+// is found.
 class Guest {
  public:
   explicit Guest(std::string root) : root_(std::move(root)), files_(root_) {}
@@ -99,18 +105,22 @@ struct LineSplitter {
   std::string rest = {};
   void operator()(std::string_view text) {
     rest += text;
-    for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) line(rest.substr(0, end));
+    for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+      line(rest.substr(0, end));
   }
 };
 
 }  // namespace
 
-Json to_json(const ImageLayer& layer) { return {{"name", layer.name}, {"steps", layer.steps}, {"units", layer.units}}; }
+Json to_json(const ImageLayer& layer) {
+  return {{"name", layer.name}, {"steps", layer.steps}, {"units", layer.units}};
+}
 
 std::vector<std::string> layer_keys(const Json& recipe_inputs, const std::vector<ImageLayer>& layers) {
   std::vector<std::string> keys = {hex_of(sha256(dump_json(recipe_inputs)))};
   for (const auto& layer : layers)
-    keys.push_back(hex_of(sha256(dump_json(Json{{"below", keys.back()}, {"name", layer.name}, {"steps", layer.steps}}))));
+    keys.push_back(hex_of(
+        sha256(dump_json(Json{{"below", keys.back()}, {"name", layer.name}, {"steps", layer.steps}}))));
   return keys;
 }
 
@@ -118,9 +128,12 @@ Status in_private_mounts(const std::function<Status()>& work) {
   Status result = Ok{};
   std::thread thread([&] {
     // MS_PRIVATE: what is mounted here does not appear in the namespace this one was copied from.
-    if (::unshare(CLONE_FS | CLONE_NEWNS) != 0) result = fail(Code::denied, std::string("a mount namespace: ") + strerror(errno));
-    else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok()) result = std::move(own);
-    else if (!contain_exceptions("a step of an image", [&] { result = work(); })) result = fail(Code::failed, "a fault of muster: see the controller's log");
+    if (::unshare(CLONE_FS | CLONE_NEWNS) != 0)
+      result = fail(Code::denied, std::string("a mount namespace: ") + strerror(errno));
+    else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok())
+      result = std::move(own);
+    else if (!contain_exceptions("a step of an image", [&] { result = work(); }))
+      result = fail(Code::failed, "a fault of muster: see the controller's log");
   });
   thread.join();
   return result;
@@ -144,17 +157,22 @@ void Layers::prune(const std::vector<std::string>& keys) const {
   const std::string folder = folder_ + "/.layers";
   for (const auto& name : Files("/").list(folder))
     if (std::find(keys.begin(), keys.end(), name) == keys.end())
-      (void)process_.run({.argv = {"rm", "-rf", "--one-file-system", folder + "/" + name}, .deadline = 10 * kMinute});
-  (void)process_.run({.argv = {"rm", "-rf", "--one-file-system", folder_ + "/.packages"}, .deadline = kMinute});
+      (void)process_.run(
+          {.argv = {"rm", "-rf", "--one-file-system", folder + "/" + name}, .deadline = 10 * kMinute});
+  (void)process_.run(
+      {.argv = {"rm", "-rf", "--one-file-system", folder_ + "/.packages"}, .deadline = kMinute});
 }
 
 Status Layers::mount(const std::vector<std::string>& below, const std::string& at) const {
   const Files files("/");
   std::string lower;  // the topmost comes first
   for (const auto& key : below) lower = tree(key) + (lower.empty() ? "" : ":") + lower;
-  for (const std::string& part : {stage_ + "/upper", stage_ + "/work", at}) TRY_(files.make_directories(part, 0755));
-  return mounted("overlay", at, "overlay", 0,
-                 fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,index=off,metacopy=off,redirect_dir=off", lower, stage_, stage_));
+  for (const std::string& part : {stage_ + "/upper", stage_ + "/work", at})
+    TRY_(files.make_directories(part, 0755));
+  return mounted(
+      "overlay", at, "overlay", 0,
+      fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,index=off,metacopy=off,redirect_dir=off",
+                  lower, stage_, stage_));
 }
 
 Status Layers::unmount(const std::string& at) const {
@@ -165,7 +183,8 @@ Status Layers::unmount(const std::string& at) const {
     if (error != EBUSY || std::chrono::steady_clock::now() >= until) {
       std::string names;
       for (const auto& [pid, name] : left) names += fmt::format(" {} ({})", pid, name);
-      return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error), names.empty() ? "" : "; still in it:", names));
+      return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error),
+                                            names.empty() ? "" : "; still in it:", names));
     }
     // A package's script may leave a daemon behind, such as gpg-agent: its work is in the layer, it is not.
     for (const auto& [pid, name] : left) ::kill(pid, SIGKILL);
@@ -176,7 +195,8 @@ Status Layers::unmount(const std::string& at) const {
 
 Status Layers::run(const ImageLayer& layer, const std::string& agent, const std::string& root,
                    const std::function<void(const std::string&)>& said) const {
-  const std::string ours = stage_ + "/ours", downloads = folder_ + "/.packages", lists = stage_ + "/lists", log = stage_ + "/log";
+  const std::string ours = stage_ + "/ours", downloads = folder_ + "/.packages", lists = stage_ + "/lists",
+                    log = stage_ + "/log";
   for (const auto& folder : {ours, downloads, lists}) TRY_(Files("/").make_directories(folder, 0755));
   std::error_code ec;
   fs::copy_file(agent, ours + "/agent", fs::copy_options::overwrite_existing, ec);
@@ -190,8 +210,11 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     c.argv = {"chroot", root, "/run/muster/agent", "apply", "--log", "/run/muster/log"};
     c.input = dump_json(Json{{"steps", layer.steps}, {"stop_on_failure", true}});
     // The kernel's own hook would spend half a minute on an initrd nobody boots.
-    c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOME", "/root"}, {"TMPDIR", "/tmp"},
-             {"LC_ALL", "C.UTF-8"}, {"INITRD", "No"}};
+    c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+             {"HOME", "/root"},
+             {"TMPDIR", "/tmp"},
+             {"LC_ALL", "C.UTF-8"},
+             {"INITRD", "No"}};
     c.deadline = kLayerDeadline;
     LineSplitter lines{said};
     c.on_output = std::ref(lines);
@@ -202,7 +225,8 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
   if (ended.ok()) return ended;
   const std::string kept = fmt::format("{}/failed-{}.log", folder_, layer.name);
   fs::rename(log, kept, ec);
-  return ec ? ended : fail(ended.error().code, ended.error().message + "\nthe log of all its commands: " + kept);
+  return ec ? ended
+            : fail(ended.error().code, ended.error().message + "\nthe log of all its commands: " + kept);
 }
 
 }  // namespace muster

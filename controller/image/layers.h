@@ -1,10 +1,10 @@
-// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's Debian; each further one is what the image-phase steps of
-// one playbook changed, carried out by the agent in a chroot of all below it.
+// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's Debian; each further one is
+// what the image-phase steps of one playbook changed, carried out by the agent in a chroot of all below it.
 //
-// Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all below it, so a layer that is there
-// is the one that would be made now. Half-made ones lie in the build's own stage and go with it.
-// Mounts live in a namespace of the building thread: they are gone with it, however it ends. Needs root.
-// Thread: blocking; for the thread of in_private_mounts().
+// Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all below it, so a
+// layer that is there is the one that would be made now. Half-made ones lie in the build's own stage and go
+// with it. Mounts live in a namespace of the building thread: they are gone with it, however it ends. Needs
+// root. Thread: blocking; for the thread of in_private_mounts().
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@
 
 namespace muster {
 
-// Of one playbook: `steps` as in a work order (wire::Step); `units`: systemctl's argument vectors, run when all layers are there.
+// Of one playbook: `steps` as in a work order (wire::Step); `units`: systemctl's argument vectors, run when
+// all layers are there.
 struct ImageLayer {
   std::string name;
   Json steps = Json::array();
@@ -34,7 +35,8 @@ Status in_private_mounts(const std::function<Status()>& work);
 class Layers {
  public:
   // `folder` is the image's, `stage` the build's, on the same file system.
-  Layers(std::string folder, std::string stage, Process& process) : folder_(std::move(folder)), stage_(std::move(stage)), process_(process) {}
+  Layers(std::string folder, std::string stage, Process& process)
+      : folder_(std::move(folder)), stage_(std::move(stage)), process_(process) {}
 
   bool kept(const std::string& key) const;
   // The kept tree of a layer.
@@ -48,10 +50,13 @@ class Layers {
   Status mount(const std::vector<std::string>& below, const std::string& at) const;
   Status unmount(const std::string& at) const;
   // Ends a layer: its upper tree is kept under `key`.
-  Status keep_upper(const std::string& key, const std::string& log) const { return keep(key, stage_ + "/upper", log); }
+  Status keep_upper(const std::string& key, const std::string& log) const {
+    return keep(key, stage_ + "/upper", log);
+  }
 
-  // Carries out the steps in the tree mounted at `root`, daemons held off, with the network. `said` gets a line per step. The log
-  // of every command that ran is <stage>/log; a failure leaves it at <folder>/failed-<layer>.log and says so.
+  // Carries out the steps in the tree mounted at `root`, daemons held off, with the network. `said` gets a
+  // line per step. The log of every command that ran is <stage>/log; a failure leaves it at
+  // <folder>/failed-<layer>.log and says so.
   Status run(const ImageLayer& layer, const std::string& agent, const std::string& root,
              const std::function<void(const std::string&)>& said) const;
 

@@ -60,7 +60,8 @@ std::string alias_lines(const std::string& modules_alias, const std::vector<std:
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string keyword, pattern, name;
-    if (words >> keyword >> pattern >> name && keyword == "alias" && names.count(module_name(name))) out += line + "\n";
+    if (words >> keyword >> pattern >> name && keyword == "alias" && names.count(module_name(name)))
+      out += line + "\n";
   }
   return out;
 }

@@ -22,23 +22,29 @@ using Names = std::vector<std::string>;
 
 // Loaded at start, in this order; the rest is loaded when a device asks for it.
 const Names kLoad = {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "efivarfs"};
-const Names kStorage = {"nvme", "ahci", "sd_mod", "virtio_pci", "virtio_blk", "virtio_scsi", "megaraid_sas", "mpt3sas",
-                        "smartpqi", "hpsa", "aacraid", "mpi3mr", "vmd", "crc32c_generic", "crc32c_intel"};
-const Names kNetwork = {"virtio_net", "mlx5_core", "mlx4_en", "ice", "i40e", "bnxt_en", "ixgbe", "igb", "igc", "e1000",
-                        "e1000e", "tg3", "ena", "r8169", "qede", "cxgb4", "be2net", "sfc", "ionic", "vmxnet3", "bonding",
-                        "8021q"};
-const Names kOther = {"virtio_rng", "xfs", "fuse", "raid0", "raid1", "raid10", "raid456", "dm_mod", "mlx5_ib",
-                      "ipmi_si", "ipmi_devintf", "ipmi_ssif", "xhci_pci", "usbhid", "hid_generic", "usb_storage", "uas"};
-const Names kTools = {"sfdisk", "mkfs.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs", "mkfs.xfs", "mdadm", "wipefs",
-                      "blkid", "lsblk", "blkdiscard"};
-const Names kApplets = {"sh", "ash", "mount", "umount", "ip", "modprobe", "insmod", "lsmod", "ls", "cat", "dmesg", "ps",
-                        "sleep", "reboot", "poweroff", "mkdir", "cp", "mv", "rm", "ln", "grep", "sed", "awk", "vi",
-                        "hexdump", "ping", "free", "df", "du", "top", "kill", "find", "head", "tail", "dd", "sync",
-                        "switch_root", "chroot", "udhcpc", "wget", "stat", "sha256sum", "env", "uname", "hostname", "echo",
-                        "true", "false", "test", "date", "less", "sort", "wc", "cut", "readlink", "setsid", "cttyhack", "lspci"};
+const Names kStorage = {"nvme",        "ahci",         "sd_mod",  "virtio_pci",     "virtio_blk",
+                        "virtio_scsi", "megaraid_sas", "mpt3sas", "smartpqi",       "hpsa",
+                        "aacraid",     "mpi3mr",       "vmd",     "crc32c_generic", "crc32c_intel"};
+const Names kNetwork = {"virtio_net", "mlx5_core", "mlx4_en", "ice",   "i40e",   "bnxt_en",
+                        "ixgbe",      "igb",       "igc",     "e1000", "e1000e", "tg3",
+                        "ena",        "r8169",     "qede",    "cxgb4", "be2net", "sfc",
+                        "ionic",      "vmxnet3",   "bonding", "8021q"};
+const Names kOther = {"virtio_rng", "xfs",    "fuse",        "raid0",       "raid1",        "raid10",
+                      "raid456",    "dm_mod", "mlx5_ib",     "ipmi_si",     "ipmi_devintf", "ipmi_ssif",
+                      "xhci_pci",   "usbhid", "hid_generic", "usb_storage", "uas"};
+const Names kTools = {"sfdisk",   "mkfs.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs",
+                      "mkfs.xfs", "mdadm",     "wipefs",    "blkid",  "lsblk",     "blkdiscard"};
+const Names kApplets = {
+    "sh",          "ash",    "mount",    "umount", "ip",     "modprobe",  "insmod",  "lsmod", "ls",
+    "cat",         "dmesg",  "ps",       "sleep",  "reboot", "poweroff",  "mkdir",   "cp",    "mv",
+    "rm",          "ln",     "grep",     "sed",    "awk",    "vi",        "hexdump", "ping",  "free",
+    "df",          "du",     "top",      "kill",   "find",   "head",      "tail",    "dd",    "sync",
+    "switch_root", "chroot", "udhcpc",   "wget",   "stat",   "sha256sum", "env",     "uname", "hostname",
+    "echo",        "true",   "false",    "test",   "date",   "less",      "sort",    "wc",    "cut",
+    "readlink",    "setsid", "cttyhack", "lspci"};
 
-// Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell waits for
-// slow controllers; it never guesses a device name.
+// Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell
+// waits for slow controllers; it never guesses a device name.
 constexpr const char* kBootInit = R"(#!/bin/sh
 export PATH=/usr/sbin:/usr/bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
@@ -98,9 +104,11 @@ class Collector {
   Collector(std::string tree, std::string out) : tree_(std::move(tree)), out_(std::move(out)) {}
 
   Status skeleton() {
-    for (const char* d : {"usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "proc", "sys", "dev", "run", "tmp", "etc", "mnt", "root"})
+    for (const char* d : {"usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "proc", "sys", "dev", "run", "tmp",
+                          "etc", "mnt", "root"})
       TRY_(Files(out_).make_directories(std::string("/") + d));
-    for (const char* d : {"bin", "sbin", "lib", "lib64"}) TRY_(Files(out_).symlink(std::string("usr/") + d, std::string("/") + d));
+    for (const char* d : {"bin", "sbin", "lib", "lib64"})
+      TRY_(Files(out_).symlink(std::string("usr/") + d, std::string("/") + d));
     return Ok{};
   }
 
@@ -111,13 +119,16 @@ class Collector {
       const fs::path real = fs::canonical(tree_ + folder + name, ec);
       if (!ec) return add(real.string(), "/usr/sbin/" + name, 0755);
     }
-    return required ? Status(fail(Code::not_found, "the image lacks " + name + ", which the RAM system needs")) : Status(Ok{});
+    return required
+               ? Status(fail(Code::not_found, "the image lacks " + name + ", which the RAM system needs"))
+               : Status(Ok{});
   }
 
   Status busybox() {
     TRY_(program("busybox", true));
     for (const auto& applet : kApplets)
-      if (!Files(out_).exists("/usr/sbin/" + applet)) TRY_(Files(out_).symlink("/usr/sbin/busybox", "/usr/bin/" + applet));
+      if (!Files(out_).exists("/usr/sbin/" + applet))
+        TRY_(Files(out_).symlink("/usr/sbin/busybox", "/usr/bin/" + applet));
     // The kernel calls it by this very name.
     return Files(out_).symlink("busybox", "/usr/sbin/modprobe");
   }
@@ -132,8 +143,10 @@ class Collector {
     const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix));
     const Names paths = index.closure(names);
     for (const auto& path : paths) {
-      if (!suffix.empty()) TRY_(unpack(tree_ + folder + "/" + path + suffix, out_ + folder + "/" + path));
-      else TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
+      if (!suffix.empty())
+        TRY_(unpack(tree_ + folder + "/" + path + suffix, out_ + folder + "/" + path));
+      else
+        TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
     }
     const Files out(out_);
     TRY_(out.write(folder + "/modules.dep", index.dep_lines(paths)));
@@ -149,7 +162,8 @@ class Collector {
     if (!elf) return std::move(elf).error().with(real);
     TRY_(Files(out_).write(to, bytes, mode));
     Names wanted = elf->needed;
-    if (!elf->interpreter.empty()) wanted.push_back(elf->interpreter.substr(elf->interpreter.find_last_of('/') + 1));
+    if (!elf->interpreter.empty())
+      wanted.push_back(elf->interpreter.substr(elf->interpreter.find_last_of('/') + 1));
     for (const auto& name : wanted) TRY_(library(name, real));
     return Ok{};
   }
@@ -185,7 +199,8 @@ std::string changed_files(const Json& record, const Json& now) {
   for (const Json& file : now) {
     const std::string path = file.value("path", "");
     if (std::find(before.begin(), before.end(), file) != before.end()) continue;
-    out += (out.empty() ? "" : ", ") + (path == "/init" ? std::string("muster-agent") : path.substr(path.rfind('/') + 1));
+    out += (out.empty() ? "" : ", ") +
+           (path == "/init" ? std::string("muster-agent") : path.substr(path.rfind('/') + 1));
   }
   return out.empty() ? "this version of muster packs it differently" : out + " changed";
 }
@@ -197,9 +212,10 @@ Result<RamInfo> present(const RamRequest& request, const std::string& key, const
   if (!record || !record->is_object()) return fail(Code::conflict, "its record is damaged");
   const Json& json = *record;
   if (json.value("key", "") != key) return fail(Code::conflict, changed_files(json, payload));
-  RamInfo info{request.image_folder + "/ram-vmlinuz", json.value("kernel_sha256", ""), request.image_folder + "/ram-initrd",
-               json.value("initrd_sha256", ""), true};
-  if (sha256_file(info.initrd).value_or("") != info.initrd_sha256) return fail(Code::conflict, "its initrd is damaged");
+  RamInfo info{request.image_folder + "/ram-vmlinuz", json.value("kernel_sha256", ""),
+               request.image_folder + "/ram-initrd", json.value("initrd_sha256", ""), true};
+  if (sha256_file(info.initrd).value_or("") != info.initrd_sha256)
+    return fail(Code::conflict, "its initrd is damaged");
   return info;
 }
 
@@ -230,7 +246,8 @@ int ram_tree_version() { return 2; }
 Result<std::string> kernel_release(const std::string& tree) {
   const Names found = Files(tree).list("/usr/lib/modules");
   if (found.size() != 1)
-    return fail(Code::failed, fmt::format("the image has {} kernels; it must have exactly one", found.size()));
+    return fail(Code::failed,
+                fmt::format("the image has {} kernels; it must have exactly one", found.size()));
   return found[0];
 }
 
@@ -277,12 +294,20 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
   auto packed = present(request, key, payload);
   if (packed) return packed;
   TRY(const std::string initrd, pack(request, *agent));
-  RamInfo info{request.image_folder + "/ram-vmlinuz", "", request.image_folder + "/ram-initrd", sha256(initrd), false, {}};
+  RamInfo info{request.image_folder + "/ram-vmlinuz",
+               "",
+               request.image_folder + "/ram-initrd",
+               sha256(initrd),
+               false,
+               {}};
   if (packed.error().code == Code::conflict) info.why = packed.error().message;
   TRY_(copy(request.image_folder + "/vmlinuz", info.kernel));
   TRY(info.kernel_sha256, sha256_file(info.kernel));
   TRY_(files.write(info.initrd, initrd));
-  const Json record = {{"key", key}, {"kernel_sha256", info.kernel_sha256}, {"initrd_sha256", info.initrd_sha256}, {"payload", payload}};
+  const Json record = {{"key", key},
+                       {"kernel_sha256", info.kernel_sha256},
+                       {"initrd_sha256", info.initrd_sha256},
+                       {"payload", payload}};
   TRY_(files.write(request.image_folder + "/ram.json", dump_json(record)));
   return info;
 }

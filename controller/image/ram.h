@@ -1,9 +1,8 @@
-// The RAM system: what a node runs while its disks are looked at and written. Kernel and modules of the image, a few
-// tools with their libraries, busybox, and the static muster-agent as /init.
+// The RAM system: what a node runs while its disks are looked at and written. Kernel and modules of the
+// image, a few tools with their libraries, busybox, and the static muster-agent as /init.
 //
-// Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent binary, so a
-// new agent needs no new image.
-// Thread: blocking; for worker threads.
+// Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent
+// binary, so a new agent needs no new image. Thread: blocking; for worker threads.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@
 
 namespace muster {
 
-struct RamPayload {  // a file the agent carries to the node, and from there into the installed system
+struct RamPayload {    // a file the agent carries to the node, and from there into the installed system
   std::string source;  // on this machine
   std::string path;    // on the node, absolute: "/usr/lib/muster/muster-accept"
   unsigned mode = 0755;
@@ -23,16 +22,16 @@ struct RamRequest {
   std::string image_folder;  // ImageInfo::folder
   std::string agent;         // static muster-agent binary
   std::vector<RamPayload> payload = {};
-  int level = 12;            // zstd
+  int level = 12;  // zstd
 };
 
 struct RamInfo {
-  std::string kernel;         // path
+  std::string kernel;  // path
   std::string kernel_sha256;
-  std::string initrd;         // path
+  std::string initrd;  // path
   std::string initrd_sha256;
   bool reused = false;
-  std::string why = {};       // it was packed although one was there: "muster-agent changed"
+  std::string why = {};  // it was packed although one was there: "muster-agent changed"
 };
 
 // Writes ram-vmlinuz, ram-initrd and ram.json into the image's folder unless they are up to date.

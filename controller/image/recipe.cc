@@ -18,7 +18,8 @@ class Reader {
   explicit Reader(std::string source) : source_(std::move(source)) {}
 
   void problem(const YAML::Node& node, const std::string& what) {
-    problems_ += fmt::format("{}{}:{}: {}", problems_.empty() ? "" : "\n", source_, node.Mark().line + 1, what);
+    problems_ +=
+        fmt::format("{}{}:{}: {}", problems_.empty() ? "" : "\n", source_, node.Mark().line + 1, what);
   }
   std::string text(const YAML::Node& node, const std::string& name) {
     if (node.IsScalar()) return node.Scalar();
@@ -36,7 +37,8 @@ class Reader {
   }
   void known_keys(const YAML::Node& map, const std::set<std::string>& keys) {
     for (const auto& pair : map)
-      if (!keys.count(pair.first.Scalar())) problem(pair.first, "unknown key \"" + pair.first.Scalar() + "\"");
+      if (!keys.count(pair.first.Scalar()))
+        problem(pair.first, "unknown key \"" + pair.first.Scalar() + "\"");
   }
   Status finish() const { return problems_.empty() ? Status(Ok{}) : fail(Code::invalid, problems_); }
 
@@ -72,13 +74,17 @@ std::string trimmed_slash(std::string uri) {
 }
 
 // The development distribution has neither pocket.
-bool has_pockets(const std::string& suite) { return suite != "sid" && suite != "unstable" && suite != "experimental"; }
+bool has_pockets(const std::string& suite) {
+  return suite != "sid" && suite != "unstable" && suite != "experimental";
+}
 
-// An image of a release without its security pocket is never made by accident: where that lies follows from the mirror, or is said.
+// An image of a release without its security pocket is never made by accident: where that lies follows from
+// the mirror, or is said.
 void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (root["mirror"]) out.mirror = trimmed_slash(r.text(root["mirror"], "mirror"));
   for (const char* key : {"security_mirror", "updates"})
-    if (root[key] && out.mirror.empty()) r.problem(root[key], std::string(key) + ": has a meaning only beside `mirror`");
+    if (root[key] && out.mirror.empty())
+      r.problem(root[key], std::string(key) + ": has a meaning only beside `mirror`");
   if (root["updates"]) {
     const std::string value = r.text(root["updates"], "updates");
     if (value != "true" && value != "false") r.problem(root["updates"], "updates: expected true or false");
@@ -87,25 +93,32 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (out.mirror.empty()) return;
   if (root["security_mirror"]) {
     out.security_mirror = trimmed_slash(r.text(root["security_mirror"], "security_mirror"));
-    if (out.security_mirror.empty()) r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
+    if (out.security_mirror.empty())
+      r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
     return;
   }
   const std::string usual = "/debian";
   if (!has_pockets(out.suite)) {
     out.security_mirror = kNoMirror;
-  } else if (out.mirror.size() > usual.size() && out.mirror.compare(out.mirror.size() - usual.size(), usual.size(), usual) == 0) {
+  } else if (out.mirror.size() > usual.size() &&
+             out.mirror.compare(out.mirror.size() - usual.size(), usual.size(), usual) == 0) {
     out.security_mirror = out.mirror + "-security";
   } else {
-    r.problem(root["mirror"], fmt::format("mirror: where the security updates of {} lie does not follow from {}: give `security_mirror: URL`, or "
-                                          "`security_mirror: none` if the mirror has none", out.suite, out.mirror));
+    r.problem(root["mirror"],
+              fmt::format("mirror: where the security updates of {} lie does not follow from {}: give "
+                          "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
+                          out.suite, out.mirror));
   }
 }
 
 ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
   ImageRecipe out;
-  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "exclude", "mask", "disable", "enable", "files", "run"});
-  if (root["suite"]) out.suite = r.text(root["suite"], "suite");
-  else r.problem(root, "suite: missing");
+  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "exclude",
+                      "mask", "disable", "enable", "files", "run"});
+  if (root["suite"])
+    out.suite = r.text(root["suite"], "suite");
+  else
+    r.problem(root, "suite: missing");
   read_mirror(r, root, out);
   if (root["kernel"] && root["kernel"].IsMap()) {
     r.known_keys(root["kernel"], {"cloud", "full"});
@@ -151,12 +164,21 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
 
 std::string canonical(const ImageRecipe& recipe) {
   Json files = Json::array();
-  for (const auto& f : recipe.files) files.push_back({{"path", f.path}, {"content", f.content}, {"mode", f.mode}});
-  Json j = {{"suite", recipe.suite}, {"mirror", recipe.mirror}, {"kernel", recipe.kernel},
-                  {"packages", recipe.packages}, {"exclude", recipe.exclude}, {"mask", recipe.mask},
-                  {"disable", recipe.disable}, {"enable", recipe.enable}, {"files", files}, {"run", recipe.run}};
+  for (const auto& f : recipe.files)
+    files.push_back({{"path", f.path}, {"content", f.content}, {"mode", f.mode}});
+  Json j = {{"suite", recipe.suite},
+            {"mirror", recipe.mirror},
+            {"kernel", recipe.kernel},
+            {"packages", recipe.packages},
+            {"exclude", recipe.exclude},
+            {"mask", recipe.mask},
+            {"disable", recipe.disable},
+            {"enable", recipe.enable},
+            {"files", files},
+            {"run", recipe.run}};
   // Of recipes with a mirror only: all others are what they were, and so are the images made of them.
-  if (!recipe.mirror.empty()) j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
+  if (!recipe.mirror.empty())
+    j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
   return dump_json(j);
 }
 
@@ -179,26 +201,30 @@ std::vector<AptSource> parse_index_targets(const std::string& text) {
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring) {
   const std::string deb = keyring.empty() ? "deb " : "deb [signed-by=" + keyring + "] ";
   std::string out = fmt::format("{}{} {} main\n", deb, recipe.mirror, recipe.suite);
-  if (recipe.updates && has_pockets(recipe.suite)) out += fmt::format("{}{} {}-updates main\n", deb, recipe.mirror, recipe.suite);
-  if (recipe.security_mirror != kNoMirror) out += fmt::format("{}{} {}-security main\n", deb, recipe.security_mirror, recipe.suite);
+  if (recipe.updates && has_pockets(recipe.suite))
+    out += fmt::format("{}{} {}-updates main\n", deb, recipe.mirror, recipe.suite);
+  if (recipe.security_mirror != kNoMirror)
+    out += fmt::format("{}{} {}-security main\n", deb, recipe.security_mirror, recipe.suite);
   return out;
 }
 
-Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite, const std::string& suite,
-                                const std::string& keyring) {
+Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite,
+                                const std::string& suite, const std::string& keyring) {
   // (suffix, uri) -> components, so that the text does not depend on apt's order.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
   for (const auto& s : host) {
     if (s.suite.rfind(host_suite, 0) != 0) continue;
     const std::string suffix = s.suite.substr(host_suite.size());
-    if (suffix.empty() || suffix == "-updates" || suffix == "-security") found[{suffix, s.uri}].insert(s.component);
+    if (suffix.empty() || suffix == "-updates" || suffix == "-security")
+      found[{suffix, s.uri}].insert(s.component);
   }
   if (found.empty() || !found.begin()->first.first.empty())
     return fail(Code::not_found, "the host's apt has no repository of Debian " + host_suite +
                                      ": give the recipe a `mirror:` to build images from");
   std::string out;
   for (const auto& [key, components] : found) {
-    out += fmt::format("deb {}{} {}{}", keyring.empty() ? "" : "[signed-by=" + keyring + "] ", key.second, suite, key.first);
+    out += fmt::format("deb {}{} {}{}", keyring.empty() ? "" : "[signed-by=" + keyring + "] ", key.second,
+                       suite, key.first);
     for (const auto& c : components) out += " " + c;
     out += "\n";
   }

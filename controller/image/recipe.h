@@ -1,10 +1,10 @@
 // ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out.
 //
-// Keys: suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable (systemd
-// units), files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell), mirror (optional:
-// "http://host/debian"; default: the host's own), and with it security_mirror (URL or "none"; default: beside it) and updates (true,
-// false). An unknown key is an error.
-// Thread: plain values, pure functions.
+// Keys: suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable
+// (systemd units), files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell),
+// mirror (optional: "http://host/debian"; default: the host's own), and with it security_mirror (URL or
+// "none"; default: beside it) and updates (true, false). An unknown key is an error. Thread: plain values,
+// pure functions.
 #pragma once
 
 #include <map>
@@ -24,8 +24,9 @@ struct RecipeFile {
 struct ImageRecipe {
   std::string suite;
   std::string mirror = {};
-  std::string security_mirror = {};   // of a recipe with a mirror: never empty; kNoMirror where that mirror has no such pocket
-  bool updates = true;                // the mirror has SUITE-updates
+  std::string security_mirror =
+      {};  // of a recipe with a mirror: never empty; kNoMirror where that mirror has no such pocket
+  bool updates = true;                             // the mirror has SUITE-updates
   std::map<std::string, std::string> kernel = {};  // variant -> package
   std::vector<std::string> packages = {};
   std::vector<std::string> exclude = {};
@@ -53,11 +54,13 @@ struct AptSource {
 // Output of kIndexTargetsFormat, one repository per line.
 inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)";
 std::vector<AptSource> parse_index_targets(const std::string& text);
-// The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security pockets.
+// The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security
+// pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);
-// The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and -security
-// (other repositories of the host are left out). Code::not_found when the host has no Debian repository.
-Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite, const std::string& suite,
-                                const std::string& keyring);
+// The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
+// -security (other repositories of the host are left out). Code::not_found when the host has no Debian
+// repository.
+Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite,
+                                const std::string& suite, const std::string& keyring);
 
 }  // namespace muster

@@ -19,7 +19,8 @@ constexpr const char* kSeal = "/cache-seal";
 
 Status copy_tree(const std::string& from, const std::string& to) {
   std::error_code ec;
-  const auto links = fs::copy_options::recursive | fs::copy_options::copy_symlinks | fs::copy_options::create_hard_links;
+  const auto links =
+      fs::copy_options::recursive | fs::copy_options::copy_symlinks | fs::copy_options::create_hard_links;
   fs::copy(from, to, links, ec);
   if (ec) {  // another file system
     fs::remove_all(to, ec);
@@ -33,13 +34,15 @@ Status copy_tree(const std::string& from, const std::string& to) {
 Result<std::string> digest_of(const std::string& build) {
   std::map<std::string, std::string> parts;
   std::error_code ec;
-  for (auto it = fs::recursive_directory_iterator(build, ec); !ec && it != fs::recursive_directory_iterator(); it.increment(ec)) {
+  for (auto it = fs::recursive_directory_iterator(build, ec); !ec && it != fs::recursive_directory_iterator();
+       it.increment(ec)) {
     const std::string name = it->path().string().substr(build.size());
     if (name == kSeal) continue;
     const auto status = it->symlink_status();
     std::string& part = parts[name];
     part = fmt::format("{:o} ", static_cast<unsigned>(status.permissions()));
-    if (fs::is_symlink(status)) part += fs::read_symlink(it->path()).string();
+    if (fs::is_symlink(status))
+      part += fs::read_symlink(it->path()).string();
     else if (fs::is_regular_file(status)) {
       TRY(const std::string digest, sha256_file(it->path().string()));
       part += digest;

@@ -59,14 +59,16 @@ Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path
   const fs::file_status status = entry.symlink_status(ec);
   const unsigned mode = static_cast<unsigned>(status.permissions()) & 07777;
   switch (status.type()) {
-    case fs::file_type::directory: return Json{{"path", path}, {"kind", "folder"}, {"mode", mode}};
+    case fs::file_type::directory:
+      return Json{{"path", path}, {"kind", "folder"}, {"mode", mode}};
     case fs::file_type::symlink:
       return Json{{"path", path}, {"kind", "link"}, {"target", fs::read_symlink(entry.path(), ec).string()}};
     case fs::file_type::regular: {
       TRY(const std::string digest, sha256_file(entry.path().string()));
       return Json{{"path", path}, {"kind", "file"}, {"mode", mode}, {"sha256", digest}};
     }
-    default: return fail(Code::invalid, "ram/" + path + ": neither a file, a link nor a folder");
+    default:
+      return fail(Code::invalid, "ram/" + path + ": neither a file, a link nor a folder");
   }
 }
 
@@ -74,8 +76,10 @@ Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path
 Result<Json> ram_entries(const std::string& folder) {
   std::error_code ec;
   Json out = Json::object();
-  if (!fs::is_directory(fs::symlink_status(folder, ec))) return fail(Code::corrupt, "the tree of the RAM system is missing");
-  for (auto it = fs::recursive_directory_iterator(folder, ec); it != fs::recursive_directory_iterator(); it.increment(ec)) {
+  if (!fs::is_directory(fs::symlink_status(folder, ec)))
+    return fail(Code::corrupt, "the tree of the RAM system is missing");
+  for (auto it = fs::recursive_directory_iterator(folder, ec); it != fs::recursive_directory_iterator();
+       it.increment(ec)) {
     const std::string path = it->path().string().substr(folder.size() + 1);
     TRY(out[path], ram_entry(*it, path));
   }
@@ -87,7 +91,8 @@ Status check_ram(const std::string& folder, const Json& wanted) {
   TRY(const Json found, ram_entries(folder));
   for (const auto& [path, entry] : wanted.items())
     if (!found.contains(path) || found[path] != entry)
-      return fail(Code::corrupt, "ram/" + path + (found.contains(path) ? ": differs from its digest" : ": missing"));
+      return fail(Code::corrupt,
+                  "ram/" + path + (found.contains(path) ? ": differs from its digest" : ": missing"));
   for (const auto& [path, entry] : found.items())
     if (!wanted.contains(path)) return fail(Code::corrupt, "ram/" + path + ": does not belong to the image");
   return Ok{};
@@ -143,15 +148,17 @@ Result<ImageManifest> check_image(const std::string& folder, const ImageProgress
 
 Json head_json(const ImageManifest& m, Json ram, const std::string& folder) {
   Json build = parse_json(Files("/").read(folder + "/build.json").value_or("{}")).value_or(Json::object());
-  return {{"format", kTransferFormat}, {"muster", MUSTER_VERSION}, {"name", m.name}, {"digest", m.digest},
-          {"ram_version", ram_tree_version()}, {"ram", std::move(ram)}, {"build", std::move(build)}};
+  return {{"format", kTransferFormat}, {"muster", MUSTER_VERSION},          {"name", m.name},
+          {"digest", m.digest},        {"ram_version", ram_tree_version()}, {"ram", std::move(ram)},
+          {"build", std::move(build)}};
 }
 
 Result<Head> parse_head(const std::string& text) {
   TRY(const Json json, parse_json(text));
   if (!json.is_object() || !json.contains("format")) return fail(Code::invalid, "it has no format version");
   if (json["format"] != kTransferFormat)
-    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}", dump_json(json["format"]), kTransferFormat));
+    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}",
+                                           dump_json(json["format"]), kTransferFormat));
   Head head;
   int ram_version = 0;
   std::string made_by;
@@ -171,8 +178,10 @@ Result<Head> parse_head(const std::string& text) {
     return fail(Code::invalid, "its digest is not a SHA-256");
   if (!head.ram.is_object()) return fail(Code::invalid, "the RAM system's tree must be a map");
   if (ram_version != ram_tree_version())
-    return fail(Code::invalid, fmt::format("its RAM system has version {} (muster {}), this muster needs {}: build the image anew",
-                                           ram_version, made_by, ram_tree_version()));
+    return fail(
+        Code::invalid,
+        fmt::format("its RAM system has version {} (muster {}), this muster needs {}: build the image anew",
+                    ram_version, made_by, ram_tree_version()));
   return head;
 }
 
@@ -181,8 +190,10 @@ Result<Head> read_head(const std::string& path, Process& process) {
   if (!fs::exists(path, ec)) return fail(Code::not_found, path + ": no such file or folder");
   const std::string not_exported = path + ": not an image made by `muster image export`";
   Result<std::string> text = fail(Code::invalid, "");
-  if (fs::is_directory(path, ec)) text = Files("/").read(path + "/" + kHead);
-  else text = run_ok(process, tar({"--extract", "--to-stdout", "--occurrence=1", "--file=" + path, kHead}));
+  if (fs::is_directory(path, ec))
+    text = Files("/").read(path + "/" + kHead);
+  else
+    text = run_ok(process, tar({"--extract", "--to-stdout", "--occurrence=1", "--file=" + path, kHead}));
   if (!text) return fail(Code::invalid, fmt::format("{} ({})", not_exported, text.error().message));
   auto head = parse_head(*text);
   if (!head) return std::move(head).error().with(path);
@@ -198,7 +209,8 @@ Status unpack(const std::string& path, const std::string& stage, Process& proces
     if (ec) return fail(Code::failed, fmt::format("copying {}: {}", path, ec.message()));
     return Ok{};
   }
-  auto out = run_ok(process, tar({"--extract", "--file=" + path, "--directory=" + stage, "--no-same-owner", "--same-permissions"}));
+  auto out = run_ok(process, tar({"--extract", "--file=" + path, "--directory=" + stage, "--no-same-owner",
+                                  "--same-permissions"}));
   if (!out) return std::move(out).error().with("unpacking " + path);
   return Ok{};
 }
@@ -209,7 +221,8 @@ Status check_room(const std::string& path, const std::string& folder) {
   if (fs::is_regular_file(path, ec)) need += fs::file_size(path, ec);
   const auto space = fs::space(folder, ec);
   if (ec || space.available >= need) return Ok{};
-  return fail(Code::unavailable, fmt::format("{} has {} MiB free, the image needs {} MiB", folder, space.available >> 20, need >> 20));
+  return fail(Code::unavailable, fmt::format("{} has {} MiB free, the image needs {} MiB", folder,
+                                             space.available >> 20, need >> 20));
 }
 
 // Nothing but what the image names may come in: all below STATE/images is served to machines that boot.
@@ -224,7 +237,8 @@ Status check_names(const std::string& stage, const ImageManifest& m) {
 Result<ImageManifest> check_stage(const std::string& stage, const Head& head, const ImageProgress& progress) {
   TRY(ImageManifest m, check_image(stage, progress));
   if (m.digest != head.digest || m.name != head.name)
-    return fail(Code::corrupt, fmt::format("the manifest is that of {} {}, not of {} {}", m.name, m.digest, head.name, head.digest));
+    return fail(Code::corrupt, fmt::format("the manifest is that of {} {}, not of {} {}", m.name, m.digest,
+                                           head.name, head.digest));
   TRY_(check_names(stage, m));
   tell(progress, "verifying the RAM system", 0.8);
   TRY_(check_ram(stage + "/ram", head.ram));
@@ -232,19 +246,21 @@ Result<ImageManifest> check_stage(const std::string& stage, const Head& head, co
 }
 
 // The very version is there: whole, or it says so.
-Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head, const ImageProgress& progress) {
+Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head,
+                                  const ImageProgress& progress) {
   const std::string path = folder + "/" + version;
   auto m = check_image(path, progress);
   const Status ram = m.ok() ? check_ram(path + "/ram", head.ram) : Status(Ok{});
   if (!m || !ram)
-    return fail(Code::corrupt, fmt::format("{} is there already, but damaged ({}): remove that folder and import again", path,
-                                           m ? ram.error().message : m.error().message));
+    return fail(Code::corrupt,
+                fmt::format("{} is there already, but damaged ({}): remove that folder and import again",
+                            path, m ? ram.error().message : m.error().message));
   TRY_(make_current(folder, version));
   return ImageInfo{head.name, head.digest, path, std::move(m).value(), true};
 }
 
-Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, const std::string& version, const Head& head,
-                           Process& process, const ImageProgress& progress) {
+Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, const std::string& version,
+                           const Head& head, Process& process, const ImageProgress& progress) {
   const Scratch stage{fmt::format("{}/{}{}", folder, kStage, ::getpid())};
   TRY_(Files("/").make_directories(stage.path));
   TRY_(check_room(path, folder));
@@ -277,9 +293,18 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
   TRY(Json ram, ram_entries(info.folder + "/ram"));
   const Scratch head{path + ".head"}, partial{path + ".partial"};
   TRY_(Files("/").write(head.path + "/" + kHead, dump_json(head_json(*m, std::move(ram), info.folder))));
-  std::vector<std::string> arguments = {"--create", "--file=" + partial.path, "--format=gnu", "--sort=name", "--owner=0", "--group=0",
-                                        "--numeric-owner", "--directory=" + head.path, kHead, "--directory=" + info.folder,
-                                        kManifest, kFrames};
+  std::vector<std::string> arguments = {"--create",
+                                        "--file=" + partial.path,
+                                        "--format=gnu",
+                                        "--sort=name",
+                                        "--owner=0",
+                                        "--group=0",
+                                        "--numeric-owner",
+                                        "--directory=" + head.path,
+                                        kHead,
+                                        "--directory=" + info.folder,
+                                        kManifest,
+                                        kFrames};
   for (const auto& file : m->files) arguments.push_back(file.name);
   arguments.push_back("ram");
   tell(progress, "packing", 0.85);
@@ -293,7 +318,8 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress) {
   TRY(const Head head, read_head(path, process));
-  const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name, version = head.digest.substr(7);
+  const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name,
+                    version = head.digest.substr(7);
   TRY(const LockFile lock, lock_image(folder));
   std::error_code ec;
   for (const auto& left : Files("/").list(folder))

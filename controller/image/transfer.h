@@ -1,11 +1,12 @@
 // Carries a built image from one controller to another as one file, so that it need not be built twice.
 //
-// The file is a tar archive: muster-image.json first (kTransferFormat, name, digest, the tree of the RAM system entry by
-// entry with its SHA-256, how the image was built), then manifest.json, frames.zst, the files that the manifest names, and
-// ram/. Any compression that tar knows may be around it. What the digest of the image does not cover, the tree of the RAM
-// system, is covered by muster-image.json: nobody signs that file, so an archive is worth as much as its source.
-// Not carried: the packed RAM system, which every controller makes with its own agent.
-// Thread: blocking (as long as reading and hashing the image takes); for worker threads.
+// The file is a tar archive: muster-image.json first (kTransferFormat, name, digest, the tree of the RAM
+// system entry by entry with its SHA-256, how the image was built), then manifest.json, frames.zst, the files
+// that the manifest names, and ram/. Any compression that tar knows may be around it. What the digest of the
+// image does not cover, the tree of the RAM system, is covered by muster-image.json: nobody signs that file,
+// so an archive is worth as much as its source. Not carried: the packed RAM system, which every controller
+// makes with its own agent. Thread: blocking (as long as reading and hashing the image takes); for worker
+// threads.
 #pragma once
 
 #include <string>
@@ -18,15 +19,16 @@ namespace muster {
 
 constexpr int kTransferFormat = 1;
 
-// Writes the present image of that name to `path` (absolute; Code::conflict when it exists). Everything is verified on
-// the way: a damaged image is not passed on (Code::corrupt). On failure nothing is left at `path` or beside it.
+// Writes the present image of that name to `path` (absolute; Code::conflict when it exists). Everything is
+// verified on the way: a damaged image is not passed on (Code::corrupt). On failure nothing is left at `path`
+// or beside it.
 Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
                                Process& process, const ImageProgress& progress);
 
-// Takes the image in `path` (absolute: an exported file, or a folder it was unpacked into) and makes it the present one of
-// its name. Every frame and file is compared with its digest first. `reused` when this version is there already and whole:
-// then nothing is written but the choice of the present version.
-// Code::invalid: no such archive, or one of another version; Code::corrupt: damaged, or the version that is there already
+// Takes the image in `path` (absolute: an exported file, or a folder it was unpacked into) and makes it the
+// present one of its name. Every frame and file is compared with its digest first. `reused` when this version
+// is there already and whole: then nothing is written but the choice of the present version. Code::invalid:
+// no such archive, or one of another version; Code::corrupt: damaged, or the version that is there already
 // is; Code::unavailable: the disk has no room. On failure the images are as they were before.
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress);

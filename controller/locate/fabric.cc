@@ -160,7 +160,8 @@ std::vector<Part> never_passed(const Cover& cover, const std::vector<FabricTeste
 bool can_be_reached(const Cover& cover, Part part, const std::vector<bool>& guilty) {
   const auto& flows = cover.through[z(part)];
   return std::any_of(flows.begin(), flows.end(), [&](size_t flow) {
-    return std::none_of(cover.path[flow].begin(), cover.path[flow].end(), [&](Part p) { return guilty[z(p)]; });
+    return std::none_of(cover.path[flow].begin(), cover.path[flow].end(),
+                        [&](Part p) { return guilty[z(p)]; });
   });
 }
 

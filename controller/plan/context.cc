@@ -16,17 +16,23 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   if (found == disks.groups.end()) return out;
   const auto declared = node.disks.find(group);
   const DiskPolicy policy = declared == node.disks.end() ? DiskPolicy::keep : declared->second.policy;
-  const char* word = policy == DiskPolicy::keep ? "keep" : policy == DiskPolicy::format ? "format" : "format-if-blank";
-  // The hash is the right to write: only what the destruction list names gets one. A disk that is used again as it is has none, and
-  // the agent refuses to format it whatever its policy says.
+  const char* word = policy == DiskPolicy::keep     ? "keep"
+                     : policy == DiskPolicy::format ? "format"
+                                                    : "format-if-blank";
+  // The hash is the right to write: only what the destruction list names gets one. A disk that is used again
+  // as it is has none, and the agent refuses to format it whatever its policy says.
   const auto approved = [&](const DiskFacts& d) {
     return std::any_of(disks.destroys.begin(), disks.destroys.end(), [&](const Destruction& gone) {
       return gone.group == group && gone.serial == d.serial && gone.wwid == d.wwid;
     });
   };
   for (const auto& d : found->second)
-    out.push_back({{"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model}, {"size_bytes", d.size_bytes},
-                   {"content_hash", with_content && approved(d) ? d.content_hash : ""}, {"policy", word}});
+    out.push_back({{"serial", d.serial},
+                   {"wwid", d.wwid},
+                   {"model", d.model},
+                   {"size_bytes", d.size_bytes},
+                   {"content_hash", with_content && approved(d) ? d.content_hash : ""},
+                   {"policy", word}});
   return out;
 }
 
@@ -37,22 +43,30 @@ Json ceph_mons(const Json& members) {
   return out;
 }
 
-// What only Ceph's steps ask for. Each object store gets a quarter of the node's memory, shared by its disks: at most Ceph's default of
-// 4 GiB, at least what Ceph accepts.
+// What only Ceph's steps ask for. Each object store gets a quarter of the node's memory, shared by its disks:
+// at most Ceph's default of 4 GiB, at least what Ceph accepts.
 void add_ceph(const ContextInput& in, const StorageSpec& s, Json& item) {
   const std::string fsid = ceph_fsid(in.spec.cluster, s.name);
   const Json mons = ceph_mons(item["members"]);
   for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"]);
-  const bool is_mon = std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
+  const bool is_mon =
+      std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
   const auto seen = in.machines.find(in.node.name);
-  const int64_t memory = seen == in.machines.end() ? in.node.hardware.memory_bytes_min : static_cast<int64_t>(seen->second->memory_bytes);
+  const int64_t memory = seen == in.machines.end() ? in.node.hardware.memory_bytes_min
+                                                   : static_cast<int64_t>(seen->second->memory_bytes);
   const int64_t share = memory / 4 / std::max<int64_t>(1, static_cast<int64_t>(item["disks"].size()));
-  item.update({{"fsid", fsid}, {"mons", mons}, {"is_mon", is_mon}, {"member_count", item["members"].size()}, {"standbys", mons.size() > 1 ? 1 : 0},
-               {"min_copies", s.copies - s.copies / 2}, {"osd_memory", std::clamp<int64_t>(share >> 20, 896, 4096) << 20}});
+  item.update({{"fsid", fsid},
+               {"mons", mons},
+               {"is_mon", is_mon},
+               {"member_count", item["members"].size()},
+               {"standbys", mons.size() > 1 ? 1 : 0},
+               {"min_copies", s.copies - s.copies / 2},
+               {"osd_memory", std::clamp<int64_t>(share >> 20, 896, 4096) << 20}});
 }
 
 // What the kernel of a node that has it mounted rightly shows, as globs: file system type and source.
-std::pair<std::string, std::string> right_mount(const std::string& cluster, const StorageSpec& s, const Json& leader, bool served_here) {
+std::pair<std::string, std::string> right_mount(const std::string& cluster, const StorageSpec& s,
+                                                const Json& leader, bool served_here) {
   const std::string address = leader["address"];
   // Monitors come and go under a mounted file system; its own name stays.
   if (s.engine == "ceph") return {"ceph", fmt::format("muster@{}.{}=/", ceph_fsid(cluster, s.name), s.name)};
@@ -62,19 +76,24 @@ std::pair<std::string, std::string> right_mount(const std::string& cluster, cons
   return {"nfs4", address + ":" + s.mount};
 }
 
-bool mounts_nfs(const StorageSpec& s, const NodeSpec& n) { return holds_data(s, n) || s.role.empty() || s.role == n.role; }
+bool mounts_nfs(const StorageSpec& s, const NodeSpec& n) {
+  return holds_data(s, n) || s.role.empty() || s.role == n.role;
+}
 
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
     if (s.engine == "local" && holds_data(s, in.node))
-      out.push_back({{"name", s.name}, {"mount", s.mount}, {"level", s.level}, {"fs", s.fs},
+      out.push_back({{"name", s.name},
+                     {"mount", s.mount},
+                     {"level", s.level},
+                     {"fs", s.fs},
                      {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
   return out;
 }
 
-// Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once there is metadata, so a label
-// says that there was some. Not part of the configuration digest.
+// Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once
+// there is metadata, so a label says that there was some. Not part of the configuration digest.
 bool may_create(const ContextInput& in, const StorageSpec& s) {
   return !in.with_content || std::none_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& n) {
     const auto seen = in.machines.find(n.name);
@@ -101,19 +120,29 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
     if (s.engine == "nfs" && !mounts_nfs(s, in.node)) continue;
     const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
-    out.push_back({{"name", s.name}, {"engine", s.engine}, {"mount", s.mount}, {"copies", s.copies}, {"leader", members[0]},
-                   {"level", s.level}, {"fs", s.fs}, {"fstype", fstype}, {"source", source},
-                   {"is_leader", leads}, {"is_member", member}, {"members", members},
-                   {"clients", leads ? clients_of(in.spec, s, in.node.name) : Json::array()},
-                   {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+    out.push_back(
+        {{"name", s.name},
+         {"engine", s.engine},
+         {"mount", s.mount},
+         {"copies", s.copies},
+         {"leader", members[0]},
+         {"level", s.level},
+         {"fs", s.fs},
+         {"fstype", fstype},
+         {"source", source},
+         {"is_leader", leads},
+         {"is_member", member},
+         {"members", members},
+         {"clients", leads ? clients_of(in.spec, s, in.node.name) : Json::array()},
+         {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
   return out;
 }
 
-// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is not in it. Memory with a
-// margin of 5 % for the kernel. Device files are empty without GPUs.
+// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is
+// not in it. Memory with a margin of 5 % for the kernel. Device files are empty without GPUs.
 std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
@@ -127,8 +156,11 @@ Json machines_of(const Spec& spec, const std::map<std::string, const HardwareFac
     const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
     const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
     Json one = name_and_address(n);
-    one.update({{"role", n.role}, {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
-                {"memory_mib", bytes / 100 * 95 >> 20}, {"gpus", gpus}, {"gpu_files", gpu_files(gpus)}});
+    one.update({{"role", n.role},
+                {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
+                {"memory_mib", bytes / 100 * 95 >> 20},
+                {"gpus", gpus},
+                {"gpu_files", gpu_files(gpus)}});
     out.push_back(std::move(one));
   }
   return out;
@@ -147,8 +179,11 @@ Json gpu_nodes_of(const Spec& spec, const Json& machines) {
 }
 
 Json hardware_of(const HardwareSpec& h) {
-  Json out = {{"gpu_model", h.gpu_model}, {"cpu_model", h.cpu_model}, {"memory_bytes_min", h.memory_bytes_min},
-              {"nics", h.nics}, {"pcie", h.pcie}};
+  Json out = {{"gpu_model", h.gpu_model},
+              {"cpu_model", h.cpu_model},
+              {"memory_bytes_min", h.memory_bytes_min},
+              {"nics", h.nics},
+              {"pcie", h.pcie}};
   if (h.gpus) out["gpus"] = *h.gpus;
   if (h.cpus) out["cpus"] = *h.cpus;
   return out;
@@ -178,7 +213,8 @@ bool truthy(const Json& value) {
 
 std::string item_label(const Json& item, size_t index) {
   if (item.is_string()) return item.get<std::string>();
-  if (item.is_object() && item.contains("name") && item["name"].is_string()) return item["name"].get<std::string>();
+  if (item.is_object() && item.contains("name") && item["name"].is_string())
+    return item["name"].get<std::string>();
   return std::to_string(index);
 }
 
@@ -188,7 +224,8 @@ Result<Json> rendered(const Json& value, const Json& context) {
 }
 
 // One step for one item; nothing when its `when` says no.
-Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::string& id, const Json& context) {
+Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::string& id,
+                                          const Json& context) {
   if (!step.when.empty()) {
     TRY(const Json when, render_params(Json(step.when), context));
     if (!truthy(when)) return std::vector<PlannedStep>{};
@@ -232,7 +269,8 @@ Json words_of(const Json& vars, const char* name) {
   Json out = Json::array();
   const std::string text = vars.value(name, "");
   for (size_t at = 0; at < text.size();) {
-    const size_t begin = text.find_first_not_of(" ,", at), end = std::min(text.find_first_of(" ,", begin), text.size());
+    const size_t begin = text.find_first_not_of(" ,", at),
+                 end = std::min(text.find_first_of(" ,", begin), text.size());
     if (begin == std::string::npos) break;
     out.push_back(text.substr(begin, end - begin));
     at = end;
@@ -240,7 +278,8 @@ Json words_of(const Json& vars, const char* name) {
   return out;
 }
 
-ClusterContext cluster_context(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines) {
+ClusterContext cluster_context(const Spec& spec,
+                               const std::map<std::string, const HardwareFacts*>& machines) {
   ClusterContext out;
   out.nodes = Json::array();
   for (const auto& n : spec.nodes) {
@@ -252,18 +291,29 @@ ClusterContext cluster_context(const Spec& spec, const std::map<std::string, con
   return out;
 }
 
+// Behind the last node comes the first again.
+const NodeSpec& next_of(const Spec& spec, const NodeSpec& node) {
+  if (spec.nodes.empty()) return node;
+  for (const auto& n : spec.nodes)
+    if (n.name > node.name) return n;
+  return spec.nodes.front();
+}
+
+Json users_of(const Spec& spec) {
+  Json users = Json::array();
+  for (const auto& [name, u] : spec.users)
+    users.push_back(
+        {{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
+  return users;
+}
+
 Json playbook_context(const ContextInput& in) {
   const Spec& spec = in.spec;
   const Json& nodes = in.cluster.nodes;
-  Json peers = Json::array(), users = Json::array(), vars = Json::object();
+  Json peers = Json::array(), vars = Json::object();
   for (const Json& entry : nodes)
     if (entry["name"] != in.node.name) peers.push_back(entry);
-  const NodeSpec* next = spec.nodes.empty() ? &in.node : &spec.nodes.front();
-  for (const auto& n : spec.nodes)
-    if (n.name > in.node.name && next->name <= in.node.name) next = &n;
   const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
-  for (const auto& [name, u] : spec.users)
-    users.push_back({{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
   const auto plays = [&](const std::string& role, const char* playbook) {
     const auto found = spec.roles.find(role);
     return found != spec.roles.end() && std::count(found->second.begin(), found->second.end(), playbook) > 0;
@@ -287,22 +337,46 @@ Json playbook_context(const ContextInput& in) {
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   return {{"cluster", spec.cluster},
-          {"controller", {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
-          {"node", {{"name", in.node.name}, {"address", in.node.address}, {"prefix", prefix_of(spec.network.provisioning.cidr)},
-                    {"mac", in.node.mac}, {"role", in.node.role}, {"image", in.node.image},
-                    {"ssh_port", in.node.adopt.port},
-                    {"hardware", hardware_of(in.node.hardware)}}},
-          {"nodes", nodes}, {"peers", peers}, {"next", name_and_address(*next)}, {"leader", name_and_address(leader)},
-          {"is_leader", leader.name == in.node.name}, {"users", users},
-          {"network", {{"provisioning", spec.network.provisioning.cidr}, {"bmc", spec.network.bmc.cidr},
-                       {"storage", spec.network.storage.cidr}}},
-          {"storage_local", local_storage(in)}, {"storage_shared", shared_storage(in, "")},
-          {"storage_moosefs", shared_storage(in, "moosefs")}, {"storage_nfs", shared_storage(in, "nfs")},
-          {"storage_ceph", shared_storage(in, "ceph")}, {"storage_beegfs", shared_storage(in, "beegfs")}, {"hosts", in.cluster.hosts},
-          {"machines", machines}, {"has_gpus", has_gpus}, {"own_gpus", own_gpus}, {"public", in.public_values},
-          {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes}, {"gpus_of_each", gpus_of_each},
-          {"accounting", plays(leader.role, "accounting")}, {"rdma_peers", rdma_peers}, {"soft_roce", vars.value("soft_roce", "") == "yes"},
-          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}}, {"rdma_ports", words_of(vars, "rdma_ports")}, {"vars", vars}};
+          {"controller",
+           {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
+          {"node",
+           {{"name", in.node.name},
+            {"address", in.node.address},
+            {"prefix", prefix_of(spec.network.provisioning.cidr)},
+            {"mac", in.node.mac},
+            {"role", in.node.role},
+            {"image", in.node.image},
+            {"ssh_port", in.node.adopt.port},
+            {"hardware", hardware_of(in.node.hardware)}}},
+          {"nodes", nodes},
+          {"peers", peers},
+          {"next", name_and_address(next_of(spec, in.node))},
+          {"leader", name_and_address(leader)},
+          {"is_leader", leader.name == in.node.name},
+          {"users", users_of(spec)},
+          {"network",
+           {{"provisioning", spec.network.provisioning.cidr},
+            {"bmc", spec.network.bmc.cidr},
+            {"storage", spec.network.storage.cidr}}},
+          {"storage_local", local_storage(in)},
+          {"storage_shared", shared_storage(in, "")},
+          {"storage_moosefs", shared_storage(in, "moosefs")},
+          {"storage_nfs", shared_storage(in, "nfs")},
+          {"storage_ceph", shared_storage(in, "ceph")},
+          {"storage_beegfs", shared_storage(in, "beegfs")},
+          {"hosts", in.cluster.hosts},
+          {"machines", machines},
+          {"has_gpus", has_gpus},
+          {"own_gpus", own_gpus},
+          {"public", in.public_values},
+          {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes},
+          {"gpus_of_each", gpus_of_each},
+          {"accounting", plays(leader.role, "accounting")},
+          {"rdma_peers", rdma_peers},
+          {"soft_roce", vars.value("soft_roce", "") == "yes"},
+          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
+          {"rdma_ports", words_of(vars, "rdma_ports")},
+          {"vars", vars}};
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,
@@ -318,8 +392,8 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
       return step.on == "all" || (step.on == "leader") == leads_it;
     };
     const auto complain = [&](const std::string& text) {
-      problems.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook.name, step.line, step.name,
-                                     context["node"]["name"].get<std::string>(), text));
+      problems.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook.name, step.line,
+                                     step.name, context["node"]["name"].get<std::string>(), text));
     };
     Json items = Json::array({Json()});
     if (step.for_each.empty() && !is_for(Json())) continue;
@@ -344,8 +418,10 @@ std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string&
       }
       for (int n = 2; !ids.insert(id).second; ++n) id = fmt::format("{}/{}#{}", playbook.name, step.name, n);
       auto planned = plan_one(step, id, context);
-      if (!planned.ok()) complain(planned.error().message);
-      else out.insert(out.end(), planned->begin(), planned->end());
+      if (!planned.ok())
+        complain(planned.error().message);
+      else
+        out.insert(out.end(), planned->begin(), planned->end());
     }
     context.erase("item");
   }

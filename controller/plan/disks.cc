@@ -14,21 +14,23 @@ namespace {
 std::string identity(const DiskFacts& d) { return d.serial.empty() ? d.wwid : d.serial; }
 
 std::string people(const DiskFacts& d) {
-  return fmt::format("{} ({}, serial {}, {} bytes)", d.name.empty() ? "a disk" : d.name, d.model, d.serial, d.size_bytes);
+  return fmt::format("{} ({}, serial {}, {} bytes)", d.name.empty() ? "a disk" : d.name, d.model, d.serial,
+                     d.size_bytes);
 }
 
 // What is on it, and whose system that is where muster wrote one.
 std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
-  return fmt::format("{}; the system of node {} of {}{}", content, d.muster_node,
-                     d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster,
-                     d.muster_authority.empty() ? "" : ", written from the controller whose CA is " + d.muster_authority);
+  return fmt::format(
+      "{}; the system of node {} of {}{}", content, d.muster_node,
+      d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster,
+      d.muster_authority.empty() ? "" : ", written from the controller whose CA is " + d.muster_authority);
 }
 
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
-  return {node.name, group, d.serial, d.wwid, d.model, static_cast<int64_t>(d.size_bytes), d.name,
-          holds(d), d.content_hash, std::move(why)};
+  return {node.name, group,    d.serial,       d.wwid,        d.model, static_cast<int64_t>(d.size_bytes),
+          d.name,    holds(d), d.content_hash, std::move(why)};
 }
 
 // The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
@@ -45,7 +47,8 @@ std::string label_of(const std::string& signature) {
 // Version 8 of RFC 9562: 122 bits of our own choice.
 std::string uuid_from(const std::string& text) {
   const std::string digest = sha256(text), hex = digest.substr(digest.find(':') + 1);
-  return fmt::format("{}-{}-8{}-a{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3), hex.substr(15, 3), hex.substr(18, 12));
+  return fmt::format("{}-{}-8{}-a{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3),
+                     hex.substr(15, 3), hex.substr(18, 12));
 }
 
 // What is on a node's disk may belong to any storage section over its group.
@@ -57,11 +60,14 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
 
 bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
 
-// Serial numbers that are on more than one disk: none, zeros, counted up, and those that QEMU gives when it is told none.
+// Serial numbers that are on more than one disk: none, zeros, counted up, and those that QEMU gives when it
+// is told none.
 bool is_everybodys(const std::string& serial) {
   static const std::string kDigits = "01234567890123456789", kHex = "0123456789ABCDEF";
   if (serial.empty() || all_same(serial)) return true;
-  if (serial.size() > 4 && (kDigits.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos)) return true;
+  if (serial.size() > 4 &&
+      (kDigits.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
+    return true;
   return glob_match("QM000*", serial) || glob_match("drive-*", serial);
 }
 
@@ -83,35 +89,44 @@ class Chooser {
     if (const auto os = out_.groups.find("os"); os != out_.groups.end())
       out_.os_is_ours = !os->second.empty() && is_own_system(os->second.front());
     for (const auto& [name, group] : node_.disks)
-      for (const auto& disk : out_.groups[name]) name == "os" ? judge_os(group, disk) : judge_data(group, disk);
+      for (const auto& disk : out_.groups[name])
+        name == "os" ? judge_os(group, disk) : judge_data(group, disk);
     return std::move(out_);
   }
 
  private:
-  void refuse(const std::string& rule, const std::string& message) { out_.refusals.push_back({node_.name, rule, message}); }
+  void refuse(const std::string& rule, const std::string& message) {
+    out_.refusals.push_back({node_.name, rule, message});
+  }
 
   void select(const DiskGroup& group) {
     auto& found = out_.groups[group.name];
     for (const auto& disk : facts_.disks)
       if (disk_matches(group.match, disk)) found.push_back(disk);
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return identity(a) < identity(b); });
+    std::sort(found.begin(), found.end(),
+              [](const auto& a, const auto& b) { return identity(a) < identity(b); });
     if (static_cast<int>(found.size()) != group.match.count) {
       std::string list;
       for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
-      refuse("disk-count", fmt::format("group '{}' declares {} disk{} and its selector matches {}{}", group.name, group.match.count,
-                                       group.match.count == 1 ? "" : "s", found.size(), list));
+      refuse("disk-count",
+             fmt::format("group '{}' declares {} disk{} and its selector matches {}{}", group.name,
+                         group.match.count, group.match.count == 1 ? "" : "s", found.size(), list));
     }
     for (const auto& disk : found) {
-      if (identity(disk).empty()) refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be told apart");
+      if (identity(disk).empty())
+        refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be told apart");
       if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
-        refuse("disk-overlap", people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
+        refuse("disk-overlap",
+               people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
     }
   }
 
   bool is_own_system(const DiskFacts& disk) const {
     if (!is_os_layout(disk)) return false;
     // Names are chosen by people, and two sites may choose the same; the CA is this controller's alone.
-    const auto is_mine = [this](const std::string& noted, const std::string& mine) { return noted.empty() ? use_.imaged_here : noted == mine; };
+    const auto is_mine = [this](const std::string& noted, const std::string& mine) {
+      return noted.empty() ? use_.imaged_here : noted == mine;
+    };
     return is_mine(disk.muster_node, node_.name) && is_mine(disk.muster_cluster, spec_.cluster) &&
            is_mine(disk.muster_authority, use_.authority);
   }
@@ -121,11 +136,14 @@ class Chooser {
     if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
     if (group.policy == DiskPolicy::keep)
-      return refuse("disk-keep", fmt::format("the OS disk {} ({}) would have to be formatted for image {}, but its policy is keep; declare "
-                                             "policy: format-if-blank", people(disk), holds(disk), use_.image));
+      return refuse("disk-keep", fmt::format("the OS disk {} ({}) would have to be formatted for image {}, "
+                                             "but its policy is keep; declare policy: format-if-blank",
+                                             people(disk), holds(disk), use_.image));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
-      return refuse("disk-foreign", fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that may be lost, "
-                                                "declare policy: format", people(disk), holds(disk)));
+      return refuse("disk-foreign",
+                    fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that "
+                                "may be lost, declare policy: format",
+                                people(disk), holds(disk)));
     out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
   }
 
@@ -133,27 +151,32 @@ class Chooser {
   void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
     if (storage.engine == "ceph" || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours) return;
     refuse("disk-foreign",
-           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for this node of this cluster: {} was "
-                       "never installed from here and its OS disk is not cluster {}'s. To keep what is on it: install without that storage, "
-                       "then declare it; to give it up: `blkdiscard -z` by hand", people(disk), group.name, storage.name,
-                       disk.content, node_.name, spec_.cluster));
+           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for "
+                       "this node of this cluster: {} was never installed from here and its OS disk is not "
+                       "cluster {}'s. To keep what is on it: install without that storage, then declare it; "
+                       "to give it up: `blkdiscard -z` by hand",
+                       people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
   }
 
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
     if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
-    const bool by_disk = storage->engine == "moosefs" || storage->engine == "ceph";   // the others make an array
-    const std::string why = fmt::format("{} for {}", by_disk ? storage->engine : storage->level, storage->mount);
+    const bool by_disk =
+        storage->engine == "moosefs" || storage->engine == "ceph";  // the others make an array
+    const std::string why =
+        fmt::format("{} for {}", by_disk ? storage->engine : storage->level, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))
-      return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}", people(disk),
-                                               group.name, disk.content));
+      return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}",
+                                               people(disk), group.name, disk.content));
     if (group.policy == DiskPolicy::keep)
-      return refuse("disk-keep", fmt::format("{} of group '{}' ({}) would have to be formatted for {}, but its policy is keep; "
-                                             "declare policy: format-if-blank", people(disk), group.name, disk.content, why));
+      return refuse("disk-keep", fmt::format("{} of group '{}' ({}) would have to be formatted for {}, but "
+                                             "its policy is keep; declare policy: format-if-blank",
+                                             people(disk), group.name, disk.content, why));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
-      return refuse("disk-foreign", fmt::format("{} of group '{}' holds {}; its policy is format-if-blank", people(disk), group.name,
-                                                disk.content.empty() ? "something unknown" : disk.content));
+      return refuse("disk-foreign",
+                    fmt::format("{} of group '{}' holds {}; its policy is format-if-blank", people(disk),
+                                group.name, disk.content.empty() ? "something unknown" : disk.content));
     out_.destroys.push_back(destruction(node_, group.name, disk, why));
   }
 
@@ -175,12 +198,15 @@ bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
     if (wanted->find_first_not_of("*? \t") == std::string::npos) return false;
     return glob ? glob_match(*wanted, found) : *wanted == found;
   };
-  if (!match.serial && !match.wwid && !match.model && !match.transport && !match.size_bytes && match.serials.empty()) return false;
-  if (!fits(match.transport, disk.transport, false) || !fits(match.serial, disk.serial, true) || !fits(match.wwid, disk.wwid, false) ||
-      !fits(match.model, disk.model, true))
+  if (!match.serial && !match.wwid && !match.model && !match.transport && !match.size_bytes &&
+      match.serials.empty())
+    return false;
+  if (!fits(match.transport, disk.transport, false) || !fits(match.serial, disk.serial, true) ||
+      !fits(match.wwid, disk.wwid, false) || !fits(match.model, disk.model, true))
     return false;
   const auto listed = [&](const std::string& serial) { return fits(serial, disk.serial, false); };
-  if (!match.serials.empty() && std::none_of(match.serials.begin(), match.serials.end(), listed)) return false;
+  if (!match.serials.empty() && std::none_of(match.serials.begin(), match.serials.end(), listed))
+    return false;
   if (!match.size_bytes) return true;
   const double wanted = static_cast<double>(*match.size_bytes), found = static_cast<double>(disk.size_bytes);
   return wanted > 0 && found >= wanted * 0.98 && found <= wanted * 1.02;
@@ -194,23 +220,30 @@ bool is_os_layout(const DiskFacts& disk) {
   return labels.size() == 4;
 }
 
-std::string ceph_fsid(const std::string& cluster, const std::string& storage) { return uuid_from("ceph " + cluster + "/" + storage); }
-std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial) { return uuid_from("osd " + fsid + "/" + serial); }
+std::string ceph_fsid(const std::string& cluster, const std::string& storage) {
+  return uuid_from("ceph " + cluster + "/" + storage);
+}
+std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial) {
+  return uuid_from("osd " + fsid + "/" + serial);
+}
 
-bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node, const StorageSpec& storage) {
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
+                 const StorageSpec& storage) {
   if (storage.engine == "ceph")
     return disk.partitions.empty() && disk.signatures.size() == 1 &&
-           disk.signatures[0] == "ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid(cluster, storage.name), disk.serial);
+           disk.signatures[0] ==
+               "ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid(cluster, storage.name), disk.serial);
   std::set<std::string> ours;
   if (storage.engine == "moosefs") {
     // agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
     std::string name;
-    for (const char c : disk.serial) name += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
+    for (const char c : disk.serial)
+      name += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
     ours.insert("mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name));
   }
   for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
     ours.insert(base);
-    ours.insert(base.substr(0, 12));   // XFS labels end there
+    ours.insert(base.substr(0, 12));  // XFS labels end there
     ours.insert(node + ":" + base);
     ours.insert("any:" + base);
   }
@@ -223,13 +256,16 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
     return part || ours.count(label) > 0;
   };
   for (const auto& signature : disk.signatures)
-    if (signature.rfind("remains of ", 0) == 0 || !look(label_of(signature))) return false;   // agent/disk/probe.h
+    if (signature.rfind("remains of ", 0) == 0 || !look(label_of(signature)))
+      return false;  // agent/disk/probe.h
   for (const auto& p : disk.partitions)
-    if (p.label.empty() || !look(p.fs_label) || !look(p.label)) return false;   // muster names every partition it makes
+    if (p.label.empty() || !look(p.fs_label) || !look(p.label))
+      return false;  // muster names every partition it makes
   return found;
 }
 
-bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage, const HardwareFacts& facts) {
+bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage,
+                    const HardwareFacts& facts) {
   const auto group = node.disks.find(storage.disks);
   if (group == node.disks.end() || !holds_data(storage, node)) return false;
   return std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
@@ -237,7 +273,8 @@ bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& s
   });
 }
 
-NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use) {
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts,
+                       const DiskUse& use) {
   return Chooser(spec, node, facts, use).run();
 }
 
@@ -253,20 +290,24 @@ std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
   for (const auto& s : selected)
     if (const std::string medium = medium_of(s.disk->serial, s.disk->wwid, s.disk->model); !medium.empty()) {
       auto& nodes = by_medium[medium];
-      if (nodes.empty() || *nodes.back()->node != *s.node) nodes.push_back(&s);   // twice on one node is that node's refusal
+      if (nodes.empty() || *nodes.back()->node != *s.node)
+        nodes.push_back(&s);  // twice on one node is that node's refusal
     }
   std::vector<Refusal> out;
   for (const auto& [medium, nodes] : by_medium) {
-    const auto planned = std::find_if(nodes.begin(), nodes.end(), [](const SelectedDisk* s) { return s->planned; });
+    const auto planned =
+        std::find_if(nodes.begin(), nodes.end(), [](const SelectedDisk* s) { return s->planned; });
     if (nodes.size() < 2 || planned == nodes.end()) continue;
     const SelectedDisk& here = **planned;
     const SelectedDisk& other = planned == nodes.begin() ? *nodes[1] : *nodes[0];
-    out.push_back({*here.node, "disk-shared",
-                   fmt::format("{} is selected here, and {} on {}{}: both have {}, so that they are one disk which several nodes see, and "
-                               "each would write to it. Let one node select it, for instance by 'serials'. If the disk was moved, take the "
-                               "node it left out of the spec, `muster node rm` it, and declare it again",
-                               people(*here.disk), people(*other.disk), *other.node,
-                               nodes.size() > 2 ? fmt::format(" and {} more nodes", nodes.size() - 2) : "", medium)});
+    out.push_back(
+        {*here.node, "disk-shared",
+         fmt::format("{} is selected here, and {} on {}{}: both have {}, so that they are one disk which "
+                     "several nodes see, and each would write to it. Let one node select it, for instance by "
+                     "'serials'. If the disk was moved, take the node it left out of the spec, `muster node "
+                     "rm` it, and declare it again",
+                     people(*here.disk), people(*other.disk), *other.node,
+                     nodes.size() > 2 ? fmt::format(" and {} more nodes", nodes.size() - 2) : "", medium)});
   }
   return out;
 }

@@ -16,10 +16,13 @@ void check_actions(const Plan& plan, Problems& problems) {
   std::set<std::string> nodes(plan.nodes.begin(), plan.nodes.end()), ids;
   for (const auto& a : plan.actions) {
     if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id is there twice");
-    if (a.id.rfind(a.node + "/", 0) != 0) problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
+    if (a.id.rfind(a.node + "/", 0) != 0)
+      problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
     if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
-    if ((a.kind == ActionKind::wake) != (plan.kind == "wake")) problems.push_back(a.id + ": nodes are woken in a plan of that alone");
-    if (a.timeout <= 0 || a.max_attempts <= 0) problems.push_back(a.id + ": timeout and attempts must be positive");
+    if ((a.kind == ActionKind::wake) != (plan.kind == "wake"))
+      problems.push_back(a.id + ": nodes are woken in a plan of that alone");
+    if (a.timeout <= 0 || a.max_attempts <= 0)
+      problems.push_back(a.id + ": timeout and attempts must be positive");
   }
   for (const auto& node : plan.unchanged)
     if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
@@ -35,14 +38,20 @@ void check_order(const Plan& plan, Problems& problems) {
   const auto barrier = [](size_t i) { return "/barrier-" + std::to_string(i); };
   for (size_t i = 0; i < plan.barriers.size(); ++i)
     for (const auto& member : plan.barriers[i])
-      if (!before.count(member)) problems.push_back("barrier " + std::to_string(i) + " has '" + member + "', which does not exist");
-      else before[barrier(i)].insert(member);
+      if (!before.count(member))
+        problems.push_back("barrier " + std::to_string(i) + " has '" + member + "', which does not exist");
+      else
+        before[barrier(i)].insert(member);
   for (const auto& a : plan.actions) {
     for (const auto& d : a.after)
-      if (!before.count(d.action)) problems.push_back(a.id + ": depends on '" + d.action + "', which does not exist");
-      else before[a.id].insert(d.action);
-    if (a.behind >= static_cast<int>(plan.barriers.size())) problems.push_back(a.id + ": behind a barrier that does not exist");
-    else if (a.behind >= 0) before[a.id].insert(barrier(static_cast<size_t>(a.behind)));
+      if (!before.count(d.action))
+        problems.push_back(a.id + ": depends on '" + d.action + "', which does not exist");
+      else
+        before[a.id].insert(d.action);
+    if (a.behind >= static_cast<int>(plan.barriers.size()))
+      problems.push_back(a.id + ": behind a barrier that does not exist");
+    else if (a.behind >= 0)
+      before[a.id].insert(barrier(static_cast<size_t>(a.behind)));
     if (auto& last = last_of_node[a.node]; !last.empty() && last != a.id) before[a.id].insert(last);
     last_of_node[a.node] = a.id;
   }
@@ -66,15 +75,18 @@ void check_order(const Plan& plan, Problems& problems) {
     if (n > 0) return problems.push_back("the dependencies have a cycle through " + id);
 }
 
-using Destroyed = std::set<std::pair<std::string, std::string>>;   // node, serial or wwid
+using Destroyed = std::set<std::pair<std::string, std::string>>;  // node, serial or wwid
 
-// Steps may format a disk only when they carry the hash of what is on it: no such hash without an entry in the list.
-void check_step_disks(const Action& action, const Json& json, const Destroyed& destroyed, Problems& problems) {
-  if (json.is_object() && json.contains("serial") && json.contains("content_hash") && json["content_hash"].is_string() &&
-      !json["content_hash"].get_ref<const std::string&>().empty()) {
+// Steps may format a disk only when they carry the hash of what is on it: no such hash without an entry in
+// the list.
+void check_step_disks(const Action& action, const Json& json, const Destroyed& destroyed,
+                      Problems& problems) {
+  if (json.is_object() && json.contains("serial") && json.contains("content_hash") &&
+      json["content_hash"].is_string() && !json["content_hash"].get_ref<const std::string&>().empty()) {
     const std::string serial = json["serial"].is_string() ? json["serial"].get<std::string>() : "";
     if (!destroyed.count({action.node, serial}))
-      problems.push_back(action.id + ": may format disk " + serial + ", which is not in the destruction list");
+      problems.push_back(action.id + ": may format disk " + serial +
+                         ", which is not in the destruction list");
   }
   if (json.is_structured())
     for (const auto& value : json) check_step_disks(action, value, destroyed, problems);
@@ -82,15 +94,19 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
 
 void check_destruction(const Plan& plan, Problems& problems) {
   Destroyed destroyed;
-  std::map<std::string, std::string> node_of;   // by what makes a disk the same one wherever it is seen
+  std::map<std::string, std::string> node_of;  // by what makes a disk the same one wherever it is seen
   for (const auto& d : plan.destroys) {
     const std::string identity = d.serial.empty() ? d.wwid : d.serial;
     if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
-    if (d.content_hash.empty()) problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
-    if (!destroyed.insert({d.node, identity}).second) problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
+    if (d.content_hash.empty())
+      problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
+    if (!destroyed.insert({d.node, identity}).second)
+      problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
     const std::string medium = medium_of(d.serial, d.wwid, d.model);
-    if (const auto [it, fresh] = node_of.emplace(medium, d.node); !fresh && !medium.empty() && it->second != d.node)
-      problems.push_back(fmt::format("{}: disk {} is to be destroyed, and on {} too: {} is one disk", d.node, identity, it->second, medium));
+    if (const auto [it, fresh] = node_of.emplace(medium, d.node);
+        !fresh && !medium.empty() && it->second != d.node)
+      problems.push_back(fmt::format("{}: disk {} is to be destroyed, and on {} too: {} is one disk", d.node,
+                                     identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
     if (a.kind != ActionKind::image) check_step_disks(a, a.params, destroyed, problems);
@@ -104,13 +120,15 @@ void check_destruction(const Plan& plan, Problems& problems) {
 void find_secrets(const Json& json, const std::string& where, Problems& problems) {
   if (json.is_string()) {
     const auto& text = json.get_ref<const std::string&>();
-    if (text.find("PRIVATE KEY-----") != std::string::npos) problems.push_back(where + ": holds a private key");
+    if (text.find("PRIVATE KEY-----") != std::string::npos)
+      problems.push_back(where + ": holds a private key");
     return;
   }
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
       if ((key == "password" || key == "secret" || key == "private_key") && value.is_string() &&
-          value.get_ref<const std::string&>().rfind("secret:", 0) != 0 && !value.get_ref<const std::string&>().empty())
+          value.get_ref<const std::string&>().rfind("secret:", 0) != 0 &&
+          !value.get_ref<const std::string&>().empty())
         problems.push_back(where + "." + key + ": holds a value instead of secret:NAME");
       find_secrets(value, where + "." + key, problems);
     }

@@ -1,9 +1,10 @@
-// Lint: what must hold of every plan before it may be approved. Pure. Run by the planner on its own output, by the daemon before
-// approval, and over every golden plan.
+// Lint: what must hold of every plan before it may be approved. Pure. Run by the planner on its own output,
+// by the daemon before approval, and over every golden plan.
 //
-// Ids unique and of the form node/name; dependencies exist and are acyclic; each node's actions are in dependency order; every image
-// action has its destruction entry unless it only accepts muster's own layout; no disk is destroyed twice, nor one disk on two nodes
-// that see it; no secret value in it (only "secret:NAME"); every timeout and attempt count is positive.
+// Ids unique and of the form node/name; dependencies exist and are acyclic; each node's actions are in
+// dependency order; every image action has its destruction entry unless it only accepts muster's own layout;
+// no disk is destroyed twice, nor one disk on two nodes that see it; no secret value in it (only
+// "secret:NAME"); every timeout and attempt count is positive.
 #pragma once
 
 #include <string>
@@ -13,6 +14,6 @@
 
 namespace muster {
 
-std::vector<std::string> lint_plan(const Plan& plan);   // empty: fine
+std::vector<std::string> lint_plan(const Plan& plan);  // empty: fine
 
 }  // namespace muster

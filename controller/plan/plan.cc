@@ -10,16 +10,23 @@
 namespace muster {
 namespace {
 
-constexpr ActionKind kKinds[] = {ActionKind::netboot, ActionKind::inventory, ActionKind::image,  ActionKind::boot_disk,
-                                 ActionKind::steps,   ActionKind::check,     ActionKind::reboot, ActionKind::power_off,
-                                 ActionKind::wake};
+constexpr ActionKind kKinds[] = {ActionKind::netboot,   ActionKind::inventory, ActionKind::image,
+                                 ActionKind::boot_disk, ActionKind::steps,     ActionKind::check,
+                                 ActionKind::reboot,    ActionKind::power_off, ActionKind::wake};
 
 Json action_json(const Action& a) {
   Json after = Json::array();
   for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
-  Json out = {{"id", a.id}, {"node", a.node}, {"kind", to_string(a.kind)}, {"phase", a.phase}, {"title", a.title},
-          {"params", a.params}, {"after", after}, {"timeout_ms", a.timeout}, {"max_attempts", a.max_attempts},
-          {"repeatable", a.repeatable}};
+  Json out = {{"id", a.id},
+              {"node", a.node},
+              {"kind", to_string(a.kind)},
+              {"phase", a.phase},
+              {"title", a.title},
+              {"params", a.params},
+              {"after", after},
+              {"timeout_ms", a.timeout},
+              {"max_attempts", a.max_attempts},
+              {"repeatable", a.repeatable}};
   if (a.behind >= 0) out["behind"] = a.behind;
   return out;
 }
@@ -53,9 +60,16 @@ Result<Action> action_from_json(const Json& json, const std::string& path) {
 }
 
 Json destruction_json(const Destruction& d) {
-  return {{"node", d.node}, {"group", d.group}, {"serial", d.serial}, {"wwid", d.wwid}, {"model", d.model},
-          {"size_bytes", d.size_bytes}, {"kernel_name", d.kernel_name}, {"content", d.content},
-          {"content_hash", d.content_hash}, {"why", d.why}};
+  return {{"node", d.node},
+          {"group", d.group},
+          {"serial", d.serial},
+          {"wwid", d.wwid},
+          {"model", d.model},
+          {"size_bytes", d.size_bytes},
+          {"kernel_name", d.kernel_name},
+          {"content", d.content},
+          {"content_hash", d.content_hash},
+          {"why", d.why}};
 }
 
 Result<Destruction> destruction_from_json(const Json& json, const std::string& path) {
@@ -76,8 +90,11 @@ Result<Destruction> destruction_from_json(const Json& json, const std::string& p
 }
 
 Json limits_json(const PlanLimits& l) {
-  return {{"parallel_imaging", l.parallel_imaging}, {"parallel_netboot", l.parallel_netboot},
-          {"power_stagger_ms", l.power_stagger}, {"failure_budget", l.failure_budget}, {"netboot_ms", l.netboot}};
+  return {{"parallel_imaging", l.parallel_imaging},
+          {"parallel_netboot", l.parallel_netboot},
+          {"power_stagger_ms", l.power_stagger},
+          {"failure_budget", l.failure_budget},
+          {"netboot_ms", l.netboot}};
 }
 
 Status read_limits(const Json& json, PlanLimits& l) {
@@ -86,7 +103,7 @@ Status read_limits(const Json& json, PlanLimits& l) {
   r.get("parallel_netboot", l.parallel_netboot);
   r.get("power_stagger_ms", l.power_stagger);
   r.get("failure_budget", l.failure_budget);
-  r.get_or("netboot_ms", l.netboot, l.netboot);   // plans from before there was such a limit
+  r.get_or("netboot_ms", l.netboot, l.netboot);  // plans from before there was such a limit
   return r.finish();
 }
 
@@ -104,10 +121,12 @@ std::string printable(std::string text) {
 
 std::string render_destroys(const Plan& plan) {
   if (plan.destroys.empty()) return "Nothing will be destroyed.\n";
-  std::string out = fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(), plan.destroys.size() == 1 ? "" : "s");
+  std::string out = fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
+                                plan.destroys.size() == 1 ? "" : "s");
   for (const auto& d : plan.destroys)
-    out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group, printable(d.serial),
-                       printable(d.model), size_text(d.size_bytes), printable(d.content), d.why);
+    out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
+                       printable(d.serial), printable(d.model), size_text(d.size_bytes), printable(d.content),
+                       d.why);
   return out;
 }
 
@@ -137,15 +156,24 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
 
 std::string_view to_string(ActionKind kind) {
   switch (kind) {
-    case ActionKind::netboot: return "netboot";
-    case ActionKind::inventory: return "inventory";
-    case ActionKind::image: return "image";
-    case ActionKind::boot_disk: return "boot_disk";
-    case ActionKind::steps: return "steps";
-    case ActionKind::check: return "check";
-    case ActionKind::reboot: return "reboot";
-    case ActionKind::power_off: return "power_off";
-    case ActionKind::wake: return "wake";
+    case ActionKind::netboot:
+      return "netboot";
+    case ActionKind::inventory:
+      return "inventory";
+    case ActionKind::image:
+      return "image";
+    case ActionKind::boot_disk:
+      return "boot_disk";
+    case ActionKind::steps:
+      return "steps";
+    case ActionKind::check:
+      return "check";
+    case ActionKind::reboot:
+      return "reboot";
+    case ActionKind::power_off:
+      return "power_off";
+    case ActionKind::wake:
+      return "wake";
   }
   return "steps";
 }
@@ -165,10 +193,13 @@ Json to_json(const Plan& p) {
   Json actions = Json::array(), destroys = Json::array();
   for (const auto& a : p.actions) actions.push_back(action_json(a));
   for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
-  Json out = {{"version", 1}, {"kind", p.kind}, {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
-          {"profile", p.profile}, {"simulated", p.simulated}, {"images", p.images}, {"limits", limits_json(p.limits)}, {"nodes", p.nodes},
-          {"unchanged", p.unchanged}, {"actions", actions}, {"destroys", destroys}, {"notes", p.notes},
-          {"config_digests", p.config_digests}};
+  Json out = {{"version", 1},         {"kind", p.kind},
+              {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
+              {"profile", p.profile}, {"simulated", p.simulated},
+              {"images", p.images},   {"limits", limits_json(p.limits)},
+              {"nodes", p.nodes},     {"unchanged", p.unchanged},
+              {"actions", actions},   {"destroys", destroys},
+              {"notes", p.notes},     {"config_digests", p.config_digests}};
   if (!p.follows.empty()) out["follows"] = p.follows;
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
   if (!p.serving.empty()) out["serving"] = p.serving;
@@ -212,16 +243,16 @@ Result<Plan> plan_from_json(const Json& json) {
   return p;
 }
 
-std::string plan_digest(const Plan& plan) {
-  return sha256(dump_ascii(to_json(plan)));
-}
+std::string plan_digest(const Plan& plan) { return sha256(dump_ascii(to_json(plan))); }
 
 std::string render_plan(const Plan& plan, bool verbose) {
-  std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n", plan_digest(plan).substr(7, 12),
-                                plan.kind, plan.nodes.size(), plan.nodes.size() == 1 ? "" : "s", plan.cluster,
-                                plan.spec_revision, plan.simulated ? "  [SIMULATED HARDWARE]" : "");
+  std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n",
+                                plan_digest(plan).substr(7, 12), plan.kind, plan.nodes.size(),
+                                plan.nodes.size() == 1 ? "" : "s", plan.cluster, plan.spec_revision,
+                                plan.simulated ? "  [SIMULATED HARDWARE]" : "");
   if (plan.empty()) out += "Nothing to do.\n";
-  for (const auto& [name, digest] : plan.images) out += fmt::format("  image {}: {}\n", name, digest.substr(0, 19));
+  for (const auto& [name, digest] : plan.images)
+    out += fmt::format("  image {}: {}\n", name, digest.substr(0, 19));
   for (const auto& node : plan.nodes) out += render_node(plan, node, verbose);
   if (!plan.unchanged.empty()) out += "  unchanged: " + joined(plan.unchanged) + "\n";
   for (const auto& note : plan.notes) out += "  note: " + note + "\n";

@@ -1,8 +1,10 @@
-// Plan: an immutable value that names every action on every node, in order, and everything that will be destroyed.
+// Plan: an immutable value that names every action on every node, in order, and everything that will be
+// destroyed.
 //
-// Made by controller/plan/planner.h (pure), approved by its digest, carried out by controller/run/executor.h, which has no
-// choices left: it adds nothing and skips only what a quarantined node would have done.
-// A plan never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is sent.
+// Made by controller/plan/planner.h (pure), approved by its digest, carried out by controller/run/executor.h,
+// which has no choices left: it adds nothing and skips only what a quarantined node would have done. A plan
+// never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is
+// sent.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +19,22 @@
 namespace muster {
 
 enum class ActionKind {
-  netboot,    // arm the boot service, boot-once PXE + power cycle through the power driver; done when the agent joins (mode ram)
+  netboot,  // arm the boot service, boot-once PXE + power cycle through the power driver; done when the agent
+            // joins (mode ram)
   inventory,  // agent order (any mode): report facts; the result is {"facts": base/facts.h}
-  image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob. Includes the right to netboot this node
-              // again when its RAM agent is lost (so does boot_disk)
-  boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed with params.digest
-  // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. Steps may ask for peers that
-  // are live when the order is sent ("peers_live", "next_live": controller/run/narrow.h); nothing else about an order is left open.
+  image,  // agent order (mode ram): write the OS disk; params = wire::ImageJob. Includes the right to netboot
+          // this node again when its RAM agent is lost (so does boot_disk)
+  boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed
+              // with params.digest
+  // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. Steps
+  // may ask for peers that are live when the order is sent ("peers_live", "next_live":
+  // controller/run/narrow.h); nothing else about an order is left open.
   steps,
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
   power_off,  // through the power driver
-  wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is booted but what is there
+  wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is
+              // booted but what is there
 };
 std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
@@ -41,24 +47,25 @@ struct Dependency {
 };
 
 struct Action {
-  std::string id;            // "node01/image"; unique in the plan
+  std::string id;  // "node01/image"; unique in the plan
   std::string node;
   ActionKind kind = ActionKind::steps;
-  std::string phase;         // what operators see: discover, power, image, boot, configure, storage, cluster, accept
-  std::string title;         // one line for people
+  std::string phase;  // what operators see: discover, power, image, boot, configure, storage, cluster, accept
+  std::string title;  // one line for people
   Json params = Json::object();
   std::vector<Dependency> after = {};
-  int behind = -1;           // index of a barrier; -1: none
+  int behind = -1;  // index of a barrier; -1: none
   DurationMs timeout = 10 * kMinute;
   int max_attempts = 2;
-  // A repeatable action may be started again when its outcome is unknown. Every agent order is made repeatable by the agent's
-  // journal (same id = same result) as long as that journal lives; `image` is repeatable by hashing the disk.
+  // A repeatable action may be started again when its outcome is unknown. Every agent order is made
+  // repeatable by the agent's journal (same id = same result) as long as that journal lives; `image` is
+  // repeatable by hashing the disk.
   bool repeatable = true;
 };
 
 struct Destruction {
   std::string node;
-  std::string group;         // disk group in the spec: os, fast, ...
+  std::string group;  // disk group in the spec: os, fast, ...
   std::string serial, wwid, model;
   int64_t size_bytes = 0;
   std::string kernel_name;   // for people only
@@ -76,36 +83,41 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::string kind;                   // discover | wake | install | reimage | admit | adopt | accept | apply | none
+  std::string kind;  // discover | wake | install | reimage | admit | adopt | accept | apply | none
   std::string cluster;
-  // What the plan comes after: the newest run, of which history of the database. Behind the next run the same plan has another
-  // digest: an approval is for one run.
+  // What the plan comes after: the newest run, of which history of the database. Behind the next run the same
+  // plan has another digest: an approval is for one run.
   std::string follows;
   int64_t spec_revision = 0;
-  std::string profile;                // of acceptance; empty: nothing is measured
-  bool simulated = false;             // a lab: every report line says so
-  std::map<std::string, std::string> images;   // name -> digest
+  std::string profile;                        // of acceptance; empty: nothing is measured
+  bool simulated = false;                     // a lab: every report line says so
+  std::map<std::string, std::string> images;  // name -> digest
   PlanLimits limits;
-  std::vector<std::string> nodes;     // those that take part, in order
-  std::vector<std::string> serving;   // of them, those that only let others use their storage: their own state stays as it is
-  std::vector<std::string> unchanged; // nodes that are already as declared
-  std::vector<std::string> left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
-  std::vector<Action> actions;        // grouped by node, each node's in order
-  // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did before.
+  std::vector<std::string> nodes;  // those that take part, in order
+  // of them, those that only let others use their storage: their own state stays as it is
+  std::vector<std::string> serving;
+  std::vector<std::string> unchanged;  // nodes that are already as declared
+  // nodes in question that nothing is done about: quarantined by an operator, never found
+  std::vector<std::string> left_out;
+  std::vector<Action> actions;  // grouped by node, each node's in order
+  // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did
+  // before.
   std::vector<std::vector<std::string>> barriers;
   std::vector<Destruction> destroys;
-  std::vector<std::string> notes;     // honest remarks for the operator
+  std::vector<std::string> notes;  // honest remarks for the operator
   // node -> digest of what was planned for it; recorded when the node is accepted, compared by the next plan.
   std::map<std::string, std::string> config_digests;
 
   bool empty() const { return actions.empty(); }
   const Action* find(const std::string& id) const;
-  bool only_serves(const std::string& node) const { return std::find(serving.begin(), serving.end(), node) != serving.end(); }
+  bool only_serves(const std::string& node) const {
+    return std::find(serving.begin(), serving.end(), node) != serving.end();
+  }
 };
 
-Json to_json(const Plan& plan);                 // canonical
+Json to_json(const Plan& plan);  // canonical
 Result<Plan> plan_from_json(const Json& json);
-std::string plan_digest(const Plan& plan);      // sha256 of the canonical text
-std::string render_plan(const Plan& plan, bool verbose);   // for a terminal
+std::string plan_digest(const Plan& plan);                // sha256 of the canonical text
+std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 
 }  // namespace muster

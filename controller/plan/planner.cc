@@ -17,9 +17,13 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kInventory = 5 * kMinute, kImage = 45 * kMinute;
-constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute, kDrain = 24 * 60 * kMinute;
+constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute,
+                     kDrain = 24 * 60 * kMinute;
 
-struct Stage { std::string playbook; int number = 1; };
+struct Stage {
+  std::string playbook;
+  int number = 1;
+};
 
 // Everything known about one node before its actions are written down.
 struct Draft {
@@ -27,12 +31,12 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
-  bool serves = false;         // only lets others in (add_servers)
+  bool serves = false;  // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
-  std::map<std::string, std::vector<PlannedStep>> cluster;   // by playbook
+  std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
   std::vector<PlannedStep> accept_cluster;
-  std::string digest;          // of its configuration
-  std::string last;            // id of its last action so far
+  std::string digest;  // of its configuration
+  std::string last;    // id of its last action so far
 };
 
 Json steps_json(const std::vector<wire::Step>& steps) {
@@ -46,10 +50,13 @@ std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
   return out;
 }
 
-// Parameters of a `steps` or `check` action. The ring is for steps that want the next live node (controller/run/narrow.h).
+// Parameters of a `steps` or `check` action. The ring is for steps that want the next live node
+// (controller/run/narrow.h).
 Json order_params(const Spec& spec, const std::vector<wire::Step>& steps, bool check) {
-  Json params = {{"steps", steps_json(steps)}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
-  const bool ring = std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.params.value("next_live", false); });
+  Json params = {
+      {"steps", steps_json(steps)}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  const bool ring = std::any_of(steps.begin(), steps.end(),
+                                [](const wire::Step& s) { return s.params.value("next_live", false); });
   if (!ring) return params;
   params["ring"] = Json::array();
   for (const auto& n : spec.nodes) params["ring"].push_back({{"name", n.name}, {"address", n.address}});
@@ -61,15 +68,18 @@ DurationMs check_timeout(const std::vector<wire::Step>& steps) {
   DurationMs sum = 5 * kMinute;
   for (const auto& step : steps) {
     const auto it = step.params.find("deadline_seconds");
-    if (it != step.params.end() && it->is_number()) sum += it->get<int64_t>() * kSecond;
-    else sum += 2 * kMinute;
+    if (it != step.params.end() && it->is_number())
+      sum += it->get<int64_t>() * kSecond;
+    else
+      sum += 2 * kMinute;
   }
   return std::max(kCheck, sum);
 }
 
 // Steps among which the node restarts wait for its firmware, too.
 DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec) {
-  const bool restarts = std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
+  const bool restarts =
+      std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
   return restarts ? time + spec.limits.boot : time;
 }
 
@@ -83,8 +93,10 @@ class Planner {
     plan_.spec_revision = in_.revision;
     plan_.simulated = spec_.lab;
     plan_.profile = profile();
-    plan_.limits = {spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
-                    spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget, spec_.limits.netboot};
+    plan_.limits = {
+        spec_.limits.parallel_imaging, spec_.limits.parallel_netboot, spec_.limits.power_stagger,
+        spec_.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : spec_.limits.failure_budget,
+        spec_.limits.netboot};
     address_ = in_.controller_address.empty() ? provisioning_address(spec_) : in_.controller_address;
     find_machines();
     choose_nodes();
@@ -97,8 +109,10 @@ class Planner {
       add_servers();
       check_storage_leaders();
       const bool fine = problems_.empty() && refusals_.empty();
-      if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty()) write_discovery(std::move(hopeless_));
-      else if (fine) write_actions();
+      if (fine && drafts_.empty() && !in_request_skips() && !hopeless_.empty())
+        write_discovery(std::move(hopeless_));
+      else if (fine)
+        write_actions();
     }
     if (!problems_.empty()) {
       std::string all;
@@ -108,7 +122,8 @@ class Planner {
     if (refusals_.empty())
       for (const auto& problem : lint_plan(plan_)) problems_.push_back(problem);
     if (refusals_.empty()) check_adopted_are_kept();
-    if (!problems_.empty()) return fail(Code::failed, "the planner made a plan that lint refuses: " + problems_.front());
+    if (!problems_.empty())
+      return fail(Code::failed, "the planner made a plan that lint refuses: " + problems_.front());
     return PlanOutcome{std::move(plan_), std::move(refusals_)};
   }
 
@@ -142,10 +157,12 @@ class Planner {
       }
       if (draft.seen->state == "drained" && wanted.empty()) {
         plan_.left_out.push_back(node.name);
-        plan_.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name + "` gives it back");
+        plan_.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name +
+                              "` gives it back");
         continue;
       }
-      if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty()) : !may_plan_installed(node.name)) continue;
+      if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty()) : !may_plan_installed(node.name))
+        continue;
       drafts_.push_back(std::move(draft));
     }
   }
@@ -160,14 +177,16 @@ class Planner {
     const std::string& name = d.spec->name;
     if (kind() == RequestKind::adopt) return true;
     if (asks_for_image()) {
-      refuse(name, "adopted-node", "it was adopted with the operating system it had, and is never re-imaged; to have muster install it, "
-                                   "declare image, mac, power and the disk group 'os' instead of 'adopt'");
+      refuse(name, "adopted-node",
+             "it was adopted with the operating system it had, and is never re-imaged; to have muster "
+             "install it, declare image, mac, power and the disk group 'os' instead of 'adopt'");
       return false;
     }
     if (in_installed(d)) return true;
     const bool ever = d.seen->mode.has_value();
-    const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}", ever ? "its agent does not answer" : "it was never adopted",
-                                        name, d.spec->adopt.host, ever ? "starts it again" : "does it");
+    const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}",
+                                        ever ? "its agent does not answer" : "it was never adopted", name,
+                                        d.spec->adopt.host, ever ? "starts it again" : "does it");
     if (named) {
       refuse(name, "not-running", why);
       return false;
@@ -176,18 +195,22 @@ class Planner {
     plan_.notes.push_back(name + " is left out: " + why);
     return false;
   }
-  // Behind everything that decides: whatever else goes wrong in here, no plan does this to a host that muster did not install.
+  // Behind everything that decides: whatever else goes wrong in here, no plan does this to a host that muster
+  // did not install.
   void check_adopted_are_kept() {
     for (const auto& action : plan_.actions) {
       const NodeSpec* node = spec_.node(action.node);
       const bool replaces = action.kind == ActionKind::netboot || action.kind == ActionKind::image ||
                             action.kind == ActionKind::boot_disk || action.kind == ActionKind::power_off;
-      if (node && node->adopt.declared() && replaces) problems_.push_back(action.id + ": not on an adopted node");
+      if (node && node->adopt.declared() && replaces)
+        problems_.push_back(action.id + ": not on an adopted node");
     }
   }
   void hold(const std::string& node, const std::string& reason, bool named) {
     if (named)
-      return refuse(node, "node-held", fmt::format("quarantined {}; `muster node quarantine {} --release` gives it back", reason, node));
+      return refuse(
+          node, "node-held",
+          fmt::format("quarantined {}; `muster node quarantine {} --release` gives it back", reason, node));
     plan_.left_out.push_back(node);
     plan_.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
   }
@@ -198,13 +221,14 @@ class Planner {
     return near.empty() ? "" : ", did you mean '" + near + "'?";
   }
 
-  // Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken: nobody knows from here.
+  // Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken:
+  // nobody knows from here.
   bool asleep(const Draft& d) const {
     if (kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
     return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
   }
-  // True when a plan was made that only wakes them; what is to be done with them, and with the others, is planned when they answer.
-  // One that did not answer in such a run is left alone until somebody names it.
+  // True when a plan was made that only wakes them; what is to be done with them, and with the others, is
+  // planned when they answer. One that did not answer in such a run is left alone until somebody names it.
   bool wake() {
     std::vector<Draft> silent, rest;
     const auto& named = in_.request.nodes;
@@ -212,10 +236,13 @@ class Planner {
       const std::string& name = d.spec->name;
       if (!asleep(d)) {
         rest.push_back(std::move(d));
-      } else if (d.seen->state == "quarantined" && std::find(named.begin(), named.end(), name) == named.end()) {
+      } else if (d.seen->state == "quarantined" &&
+                 std::find(named.begin(), named.end(), name) == named.end()) {
         plan_.left_out.push_back(name);
-        plan_.notes.push_back(fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits for it, "
-                                          "`muster reimage {}` installs it anew", name, name, name));
+        plan_.notes.push_back(
+            fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
+                        "for it, `muster reimage {}` installs it anew",
+                        name, name, name));
       } else {
         silent.push_back(std::move(d));
       }
@@ -225,10 +252,14 @@ class Planner {
     plan_.kind = "wake";
     for (auto& d : silent) {
       plan_.nodes.push_back(d.spec->name);
-      plan_.notes.push_back(fmt::format("{}: {}", d.spec->name, d.seen->doubtful
-          ? "its agent was not heard since the database was put back: what it runs is not known"
-          : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is written"));
-      add(d, "wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(), spec_.limits.boot, 1);
+      plan_.notes.push_back(fmt::format(
+          "{}: {}", d.spec->name,
+          d.seen->doubtful
+              ? "its agent was not heard since the database was put back: what it runs is not known"
+              : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is "
+                "written"));
+      add(d, "wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(),
+          spec_.limits.boot, 1);
     }
     drafts_.clear();
     return true;
@@ -236,13 +267,13 @@ class Planner {
 
   bool in_request_skips() const { return in_.request.skip_unseen || kind() == RequestKind::accept; }
 
-  // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to find do not hold the
-  // others: they are looked for again when there is nothing else to do.
+  // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to
+  // find do not hold the others: they are looked for again when there is nothing else to do.
   bool discover() {
     std::vector<Draft> seen, unseen;
     for (auto& d : drafts_) (d.seen->facts ? seen : unseen).push_back(std::move(d));
-    const bool all_failed =
-        std::all_of(unseen.begin(), unseen.end(), [](const Draft& d) { return d.seen->state == "quarantined"; });
+    const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
+                                        [](const Draft& d) { return d.seen->state == "quarantined"; });
     if (!unseen.empty() && !in_request_skips() && (seen.empty() || !all_failed)) {
       write_discovery(std::move(unseen));
       return true;
@@ -259,7 +290,8 @@ class Planner {
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
       if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(d);
-      add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory);
+      add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(),
+          kInventory);
     }
     plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
   }
@@ -279,14 +311,17 @@ class Planner {
     check_identity(d, facts);
     const bool adopted = d.spec->adopt.declared();
     if (!image && !adopted && kind() != RequestKind::accept)
-      return refuse(d.spec->name, "image-missing",
-                    d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
+      return refuse(
+          d.spec->name, "image-missing",
+          d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
     d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
-    d.disks = choose_disks(spec_, *d.spec, facts, {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
+    d.disks = choose_disks(spec_, *d.spec, facts,
+                           {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
     refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
     if (!d.disks.refusals.empty()) return;
-    if (d.imaging && d.disks.groups["os"].empty()) refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
+    if (d.imaging && d.disks.groups["os"].empty())
+      refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
     render(d, image ? image->digest : "");
   }
 
@@ -319,11 +354,13 @@ class Planner {
   void check_identity(const Draft& d, const HardwareFacts& facts) {
     const std::string& bound = d.seen->product_uuid;
     const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
-    const bool allowed = in_.request.force && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
+    const bool allowed =
+        in_.request.force && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
     if (swapped && !allowed)
       refuse(d.spec->name, "node-swapped",
-             fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced on purpose: take {} out of "
-                         "the spec, `muster node rm {}`, and declare it again", facts.system.uuid, bound, d.spec->name, d.spec->name));
+             fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced "
+                         "on purpose: take {} out of the spec, `muster node rm {}`, and declare it again",
+                         facts.system.uuid, bound, d.spec->name, d.spec->name));
   }
 
   // The same steps twice: as they are sent, and without what happens to be on the disks, for the digest.
@@ -331,7 +368,8 @@ class Planner {
     const std::string prefix = "acceptance/" + profile();
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
-      Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, real});
+      Json context = playbook_context(
+          {spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, real});
       Draft scratch;
       Draft& into = real ? d : scratch;
       std::vector<std::string> repeated;
@@ -339,7 +377,8 @@ class Planner {
       for (const auto& name : playbooks_of(d)) {
         const Playbook* playbook = find_playbook(name, real);
         if (playbook && !playbook->not_exercised.empty() && untried_.insert(name).second)
-          plan_.notes.push_back("playbook " + name + " was never run on the real thing: " + playbook->not_exercised);
+          plan_.notes.push_back("playbook " + name +
+                                " was never run on the real thing: " + playbook->not_exercised);
         if (playbook) render_playbook(*playbook, d, context, into, problems);
       }
       if (!profile().empty())
@@ -354,13 +393,15 @@ class Planner {
 
   void find_machines() {
     for (const auto& [name, seen] : in_.nodes)
-      if (seen.machine) machines_[name] = &*seen.machine;
-      else if (seen.facts) machines_[name] = &*seen.facts;
+      if (seen.machine)
+        machines_[name] = &*seen.machine;
+      else if (seen.facts)
+        machines_[name] = &*seen.facts;
     cluster_ = cluster_context(spec_, machines_);
   }
 
-  // What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other, so that what leaves the
-  // first is not sent to the second.
+  // What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other,
+  // so that what leaves the first is not sent to the second.
   void write_drain() {
     const bool out = kind() == RequestKind::drain;
     plan_.kind = out ? "drain" : "undrain";
@@ -373,25 +414,34 @@ class Planner {
       // Else a node that never passed its acceptance could become accepted on the way out and back in.
       const std::string& state = d.seen->state;
       if (state != "drained" && state != "draining" && !(out && state == "accepted")) {
-        refuse(d.spec->name, out ? "not-accepted" : "not-drained",
-               fmt::format("it is {}; `muster up --limit {}` configures and measures it", state, d.spec->name));
+        refuse(
+            d.spec->name, out ? "not-accepted" : "not-drained",
+            fmt::format("it is {}; `muster up --limit {}` configures and measures it", state, d.spec->name));
         continue;
       }
       if (out && !may_leave(d)) continue;
-      if (d.seen->facts) d.disks = choose_disks(spec_, *d.spec, *d.seen->facts, {false, imaged_here(d, *d.seen->facts), "", in_.authority});
-      else if (d.seen->machine) d.disks = choose_disks(spec_, *d.spec, *d.seen->machine, {false, imaged_here(d, *d.seen->machine), "", in_.authority});
+      if (d.seen->facts)
+        d.disks = choose_disks(spec_, *d.spec, *d.seen->facts,
+                               {false, imaged_here(d, *d.seen->facts), "", in_.authority});
+      else if (d.seen->machine)
+        d.disks = choose_disks(spec_, *d.spec, *d.seen->machine,
+                               {false, imaged_here(d, *d.seen->machine), "", in_.authority});
       d.disks.destroys.clear();
-      Json context = playbook_context({spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
+      Json context = playbook_context(
+          {spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
       std::vector<wire::Step> steps;
       auto names = playbooks_of(d);
       if (out) std::reverse(names.begin(), names.end());
       for (const auto& name : names)
         if (const Playbook* playbook = find_playbook(name, true))
-          for (auto& step : bare(plan_steps(*playbook, plan_.kind, context, problems_))) steps.push_back(std::move(step));
-      if (steps.empty()) problems_.push_back("no playbook of " + d.spec->name + " has steps of phase " + plan_.kind);
+          for (auto& step : bare(plan_steps(*playbook, plan_.kind, context, problems_)))
+            steps.push_back(std::move(step));
+      if (steps.empty())
+        problems_.push_back("no playbook of " + d.spec->name + " has steps of phase " + plan_.kind);
       plan_.nodes.push_back(d.spec->name);
       plan_.config_digests[d.spec->name] = d.seen->config_digest;
-      Action& a = add(d, plan_.kind, ActionKind::steps, plan_.kind, fmt::format("{} ({} steps)", plan_.kind, steps.size()),
+      Action& a = add(d, plan_.kind, ActionKind::steps, plan_.kind,
+                      fmt::format("{} ({} steps)", plan_.kind, steps.size()),
                       order_params(spec_, steps, false), kDrain);
       if (!before.empty()) a.after.push_back({before, true});
       before = a.id;
@@ -404,15 +454,23 @@ class Planner {
     for (const auto& s : spec_.storage) {
       if (s.engine == "local") continue;
       if (s.engine == "beegfs" && holds_data(s, *d.spec)) {
-        refuse(d.spec->name, "drain-leader", fmt::format("muster cannot empty its target of storage '{}' (engine beegfs)", s.name));
+        refuse(d.spec->name, "drain-leader",
+               fmt::format("muster cannot empty its target of storage '{}' (engine beegfs)", s.name));
         return false;
       }
-      const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                      [&](const NodeSpec& n) { return holds_data(s, n); });
       if (first == spec_.nodes.end() || first->name != d.spec->name) continue;
       // With three monitors none of Ceph's nodes is special.
-      if (s.engine == "ceph" && std::count_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); }) >= 3) continue;
+      if (s.engine == "ceph" && std::count_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                              [&](const NodeSpec& n) { return holds_data(s, n); }) >= 3)
+        continue;
       refuse(d.spec->name, "drain-leader",
-             fmt::format("it is the {} of storage '{}' and cannot be emptied", s.engine == "nfs" ? "server" : s.engine == "ceph" ? "only monitor" : "master", s.name));
+             fmt::format("it is the {} of storage '{}' and cannot be emptied",
+                         s.engine == "nfs"    ? "server"
+                         : s.engine == "ceph" ? "only monitor"
+                                              : "master",
+                         s.name));
       return false;
     }
     return true;
@@ -421,7 +479,8 @@ class Planner {
   void render_playbook(const Playbook& playbook, const Draft& d, Json& context, Draft& into,
                        std::vector<std::string>& problems) const {
     const auto image = spec_.images.find(d.spec->image);
-    const bool baked = image != spec_.images.end() && std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
+    const bool baked = image != spec_.images.end() &&
+                       std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
     for (const std::string phase : {"image", "node"}) {
       if (phase == "image" && baked) continue;
       const auto steps = plan_steps(playbook, phase, context, problems);
@@ -432,7 +491,8 @@ class Planner {
   }
 
   static Json all_steps(const Draft& d) {
-    Json out = {{"configure", steps_json(bare(d.configure))}, {"accept", steps_json(bare(d.accept))},
+    Json out = {{"configure", steps_json(bare(d.configure))},
+                {"accept", steps_json(bare(d.accept))},
                 {"accept_cluster", steps_json(bare(d.accept_cluster))}};
     for (const auto& [name, steps] : d.cluster) out["cluster"][name] = steps_json(bare(steps));
     return out;
@@ -450,7 +510,8 @@ class Planner {
       std::vector<std::string> names;
       for (const auto& [known, playbook] : in_.playbooks) names.push_back(known);
       const std::string near = nearest_spelling(name, names);
-      problems_.push_back("there is no playbook '" + name + "'" + (near.empty() ? "" : ", did you mean '" + near + "'?"));
+      problems_.push_back("there is no playbook '" + name + "'" +
+                          (near.empty() ? "" : ", did you mean '" + near + "'?"));
     }
     return nullptr;
   }
@@ -459,26 +520,32 @@ class Planner {
     if ((kind() != RequestKind::up && kind() != RequestKind::adopt) || in_.request.force) return;
     std::vector<Draft> rest;
     for (auto& d : drafts_) {
-      const bool same = !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
-      if (same && d.disks.refusals.empty()) plan_.unchanged.push_back(d.spec->name);
-      else rest.push_back(std::move(d));
+      const bool same =
+          !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
+      if (same && d.disks.refusals.empty())
+        plan_.unchanged.push_back(d.spec->name);
+      else
+        rest.push_back(std::move(d));
     }
     drafts_ = std::move(rest);
   }
 
-  // Shared file systems are exported to declared nodes one by one: one that is new needs a step on the server, which this plan may not be about.
-  // That step alone is taken, and only where what is declared changed since the server was configured.
+  // Shared file systems are exported to declared nodes one by one: one that is new needs a step on the
+  // server, which this plan may not be about. That step alone is taken, and only where what is declared
+  // changed since the server was configured.
   void add_servers() {
     if (kind() == RequestKind::accept || in_.request.nodes.empty() || drafts_.empty()) return;
     for (const auto& s : spec_.storage) {
       if (s.engine != "nfs" && s.engine != "moosefs") continue;
-      const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+      const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                       [&](const NodeSpec& n) { return holds_data(s, n); });
       if (server == spec_.nodes.end()) continue;
-      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; })) continue;   // all its sections
+      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; }))
+        continue;  // all its sections
       const auto seen = in_.nodes.find(server->name);
       if (seen != in_.nodes.end()) add_server(*server, seen->second, s.name);
     }
-    const auto by_place = [](const Draft& a, const Draft& b) { return a.spec < b.spec; };   // as in the spec
+    const auto by_place = [](const Draft& a, const Draft& b) { return a.spec < b.spec; };  // as in the spec
     std::sort(drafts_.begin(), drafts_.end(), by_place);
   }
   void add_server(const NodeSpec& node, const NodeObservation& seen, const std::string& storage) {
@@ -488,8 +555,10 @@ class Planner {
     d.serves = true;
     const auto& facts = seen.facts ? seen.facts : seen.machine;
     if (!in_installed(d) || !facts || !seen.held.empty()) {
-      plan_.notes.push_back(fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount it before `muster up` reached {}",
-                                        node.name, storage, node.name));
+      plan_.notes.push_back(
+          fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount "
+                      "it before `muster up` reached {}",
+                      node.name, storage, node.name));
       return;
     }
     d.disks = choose_disks(spec_, node, *facts, {false, imaged_here(d, *facts), "", in_.authority});
@@ -497,68 +566,82 @@ class Planner {
     const PlannerImage* image = image_of(d);
     render(d, image ? image->digest : "");
     if (d.digest == seen.config_digest) return;
-    d.digest = seen.config_digest;   // the rest of what changed is for a plan that is about it
+    d.digest = seen.config_digest;  // the rest of what changed is for a plan that is about it
     d.configure.clear();
     d.accept.clear();
     d.accept_cluster.clear();
-    const auto other = [](const PlannedStep& s) { return s.step.module != "nfs_server" && s.step.module != "moosefs_master"; };
+    const auto other = [](const PlannedStep& s) {
+      return s.step.module != "nfs_server" && s.step.module != "moosefs_master";
+    };
     for (auto it = d.cluster.begin(); it != d.cluster.end();) {
       it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
       it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
     }
     if (d.cluster.empty()) return;
-    plan_.notes.push_back(fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
+    plan_.notes.push_back(
+        fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
     plan_.serving.push_back(node.name);
     drafts_.push_back(std::move(d));
   }
 
-  // Behind an empty master or monitor in the place of a lost one, everybody's files are gone from sight: nothing starts where it is certain
-  // that the leader has no metadata for the data that is there. The agent never makes it either, so naming the leader is no risk: that
-  // is how it is installed again before its metadata is brought back.
+  // Behind an empty master or monitor in the place of a lost one, everybody's files are gone from sight:
+  // nothing starts where it is certain that the leader has no metadata for the data that is there. The agent
+  // never makes it either, so naming the leader is no risk: that is how it is installed again before its
+  // metadata is brought back.
   void check_storage_leaders() {
     if (kind() == RequestKind::accept) return;
     for (const auto& s : spec_.storage) {
-      const auto members = std::count_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
-      if (s.engine != "moosefs" && (s.engine != "ceph" || members >= 3)) continue;   // of three monitors a new one joins the others
-      const auto leader = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return leads(s, *d.spec); });
+      const auto members = std::count_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                         [&](const NodeSpec& n) { return holds_data(s, n); });
+      if (s.engine != "moosefs" && (s.engine != "ceph" || members >= 3))
+        continue;  // of three monitors a new one joins the others
+      const auto leader =
+          std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return leads(s, *d.spec); });
       if (leader == drafts_.end() || !lacks_metadata(s, *leader)) continue;
       const std::string& name = leader->spec->name;
       const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
                                            s.engine == "ceph" ? "monitor's store" : "metadata", data_on(s));
       const auto& named = in_.request.nodes;
       if (std::find(named.begin(), named.end(), name) != named.end())
-        plan_.notes.push_back(fmt::format("{}: {}; it will not begin an empty one: docs/storage.md, losing the metadata", name, what));
+        plan_.notes.push_back(fmt::format(
+            "{}: {}; it will not begin an empty one: docs/storage.md, losing the metadata", name, what));
       else
-        refuse(name, "storage-leader",
-               fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes first, change that back; when {} lost "
-                           "its disk, `muster up --limit {}` installs it without beginning anew, and docs/storage.md says how to bring the "
-                           "metadata back", what, name, name));
+        refuse(
+            name, "storage-leader",
+            fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes "
+                        "first, change that back; when {} lost its disk, `muster up --limit {}` installs it "
+                        "without beginning anew, and docs/storage.md says how to bring the metadata back",
+                        what, name, name));
     }
   }
   bool leads(const StorageSpec& s, const NodeSpec& node) const {
-    const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return holds_data(s, n); });
+    const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                    [&](const NodeSpec& n) { return holds_data(s, n); });
     return first != spec_.nodes.end() && first->name == node.name;
   }
   // Certain: what is only not known is left to the agent, which looks.
   bool lacks_metadata(const StorageSpec& s, const Draft& d) const {
     if (!d.disks.refusals.empty() || data_on(s).empty()) return false;
     if (d.imaging && !d.disks.os_is_ours) return true;
-    // Data and no metadata at the same moment. Without data of its own it may have been seen before either was made.
+    // Data and no metadata at the same moment. Without data of its own it may have been seen before either
+    // was made.
     const auto found = d.seen->facts->storage_metadata.find(s.engine);
-    return found != d.seen->facts->storage_metadata.end() && !found->second && holds_our_data(spec_, *d.spec, s, *d.seen->facts);
+    return found != d.seen->facts->storage_metadata.end() && !found->second &&
+           holds_our_data(spec_, *d.spec, s, *d.seen->facts);
   }
   std::string data_on(const StorageSpec& s) const {
     std::string out;
     for (const auto& node : spec_.nodes)
-      if (const auto seen = machines_.find(node.name); seen != machines_.end() && holds_our_data(spec_, node, s, *seen->second))
+      if (const auto seen = machines_.find(node.name);
+          seen != machines_.end() && holds_our_data(spec_, node, s, *seen->second))
         out += (out.empty() ? "" : ", ") + node.name;
     return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
   }
 
   // ---- actions ----
 
-  Action& add(Draft& d, const std::string& name, ActionKind action, const std::string& phase, const std::string& title,
-              Json params, DurationMs timeout, int attempts = 2) {
+  Action& add(Draft& d, const std::string& name, ActionKind action, const std::string& phase,
+              const std::string& title, Json params, DurationMs timeout, int attempts = 2) {
     Action a{d.spec->name + "/" + name, d.spec->name, action, phase, title, std::move(params)};
     a.timeout = timeout;
     a.max_attempts = attempts;
@@ -576,7 +659,8 @@ class Planner {
     plan_.kind = plan_kind();
     for (const auto& d : hopeless_) {
       plan_.left_out.push_back(d.spec->name);
-      plan_.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " + d.spec->name + "` looks for it again");
+      plan_.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " +
+                            d.spec->name + "` looks for it again");
     }
     for (auto& d : drafts_) {
       plan_.nodes.push_back(d.spec->name);
@@ -588,19 +672,23 @@ class Planner {
       plan_.destroys.insert(plan_.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
-      add(d, "configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
+      add(d, "configure", ActionKind::steps, "configure",
+          fmt::format("configure ({} steps)", d.configure.size()),
           order_params(spec_, bare(d.configure), false), with_restart(kSteps, bare(d.configure), spec_));
     }
     if (kind() != RequestKind::accept) {
       write_stages();
       for (auto& d : drafts_)
-        if (!d.serves) add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
+        if (!d.serves)
+          add(d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
     }
     write_acceptance();
     group_by_node();
     for (const auto& s : spec_.storage)
       if (s.engine == "beegfs")
-        plan_.notes.push_back("storage '" + s.name + "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
+        plan_.notes.push_back(
+            "storage '" + s.name +
+            "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
   }
 
@@ -610,7 +698,8 @@ class Planner {
     if (kind() == RequestKind::reimage) return "reimage";
     if (kind() == RequestKind::admit) return "admit";
     if (kind() == RequestKind::adopt) return "adopt";
-    const bool imaging = std::any_of(drafts_.begin(), drafts_.end(), [](const Draft& d) { return d.imaging; });
+    const bool imaging =
+        std::any_of(drafts_.begin(), drafts_.end(), [](const Draft& d) { return d.imaging; });
     return imaging ? "install" : "apply";
   }
 
@@ -619,7 +708,9 @@ class Planner {
     const DiskFacts& disk = d.disks.groups["os"].front();
     plan_.images[d.spec->image] = image.digest;
     if (d.disks.os_is_ours)
-      plan_.notes.push_back(d.spec->name + ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
+      plan_.notes.push_back(
+          d.spec->name +
+          ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
     if (!in_ram(d)) add_netboot(d);
     wire::ImageJob job;
     job.image = d.spec->image;
@@ -644,8 +735,10 @@ class Planner {
     if (const std::string own = variable(d, "kernel_options", ""); !own.empty())
       job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
     job.root_size = variable(d, "root_size", "");
-    add(d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3);
-    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}}, spec_.limits.boot, 2);
+    add(d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage,
+        3);
+    add(d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}},
+        spec_.limits.boot, 2);
   }
 
   std::string variable(const Draft& d, const std::string& name, const std::string& fallback) const {
@@ -673,8 +766,8 @@ class Planner {
   using StepsOf = std::function<const std::vector<PlannedStep>*(const Draft&)>;
 
   // One action per node that has steps in this stage, behind everything all nodes did before.
-  void write_stage(int number, const std::string& name, const std::string& phase, ActionKind action, const std::string& title,
-                   const StepsOf& steps_of) {
+  void write_stage(int number, const std::string& name, const std::string& phase, ActionKind action,
+                   const std::string& title, const StepsOf& steps_of) {
     std::vector<std::string> barrier;
     for (const auto& d : drafts_)
       if (!d.last.empty()) barrier.push_back(d.last);
@@ -693,7 +786,8 @@ class Planner {
       if (steps.empty()) continue;
       const bool check = action == ActionKind::check;
       const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, spec_);
-      Action& a = add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
+      Action& a =
+          add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
       if (leads) led_ = a.id;
       if (!barrier.empty()) a.behind = behind, used = true;
       if (!led.empty() && led.rfind(d.spec->name + "/", 0) != 0) a.after.push_back({led, true});
@@ -713,20 +807,21 @@ class Planner {
     }
   }
 
-  // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which the bad one can
-  // be told (controller/locate/).
+  // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which
+  // the bad one can be told (controller/locate/).
   std::set<std::string> link_partners(const std::string& node) const {
     std::vector<std::string> nodes;
     for (const auto& d : drafts_)
       if (!d.serves) nodes.push_back(d.spec->name);
     const auto self = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
     std::set<std::string> out;
-    for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self))) out.insert(nodes[static_cast<size_t>(i)]);
+    for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self)))
+      out.insert(nodes[static_cast<size_t>(i)]);
     return out;
   }
 
-  // "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the same time. A step that
-  // has no peer left is left out.
+  // "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the
+  // same time. A step that has no peer left is left out.
   void keep_peers_in_plan(Draft& d) const {
     std::vector<PlannedStep> kept;
     for (auto& s : d.accept_cluster) {
@@ -747,15 +842,18 @@ class Planner {
   void write_acceptance() {
     for (auto& d : drafts_) keep_peers_in_plan(d);
     if (drafts_.size() < spec_.nodes.size())
-      plan_.notes.push_back("links are measured between the nodes of this plan only; `muster accept` measures all of them");
+      plan_.notes.push_back(
+          "links are measured between the nodes of this plan only; `muster accept` measures all of them");
     std::set<int> numbers;
     for (auto& d : drafts_) {
       for (auto& s : d.accept) s.stage = 1;
       for (const auto& s : d.accept_cluster) numbers.insert(s.stage);
     }
-    write_stage(1, "accept", "accept", ActionKind::check, "acceptance", [](const Draft& d) { return &d.accept; });
+    write_stage(1, "accept", "accept", ActionKind::check, "acceptance",
+                [](const Draft& d) { return &d.accept; });
     for (const int n : numbers)
-      write_stage(n, fmt::format("accept-{}", n), "accept", ActionKind::check, fmt::format("acceptance together, stage {}", n),
+      write_stage(n, fmt::format("accept-{}", n), "accept", ActionKind::check,
+                  fmt::format("acceptance together, stage {}", n),
                   [](const Draft& d) { return &d.accept_cluster; });
   }
 
@@ -770,14 +868,14 @@ class Planner {
   const Spec& spec_;
   std::string address_;
   std::vector<Draft> drafts_;
-  std::vector<Draft> hopeless_;   // never seen, and not discovered now
+  std::vector<Draft> hopeless_;  // never seen, and not discovered now
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;
   std::set<std::string> missing_, untried_;
   std::map<std::string, const HardwareFacts*> machines_;
   std::optional<ClusterContext> cluster_;
-  std::string led_;      // the leader's last action with `on: leader` steps
+  std::string led_;  // the leader's last action with `on: leader` steps
 };
 
 }  // namespace

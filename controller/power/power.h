@@ -1,9 +1,11 @@
 // Power: the port to a node's BMC (or what stands in for one). Drivers: controller/power/<name>.cc, listed in
-// controller/all_drivers.cc, each contains protocol only; retry, limits and logs are wrappers (controller/power/wrap.h).
+// controller/all_drivers.cc, each contains protocol only; retry, limits and logs are wrappers
+// (controller/power/wrap.h).
 //
-// Every call is blocking under a deadline and runs in a worker thread. Idempotent: asking for a state that holds is Ok.
-// Codes: `unavailable` nothing was done, retry is safe (503, connection refused); `timeout` outcome unknown, read state() first;
-// `denied` wrong password or certificate not the pinned one; `invalid` the BMC cannot do this.
+// Every call is blocking under a deadline and runs in a worker thread. Idempotent: asking for a state that
+// holds is Ok. Codes: `unavailable` nothing was done, retry is safe (503, connection refused); `timeout`
+// outcome unknown, read state() first; `denied` wrong password or certificate not the pinned one; `invalid`
+// the BMC cannot do this.
 #pragma once
 
 #include <functional>
@@ -18,7 +20,7 @@
 
 namespace muster {
 
-enum class PowerState { on, off, unknown };   // unknown: in transition or unreadable
+enum class PowerState { on, off, unknown };  // unknown: in transition or unreadable
 std::string_view to_string(PowerState state);
 
 struct PowerTarget {
@@ -27,9 +29,12 @@ struct PowerTarget {
   std::string user, password;  // resolved secret; never logged
   std::string pin_sha256;      // BMC certificate; empty: learn on first use (reported through on_pin)
   std::function<void(const std::string& fingerprint)> on_pin = {};
-  std::function<void()> on_refused = {};   // the BMC refused user and password: each further try may lock the account
-  std::string expected_uuid;   // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused
-  // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so acting on one is refused.
+  std::function<void()> on_refused =
+      {};                     // the BMC refused user and password: each further try may lock the account
+  std::string expected_uuid;  // SMBIOS uuid bound to this node, empty when never seen: acting on another
+                              // machine is refused
+  // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so
+  // acting on one is refused.
   std::shared_ptr<const Machines> machines = {};
 };
 
@@ -38,15 +43,16 @@ class Power {
   virtual ~Power() = default;
   virtual Result<PowerState> state(DurationMs deadline) = 0;
   virtual Status on(DurationMs deadline) = 0;
-  virtual Status off(DurationMs deadline, bool graceful) = 0;   // Ok only when a settled Off was read back
+  virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
   // Next boot only: from the network. Read back before Ok.
   virtual Status boot_once_network(DurationMs deadline) = 0;
   // What was found: vendor, model, uuid, serial, capabilities; for `muster power` and logs.
   virtual Result<Json> describe(DurationMs deadline) = 0;
 };
 
-// Off, the boot override, on. In this order because HPE refuses the override while a machine is in its power-on self test, where a
-// machine that loops stays for ever. Where the override fails the machine stays off, and the error says so. `call`: the time for each part.
+// Off, the boot override, on. In this order because HPE refuses the override while a machine is in its
+// power-on self test, where a machine that loops stays for ever. Where the override fails the machine stays
+// off, and the error says so. `call`: the time for each part.
 Status boot_from_network(Power& power, DurationMs call);
 
 struct PowerDriver {

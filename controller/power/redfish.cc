@@ -13,8 +13,9 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
-constexpr DurationMs kMember = 15 * kSecond;          // for one of several systems: one that hangs must not take the whole call
-constexpr DurationMs kConflictPause = 5 * kSecond;   // "On" is refused for up to a minute after a power-off
+constexpr DurationMs kMember =
+    15 * kSecond;  // for one of several systems: one that hangs must not take the whole call
+constexpr DurationMs kConflictPause = 5 * kSecond;  // "On" is refused for up to a minute after a power-off
 
 std::vector<std::string> texts(const Json& list) {
   std::vector<std::string> out;
@@ -24,10 +25,13 @@ std::vector<std::string> texts(const Json& list) {
   return out;
 }
 
-bool has(const std::vector<std::string>& list, const std::string& one) { return std::find(list.begin(), list.end(), one) != list.end(); }
+bool has(const std::vector<std::string>& list, const std::string& one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
+}
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -48,17 +52,21 @@ struct Seen {
   struct Unread {
     std::string path;
     Error error;
-    bool answered = false;   // the BMC said that it cannot be read; else it said nothing
+    bool answered = false;  // the BMC said that it cannot be read; else it said nothing
   };
-  std::vector<System> able;      // can be reset
+  std::vector<System> able;  // can be reset
   std::vector<Unread> unread;
-  bool matched = false;          // `able` is the one system with the node's UUID
+  bool matched = false;  // `able` is the one system with the node's UUID
 };
 
 class Redfish : public Power {
  public:
-  Redfish(PowerTarget target, Waiter waiter) : node_(target.node), address_(target.address), expected_uuid_(target.expected_uuid),
-                                               machines_(target.machines), client_(std::move(target), std::move(waiter)) {}
+  Redfish(PowerTarget target, Waiter waiter)
+      : node_(target.node),
+        address_(target.address),
+        expected_uuid_(target.expected_uuid),
+        machines_(target.machines),
+        client_(std::move(target), std::move(waiter)) {}
 
   Result<PowerState> state(DurationMs deadline) override {
     client_.begin(deadline);
@@ -116,7 +124,8 @@ Result<std::string> Redfish::find_system() {
   Seen seen;
   TRY_(look_at(paths, seen));
   if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
-    // One is left because another did not answer. Asked once more: only what stays away is a part that goes with the host's power.
+    // One is left because another did not answer. Asked once more: only what stays away is a part that goes
+    // with the host's power.
     client_.pause(kPoll);
     std::vector<std::string> again;
     for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
@@ -133,14 +142,16 @@ Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
       if (const std::string path = json_text(member, "@odata.id"); !path.empty()) paths.push_back(path);
     page = json_text(list.body, "Members@odata.nextLink");
   }
-  if (paths.empty()) return fail(Code::unavailable, fmt::format("BMC {} shows no systems", address_));   // it starts
+  if (paths.empty())
+    return fail(Code::unavailable, fmt::format("BMC {} shows no systems", address_));  // it starts
   return paths;
 }
 
 // Reads these members. Ends at the one that is the node's machine for certain.
 Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   for (const std::string& path : paths) {
-    auto answer = paths.size() > 1 || !seen.able.empty() ? client_.look(path, kMember) : client_.look(path, client_.left());
+    auto answer = paths.size() > 1 || !seen.able.empty() ? client_.look(path, kMember)
+                                                         : client_.look(path, client_.left());
     const bool answered = answer.ok() && answer->status / 100 != 2;
     const auto read = answer.ok() ? client_.readable(std::move(*answer), path) : std::move(answer);
     if (!read.ok() && read.error().code == Code::denied) return read.error();
@@ -158,26 +169,33 @@ Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   return Ok{};
 }
 
-// A system that cannot be read may be the node's machine, or one that must be told from it. What is left over beside it is taken only when
-// nothing speaks against it: it can be reset, it shows no other machine's UUID, and the BMC answered for the others, twice, that they
-// cannot be read. That is a DGX that is off: its baseboard goes with the host's power.
+// A system that cannot be read may be the node's machine, or one that must be told from it. What is left over
+// beside it is taken only when nothing speaks against it: it can be reset, it shows no other machine's UUID,
+// and the BMC answered for the others, twice, that they cannot be read. That is a DGX that is off: its
+// baseboard goes with the host's power.
 Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
   const bool bound = !expected_uuid_.empty();
   if (seen.matched) return seen.able.front().path;
   const bool single = seen.able.size() == 1;
-  if (single && seen.unread.empty()) return seen.able.front().path;   // read_system() refuses another machine's
-  const bool all_answered = std::all_of(seen.unread.begin(), seen.unread.end(), [](const auto& one) { return one.answered; });
+  if (single && seen.unread.empty())
+    return seen.able.front().path;  // read_system() refuses another machine's
+  const bool all_answered =
+      std::all_of(seen.unread.begin(), seen.unread.end(), [](const auto& one) { return one.answered; });
   if (single && all_answered && (!bound || seen.able.front().uuid().empty())) return seen.able.front().path;
   if (!seen.unread.empty() && (bound || seen.able.size() < 2)) {
     const Error& first = seen.unread.front().error;
     // Nothing was done, and it may pass.
     const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
-    return fail(code, fmt::format("{} of the {} systems of BMC {} cannot be read, so {} cannot be told among them: {}", seen.unread.size(),
-                                  members, address_, node_, first.message));
+    return fail(
+        code,
+        fmt::format("{} of the {} systems of BMC {} cannot be read, so {} cannot be told among them: {}",
+                    seen.unread.size(), members, address_, node_, first.message));
   }
-  const std::string which = bound ? fmt::format("none of them is machine {}", expected_uuid_) : "exactly one is needed";
-  return fail(bound ? Code::denied : Code::invalid,
-              fmt::format("BMC {} shows {} systems that can be reset; {}", address_, seen.able.size(), which));
+  const std::string which =
+      bound ? fmt::format("none of them is machine {}", expected_uuid_) : "exactly one is needed";
+  return fail(
+      bound ? Code::denied : Code::invalid,
+      fmt::format("BMC {} shows {} systems that can be reset; {}", address_, seen.able.size(), which));
 }
 
 Result<System> Redfish::read_system() {
@@ -188,13 +206,16 @@ Result<System> Redfish::read_system() {
   System system{system_path_, std::move(answer.body)};
   // Checked on every look: cables get swapped, addresses get reused.
   if (!expected_uuid_.empty() && !system.uuid().empty() && !same_uuid(system.uuid(), expected_uuid_))
-    return fail(Code::denied, fmt::format("BMC {} controls machine {}, but {} is machine {}: nothing was done", address_,
-                                          lower(system.uuid()), node_, expected_uuid_));
-  if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : ""; !other.empty())
-    return fail(Code::denied, fmt::format("BMC {} controls machine {}, which is {}, while {} was never seen: nothing was done. Look where "
-                                          "that address leads and correct power.address of {}; if that machine is to become {}: take "
-                                          "{} out of the spec, `muster node rm {}`", address_, lower(system.uuid()), other, node_, node_,
-                                          node_, other, other));
+    return fail(Code::denied,
+                fmt::format("BMC {} controls machine {}, but {} is machine {}: nothing was done", address_,
+                            lower(system.uuid()), node_, expected_uuid_));
+  if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : "";
+      !other.empty())
+    return fail(Code::denied,
+                fmt::format("BMC {} controls machine {}, which is {}, while {} was never seen: nothing was "
+                            "done. Look where that address leads and correct power.address of {}; if that "
+                            "machine is to become {}: take {} out of the spec, `muster node rm {}`",
+                            address_, lower(system.uuid()), other, node_, node_, node_, other, other));
   return system;
 }
 
@@ -215,12 +236,14 @@ Status Redfish::order(const System& system, const std::string& type) {
   return Ok{};
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the state counts.
+// Asks until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
+// state counts.
 Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve) {
   TRY(System system, read_system());
   if (system.power() == wanted) return Ok{};
   TRY(const auto types, reset_types(system));
-  const auto listed = std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
+  const auto listed =
+      std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
   if (listed == preferred.end() && !types.empty())
     return fail(Code::invalid, fmt::format("BMC {} offers none of {}", address_, fmt::join(preferred, ", ")));
   const std::string type = listed == preferred.end() ? preferred.front() : *listed;
@@ -242,27 +265,32 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   }
 }
 
-// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so whatever they say is asked again.
-// Only a refusal (another machine, another certificate, the password) ends it.
+// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so
+// whatever they say is asked again. Only a refusal (another machine, another certificate, the password) ends
+// it.
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "nothing";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
     const auto system = read_system();
     if (system.ok() && system->power() == wanted) return Ok{};
-    if (system.ok()) last = json_text(system->body, "PowerState");
-    else if (system.error().code == Code::denied) return system.error();
-    else last = "nothing readable: " + system.error().message;
+    if (system.ok())
+      last = json_text(system->body, "PowerState");
+    else if (system.error().code == Code::denied)
+      return system.error();
+    else
+      last = "nothing readable: " + system.error().message;
     client_.pause(poll);
   }
-  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})", address_, to_string(wanted),
-                                         last.empty() ? "nothing" : last));
+  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})",
+                                         address_, to_string(wanted), last.empty() ? "nothing" : last));
 }
 
 // ---- boot ----
 
 // Where the override is written: the settings object if that has the property, else the system.
 Result<System> Redfish::boot_resource(const System& system) {
-  const std::string settings = json_text(json_at(system.body, {"@Redfish.Settings", "SettingsObject"}), "@odata.id");
+  const std::string settings =
+      json_text(json_at(system.body, {"@Redfish.Settings", "SettingsObject"}), "@odata.id");
   if (settings.empty()) return system;
   TRY(RedfishAnswer answer, client_.get(settings));
   if (json_at(answer.body, {"Boot", "BootSourceOverrideTarget"}).is_null() &&
@@ -284,12 +312,13 @@ Status Redfish::confirm_boot(const std::string& path) {
     if (look > 0) client_.pause(kPoll);
     const auto answer = client_.get(path);
     if (!answer.ok() && answer.error().code == Code::denied) return answer.error();
-    if (!answer.ok()) {   // as in wait_for()
+    if (!answer.ok()) {  // as in wait_for()
       seen = answer.error().message;
       continue;
     }
     const Json& boot = json_at(answer->body, {"Boot"});
-    const std::string enabled = json_text(boot, "BootSourceOverrideEnabled"), target = json_text(boot, "BootSourceOverrideTarget");
+    const std::string enabled = json_text(boot, "BootSourceOverrideEnabled"),
+                      target = json_text(boot, "BootSourceOverrideTarget");
     // Supermicro shows UefiBootNext for an accepted Pxe.
     if (enabled == "Once" && (target == "Pxe" || target == "UefiBootNext")) return Ok{};
     seen = enabled + " " + target;
@@ -302,15 +331,20 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   TRY(const System system, read_system());
   TRY(const System resource, boot_resource(system));
   auto targets = texts(json_at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
-  if (targets.empty()) targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
-  if (!targets.empty() && !has(targets, "Pxe")) return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
-  const bool knows_mode = json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode") ||
-                          json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode@Redfish.AllowableValues");
+  if (targets.empty())
+    targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
+  if (!targets.empty() && !has(targets, "Pxe"))
+    return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
+  const bool knows_mode =
+      json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode") ||
+      json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode@Redfish.AllowableValues");
   Status written = write_boot(resource, knows_mode);
   // HPE lets nobody write the mode.
-  if (!written.ok() && written.error().code == Code::invalid && knows_mode) written = write_boot(resource, false);
+  if (!written.ok() && written.error().code == Code::invalid && knows_mode)
+    written = write_boot(resource, false);
   // Some BMCs refuse and do it all the same (Dell), some accept and do not: what is shown counts.
-  if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout) return written;
+  if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout)
+    return written;
   const Status confirmed = confirm_boot(resource.path);
   return confirmed.ok() || written.ok() ? confirmed : written;
 }
@@ -336,7 +370,8 @@ Result<Json> Redfish::describe(DurationMs deadline) {
               {"power", std::string(to_string(system.power()))},
               {"reset_types", types},
               {"boot_targets", texts(json_at(boot, {"BootSourceOverrideTarget@Redfish.AllowableValues"}))},
-              {"boot_override", json_text(boot, "BootSourceOverrideEnabled") + " " + json_text(boot, "BootSourceOverrideTarget")},
+              {"boot_override", json_text(boot, "BootSourceOverrideEnabled") + " " +
+                                    json_text(boot, "BootSourceOverrideTarget")},
               {"boot_written_to", resource.path},
               {"certificate", client_.fingerprint()}};
 }
@@ -349,8 +384,8 @@ std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter) {
 
 PowerDriver redfish_driver() {
   return {"redfish",
-          "A BMC that speaks Redfish over HTTPS: power, and boot once from the network. Needs address and secret (user:password); "
-          "the certificate is pinned on first use.",
+          "A BMC that speaks Redfish over HTTPS: power, and boot once from the network. Needs address and "
+          "secret (user:password); the certificate is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "redfish: no address");
             return make_redfish(std::move(target), real_waiter());

@@ -1,9 +1,11 @@
-// RedfishClient: one BMC's HTTP conversation: certificate pin, authentication, ETags, tasks, and what refusals mean.
+// RedfishClient: one BMC's HTTP conversation: certificate pin, authentication, ETags, tasks, and what
+// refusals mean.
 //
-// Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak sessions; one session
-// where Basic is off, opened again when the BMC forgot it. A BMC without a pin gets asked for its certificate before any password is sent
-// to it. A wrong password costs one failed login: after it nothing more is sent. Answers may be hostile: their size and depth are limited.
-// Knows nothing of systems or power. Thread: one at a time; blocking.
+// Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak
+// sessions; one session where Basic is off, opened again when the BMC forgot it. A BMC without a pin gets
+// asked for its certificate before any password is sent to it. A wrong password costs one failed login: after
+// it nothing more is sent. Answers may be hostile: their size and depth are limited. Knows nothing of systems
+// or power. Thread: one at a time; blocking.
 #pragma once
 
 #include <memory>
@@ -17,7 +19,7 @@ namespace muster {
 
 struct RedfishAnswer {
   int status = 0;
-  Json body;          // null when there was none
+  Json body;  // null when there was none
   Headers headers;
 };
 
@@ -36,10 +38,12 @@ class RedfishClient {
   void pause(DurationMs span);
 
   Result<RedfishAnswer> get(const std::string& path);
-  // One GET within `at_most`, whatever status it was answered with; an Error only where no answer came. readable() judges it as get() does.
+  // One GET within `at_most`, whatever status it was answered with; an Error only where no answer came.
+  // readable() judges it as get() does.
   Result<RedfishAnswer> look(const std::string& path, DurationMs at_most);
   Result<RedfishAnswer> readable(RedfishAnswer answer, const std::string& path) const;
-  // Follows a 202 to its end, as far as the BMC lets it. A task that vanished counts as done: look at the resource.
+  // Follows a 202 to its end, as far as the BMC lets it. A task that vanished counts as done: look at the
+  // resource.
   Result<RedfishAnswer> post(const std::string& path, const Json& body);
   // Sends If-Match as this BMC wants it.
   Result<RedfishAnswer> patch(const std::string& path, const Json& body);
@@ -52,8 +56,10 @@ class RedfishClient {
   Status open_session();
   Result<std::string> sessions_path();
   Error refuse_secret();
-  Result<RedfishAnswer> exchange(const std::string& method, const std::string& path, const Json& body, Headers headers);
-  Result<RedfishAnswer> send(const std::string& method, const std::string& path, const Json& body, Headers headers);
+  Result<RedfishAnswer> exchange(const std::string& method, const std::string& path, const Json& body,
+                                 Headers headers);
+  Result<RedfishAnswer> send(const std::string& method, const std::string& path, const Json& body,
+                             Headers headers);
   Result<RedfishAnswer> follow_task(RedfishAnswer accepted);
   Result<RedfishAnswer> judge(RedfishAnswer answer, const std::string& what) const;
 
@@ -61,11 +67,11 @@ class RedfishClient {
   Waiter waiter_;
   TimeMs end_ = 0;
   std::unique_ptr<HttpClient> http_;
-  bool use_session_ = false;               // Basic is off
-  std::string token_, session_;            // empty: to be opened
+  bool use_session_ = false;     // Basic is off
+  std::string token_, session_;  // empty: to be opened
   std::string sessions_;
-  bool let_in_ = false;                    // user and password were right in this conversation
-  std::optional<Error> refused_ = {};      // they were not: nothing more is sent
+  bool let_in_ = false;                // user and password were right in this conversation
+  std::optional<Error> refused_ = {};  // they were not: nothing more is sent
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// RefusedSecrets: which BMCs refused their node's user and password, so that they are not asked with them again and again: after three
-// to five failed logins a BMC locks the account, and then refuses the right password, too.
+// RefusedSecrets: which BMCs refused their node's user and password, so that they are not asked with them
+// again and again: after three to five failed logins a BMC locks the account, and then refuses the right
+// password, too.
 //
 // A refusal is forgotten after ten minutes, when the node's secret or address changes, and by clear().
 // Thread: one at a time.
@@ -25,7 +26,7 @@ class RefusedSecrets {
 
  private:
   struct Refusal {
-    std::string digest;   // of address, user and password: the secret itself is kept nowhere
+    std::string digest;  // of address, user and password: the secret itself is kept nowhere
     TimeMs at = 0;
   };
   std::function<TimeMs()> now_;

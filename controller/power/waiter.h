@@ -1,5 +1,5 @@
-// Waiter: how a blocking driver knows the time and lets it pass. Real: the monotonic clock; tests: a clock that sleeping moves.
-// Thread: one per driver object.
+// Waiter: how a blocking driver knows the time and lets it pass. Real: the monotonic clock; tests: a clock
+// that sleeping moves. Thread: one per driver object.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 namespace muster {
 
 struct Waiter {
-  std::function<TimeMs()> now;            // monotonic, milliseconds
+  std::function<TimeMs()> now;  // monotonic, milliseconds
   std::function<void(DurationMs)> sleep;
 };
 Waiter real_waiter();

@@ -26,9 +26,11 @@ class Retrying : public Power {
     return change(deadline, PowerState::on, [this](DurationMs left) { return driver_->on(left); });
   }
   Status off(DurationMs deadline, bool graceful) override {
-    return change(deadline, PowerState::off, [this, graceful](DurationMs left) { return driver_->off(left, graceful); });
+    return change(deadline, PowerState::off,
+                  [this, graceful](DurationMs left) { return driver_->off(left, graceful); });
   }
-  // Setting the same value twice is setting it once, and drivers read it back: an unknown outcome may be asked again.
+  // Setting the same value twice is setting it once, and drivers read it back: an unknown outcome may be
+  // asked again.
   Status boot_once_network(DurationMs deadline) override {
     return read<Ok>(deadline, [this](DurationMs left) { return driver_->boot_once_network(left); });
   }
@@ -39,7 +41,8 @@ class Retrying : public Power {
   // Pauses before the next attempt; false when there is no time for one.
   bool pause(int attempt, TimeMs end) {
     const DurationMs full = std::min(kLongestPause, kFirstPause << std::min(attempt, 8));
-    const DurationMs span = full / 2 + static_cast<DurationMs>(random_() % static_cast<uint64_t>(full / 2 + 1));
+    const DurationMs span =
+        full / 2 + static_cast<DurationMs>(random_() % static_cast<uint64_t>(full / 2 + 1));
     if (waiter_.now() + span >= end) return false;
     waiter_.sleep(span);
     return true;
@@ -50,7 +53,8 @@ class Retrying : public Power {
     const TimeMs end = waiter_.now() + deadline;
     for (int i = 0;; ++i) {
       Result<T> out = attempt(end - waiter_.now());
-      const bool again = !out.ok() && (out.error().code == Code::unavailable || out.error().code == Code::timeout);
+      const bool again =
+          !out.ok() && (out.error().code == Code::unavailable || out.error().code == Code::timeout);
       if (!again || !pause(i, end)) return out;
     }
   }
@@ -65,7 +69,7 @@ class Retrying : public Power {
       if (code == Code::timeout) {
         const auto now = driver_->state(std::max<DurationMs>(kSecond, std::min(kLook, end - waiter_.now())));
         if (now.ok() && *now == wanted) return Ok{};
-        if (!now.ok() || *now == PowerState::unknown) return out;   // still unknown: the caller decides
+        if (!now.ok() || *now == PowerState::unknown) return out;  // still unknown: the caller decides
       }
       if (!pause(i, end)) return out;
     }

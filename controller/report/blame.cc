@@ -19,9 +19,11 @@ const char* to_string(Side side) {
 }
 
 struct End {
-  std::string group, like, node;   // like: the rail, where there are several
+  std::string group, like, node;  // like: the rail, where there are several
   Side side = Side::both;
-  bool operator<(const End& o) const { return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side); }
+  bool operator<(const End& o) const {
+    return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side);
+  }
 };
 
 // One check of one pair: what it says about its two ends.
@@ -29,7 +31,7 @@ struct Pair {
   End a, b;
   std::string owner;
   Check* check = nullptr;
-  std::string links = {};      // link_group()
+  std::string links = {};  // link_group()
   bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
@@ -41,22 +43,30 @@ Pair pair_of(const MeasuredStep& step, Check& check) {
   const bool send = starts(metric, "send"), receive = starts(metric, "receive");
   const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
   const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
-  return {{step.group, step.like, step.node, here}, {step.group, step.like, step.subject, there}, step.node, &check, link_group(step)};
+  return {{step.group, step.like, step.node, here},
+          {step.group, step.like, step.subject, there},
+          step.node,
+          &check,
+          link_group(step)};
 }
 
-std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
+std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
+                           const std::vector<MeasuredStep>& steps) {
   std::vector<Pair> out;
   for (const auto& step : steps) {
     if (!is_link(step) || step.subject.empty() || is_inconclusive(step)) continue;
     for (auto& check : checks[step.node])
-      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str())) out.push_back(pair_of(step, check));
+      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str()))
+        out.push_back(pair_of(step, check));
   }
   return out;
 }
 
-// What says nothing about a link is held against nobody. But a node of which no link of that kind was measured at all is not proven.
-void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps) {
-  std::set<std::pair<std::string, std::string>> proven;   // group, node
+// What says nothing about a link is held against nobody. But a node of which no link of that kind was
+// measured at all is not proven.
+void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
+                         const std::vector<MeasuredStep>& steps) {
+  std::set<std::pair<std::string, std::string>> proven;  // group, node
   for (const auto& step : steps)
     if (is_link(step) && text_of(field(step.result, "outcome")) == "measured")
       for (const auto& node : {step.node, step.subject}) proven.insert({step.group, node});
@@ -65,8 +75,10 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks, cons
     const bool unproven = !proven.count({step.group, step.node});
     for (auto& check : checks[step.node]) {
       if (check.subject != subject_of(step) || !starts(check.name, (step.group + "/").c_str())) continue;
-      if (unproven && check.name == step.group + "/data") check.verdict = Verdict::degraded;
-      else check.mandatory = false;
+      if (unproven && check.name == step.group + "/data")
+        check.verdict = Verdict::degraded;
+      else
+        check.mandatory = false;
     }
   }
 }
@@ -74,7 +86,9 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks, cons
 // What to call a node's port: by its device where a link was measured by device, else by `nic_of`.
 class Ports {
  public:
-  Ports(const std::vector<MeasuredStep>& steps, const std::function<std::string(const std::string& node)>& nic_of) : nic_of_(nic_of) {
+  Ports(const std::vector<MeasuredStep>& steps,
+        const std::function<std::string(const std::string& node)>& nic_of)
+      : nic_of_(nic_of) {
     for (const auto& step : steps) {
       if (!is_link(step) || step.like.empty()) continue;
       const Json& detail = field(step.result, "detail");
@@ -101,8 +115,9 @@ std::string name_of(const End& end, const Ports& ports) {
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails; and nodes that came to no result of
-// their own, as when they die meanwhile. That explains whatever else failed with them, also what broke off before it was known.
+// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails; and nodes
+// that came to no result of their own, as when they die meanwhile. That explains whatever else failed with
+// them, also what broke off before it was known.
 class Missing {
  public:
   explicit Missing(const std::vector<MeasuredStep>& steps) {
@@ -113,10 +128,14 @@ class Missing {
       const bool ended = step.status != "failed" && step.status != "incomplete";
       if (!ended && !is_link(step) && groups.count(step.group)) ends_.insert({step.group, step.node});
       if (is_link(step) && !end_at_fault(step).empty()) ends_.insert({link_group(step), end_at_fault(step)});
-      if (text_of(field(step.result, "check")) == "rdma" && text_of(field(step.result, "outcome")) == "unavailable") ends_.insert({step.group, step.node});
+      if (text_of(field(step.result, "check")) == "rdma" &&
+          text_of(field(step.result, "outcome")) == "unavailable")
+        ends_.insert({step.group, step.node});
     }
   }
-  bool has(const Pair& pair, const End& end) const { return ends_.count({pair.links, end.node}) || ends_.count({end.group, end.node}); }
+  bool has(const Pair& pair, const End& end) const {
+    return ends_.count({pair.links, end.node}) || ends_.count({end.group, end.node});
+  }
 
  private:
   std::set<std::pair<std::string, std::string>> ends_;
@@ -128,7 +147,8 @@ struct Evidence {
   std::set<End> cleared = {};
 };
 
-// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever was never fast.
+// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever
+// was never fast.
 std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   std::vector<End> out;
   for (const End& end : {pair.a, pair.b})
@@ -137,7 +157,8 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   const auto& [findings, missing, cleared] = evidence;
   if (const auto found = findings.find(pair.links); found != findings.end()) {
     const bool reverse = pair.a.side == Side::receiving;
-    const auto names = found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
+    const auto names =
+        found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
     for (const End& end : {pair.a, pair.b})
       if (std::count(names.begin(), names.end(), end.node)) out.push_back(end);
   }
@@ -150,7 +171,7 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
 
 struct Guilt {
   std::vector<const Pair*> pairs = {};
-  std::set<std::string> names = {};   // this end, and those that cannot be told from it
+  std::set<std::string> names = {};  // this end, and those that cannot be told from it
   bool alone = true;
 };
 
@@ -172,15 +193,21 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
     const Check& check = *pair->check;
     if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
     if (partners.insert(pair->other(end)).second)
-      out.reason += fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
-                                check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
-    evidence.push_back({{"check", check.name}, {"measured_by", pair->owner}, {"with", pair->other(end)},
+      out.reason +=
+          fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
+                      check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
+    evidence.push_back({{"check", check.name},
+                        {"measured_by", pair->owner},
+                        {"with", pair->other(end)},
                         {"measured", check.measured ? Json(*check.measured) : Json()},
                         {"expected", check.expected ? Json(*check.expected) : Json()}});
-    if (check.measured && (!out.measured || *check.measured < *out.measured)) out.measured = check.measured, out.expected = check.expected;
+    if (check.measured && (!out.measured || *check.measured < *out.measured))
+      out.measured = check.measured, out.expected = check.expected;
   }
-  const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(), [](const Pair* pair) { return pair->check->measured.has_value(); });
-  out.reason = fmt::format("{} with {} of {} partners: {}", slow ? "slow" : "not measured", partners.size(), std::max(partners.size(), measured_with), out.reason);
+  const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(),
+                                [](const Pair* pair) { return pair->check->measured.has_value(); });
+  out.reason = fmt::format("{} with {} of {} partners: {}", slow ? "slow" : "not measured", partners.size(),
+                           std::max(partners.size(), measured_with), out.reason);
   if (out.measured) out.measured_text = amount(*out.measured, out.unit);
   if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
   out.evidence = std::move(evidence);
@@ -203,7 +230,8 @@ std::string joined(const std::set<std::string>& names) {
 }  // namespace
 
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
-                 const std::function<std::string(const std::string& node)>& nic_of, const std::map<std::string, const HardwareFacts*>& facts) {
+                 const std::function<std::string(const std::string& node)>& nic_of,
+                 const std::map<std::string, const HardwareFacts*>& facts) {
   const std::vector<MeasuredStep> steps = expand(given);
   const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
@@ -233,7 +261,8 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     }
   }
   std::map<std::string, std::vector<Check>> found;
-  for (const auto& [end, guilt] : guilty) found[end.node].push_back(located(end, guilt, partners[end].size()));
+  for (const auto& [end, guilt] : guilty)
+    found[end.node].push_back(located(end, guilt, partners[end].size()));
   for (const auto& pair : pairs)
     if (!pair.good()) {
       std::set<std::string> names;

@@ -1,11 +1,12 @@
-// Who is guilty of a slow link: a measurement between two nodes accuses both, all of them together accuse one.
+// Who is guilty of a slow link: a measurement between two nodes accuses both, all of them together accuse
+// one.
 //
-// Pure. The search of controller/locate/links.h weighs all pairs against one another. Where it convicts nobody: an end (a node's
-// sending or receiving side) that reached what is expected with any partner is cleared; a slow pair with one end that is not
-// cleared is that end's fault; with two, either may be it and both are named; with none, it is the path between them. The pairs'
-// own checks are then explained and held against nobody; each end found guilty gets one check of its own, "<group>/located".
-// Collectives, which accuse every node they ran on, are settled with it: controller/report/collective.h.
-// Thread: pure functions.
+// Pure. The search of controller/locate/links.h weighs all pairs against one another. Where it convicts
+// nobody: an end (a node's sending or receiving side) that reached what is expected with any partner is
+// cleared; a slow pair with one end that is not cleared is that end's fault; with two, either may be it and
+// both are named; with none, it is the path between them. The pairs' own checks are then explained and held
+// against nobody; each end found guilty gets one check of its own, "<group>/located". Collectives, which
+// accuse every node they ran on, are settled with it: controller/report/collective.h. Thread: pure functions.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,10 @@
 
 namespace muster {
 
-// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or ""; `facts`: inventories, for limits that are derived from them.
+// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or ""; `facts`: inventories, for
+// limits that are derived from them.
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                 const std::function<std::string(const std::string& node)>& nic_of, const std::map<std::string, const HardwareFacts*>& facts = {});
+                 const std::function<std::string(const std::string& node)>& nic_of,
+                 const std::map<std::string, const HardwareFacts*>& facts = {});
 
 }  // namespace muster

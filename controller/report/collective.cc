@@ -64,7 +64,7 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   for (const auto& t : tests) tested.push_back({end(t.a), end(t.b), t.round, t.passed ? 1.0 : 0.0});
   locate::SearchOptions options;
   options.ends = static_cast<int>(step.members.size());
-  options.floor = 0.5;   // passed or not
+  options.floor = 0.5;  // passed or not
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
@@ -77,7 +77,9 @@ struct Outcome {
 Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
   Outcome out;
   for (const auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable) continue;
+    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass ||
+        check.verdict == Verdict::not_applicable)
+      continue;
     const bool fails = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     if (out.verdict == Verdict::pass || (fails && out.verdict == Verdict::degraded)) {
       out.verdict = fails ? Verdict::fail : Verdict::degraded;
@@ -92,10 +94,12 @@ Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
 
 void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::string& why) {
   for (auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable) continue;
+    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass ||
+        check.verdict == Verdict::not_applicable)
+      continue;
     if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
     check.mandatory = false;
-    check.blame.clear();   // who received wrong data is not who made it wrong
+    check.blame.clear();  // who received wrong data is not who made it wrong
     check.reason += (check.reason.empty() ? "" : "; ") + why;
   }
 }
@@ -110,8 +114,8 @@ Check located(const MeasuredStep& step, const Outcome& outcome) {
   return out;
 }
 
-Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::string& name, const std::vector<PairTest>& tests,
-                   const locate::Conviction& conviction) {
+Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::string& name,
+                   const std::vector<PairTest>& tests, const locate::Conviction& conviction) {
   Check out = located(step, outcome);
   out.verdict = outcome.verdict;
   out.blame = {name};
@@ -126,7 +130,8 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
     if (why.empty()) why = t.why;
   }
   out.measured_text = fmt::format("failed in {} of {} pairs", failed, all);
-  out.reason = fmt::format("{} failed in {} of {} pairs with this node (with {}, which pass with others): {}", step.group, failed, all, with, why);
+  out.reason = fmt::format("{} failed in {} of {} pairs with this node (with {}, which pass with others): {}",
+                           step.group, failed, all, with, why);
   return out;
 }
 
@@ -146,21 +151,30 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
       pairs += fmt::format("{}{} with {}", pairs.empty() ? "" : ", ", first, second);
     }
   const auto passed = std::count_if(tests.begin(), tests.end(), [](const PairTest& t) { return t.passed; });
-  if (tests.empty()) out.words = "it was not repeated in pairs";
-  else if (passed == 0) out.words = fmt::format("no pair passes, and {} started all of them", step.node);
-  else if (!pairs.empty()) out.words = "these pairs fail and it is open why: " + pairs;
-  else out.words = fmt::format("all of {} pairs pass", tests.size());
+  if (tests.empty())
+    out.words = "it was not repeated in pairs";
+  else if (passed == 0)
+    out.words = fmt::format("no pair passes, and {} started all of them", step.node);
+  else if (!pairs.empty())
+    out.words = "these pairs fail and it is open why: " + pairs;
+  else
+    out.words = fmt::format("all of {} pairs pass", tests.size());
   if (out.nodes.empty() || passed == 0) out.nodes = {step.members.begin(), step.members.end()};
   return out;
 }
 
 }  // namespace
 
-bool collective_passed(const MeasuredStep& step, const FactsByNode& facts) { return shortcoming(step, facts).empty(); }
+bool collective_passed(const MeasuredStep& step, const FactsByNode& facts) {
+  return shortcoming(step, facts).empty();
+}
 
-bool could_not_run(const MeasuredStep& step) { return text_of(field(step.result, "outcome")) == "unavailable"; }
+bool could_not_run(const MeasuredStep& step) {
+  return text_of(field(step.result, "outcome")) == "unavailable";
+}
 
-std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step, const FactsByNode& facts) {
+std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step,
+                                                            const FactsByNode& facts) {
   std::vector<std::pair<std::string, std::string>> out;
   if (step.members.size() < 2 || could_not_run(step)) return out;
   const auto tests = tests_of(step, facts);
@@ -172,10 +186,12 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
   return out;
 }
 
-void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                       const std::string& guilty_links, const FactsByNode& facts) {
+void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
+                       const std::vector<MeasuredStep>& steps, const std::string& guilty_links,
+                       const FactsByNode& facts) {
   for (const auto& step : steps) {
-    // What was never started is its node's own affair; a program that is nowhere is nobody's fault, and is reported as not run.
+    // What was never started is its node's own affair; a program that is nowhere is nobody's fault, and is
+    // reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
     const Outcome outcome = outcome_of(checks[step.node], step);
     if (outcome.verdict == Verdict::pass) continue;
@@ -190,7 +206,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const 
         names += (names.empty() ? "" : ", ") + name;
       }
       take_off(checks[step.node], step, "located: " + names);
-      for (auto& [name, check] : found) checks[name].push_back(std::move(check));   // after that: it may be the same node
+      for (auto& [name, check] : found)
+        checks[name].push_back(std::move(check));  // after that: it may be the same node
       continue;
     }
     if (!guilty_links.empty() && !outcome.wrong_data) {
@@ -203,7 +220,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks, const 
       Check check = located(step, outcome);
       check.verdict = Verdict::degraded;
       check.derivation = "a test of several nodes together accuses all of them";
-      check.reason = fmt::format("not located: {} over {} nodes: {}; {}", step.group, step.members.size(), outcome.reason, open.words);
+      check.reason = fmt::format("not located: {} over {} nodes: {}; {}", step.group, step.members.size(),
+                                 outcome.reason, open.words);
       checks[name].push_back(std::move(check));
     }
   }

@@ -10,9 +10,10 @@
 namespace muster {
 namespace {
 
-// Sources of the table. Fleet: microsoft/superbench-results v0.4.0 (729 nodes). Guide: Azure/AI-benchmarking-guide
-// Azure_Results. ML: stas00/ml-engineering compute/accelerator. Fryer: huggingface/gpu-fryer README. NB: NVIDIA/nvbandwidth
-// README and issues. NT: NVIDIA/nccl-tests issues 290 and 153. DCGM: NVIDIA/DCGM diag-skus comments.
+// Sources of the table. Fleet: microsoft/superbench-results v0.4.0 (729 nodes). Guide:
+// Azure/AI-benchmarking-guide Azure_Results. ML: stas00/ml-engineering compute/accelerator. Fryer:
+// huggingface/gpu-fryer README. NB: NVIDIA/nvbandwidth README and issues. NT: NVIDIA/nccl-tests issues 290
+// and 153. DCGM: NVIDIA/DCGM diag-skus comments.
 constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
 constexpr const char* kGuide = "Azure AI-benchmarking-guide";
 constexpr const char* kMl = "ml-engineering, MAMF table";
@@ -35,11 +36,13 @@ const Json& detail_of(const Json& result) {
 // Cores x FLOP per cycle x clock. The kernel reports what it ran with.
 Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
-  const double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle"), mhz = number_in(d, "cpu_mhz");
+  const double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle"),
+               mhz = number_in(d, "cpu_mhz");
   if (cores <= 0 || flops <= 0) return without("the kernel did not say what it ran on");
   if (mhz <= 0) return without("this machine does not tell its processors' clock");
   const double peak = cores * flops * mhz / 1000;
-  return {peak, fmt::format("{:.0f} cores x {:.0f} FLOP/cycle x {:.2f} GHz = {:.4g} GFLOP/s", cores, flops, mhz / 1000, peak)};
+  return {peak, fmt::format("{:.0f} cores x {:.0f} FLOP/cycle x {:.2f} GHz = {:.4g} GFLOP/s", cores, flops,
+                            mhz / 1000, peak)};
 }
 
 // Modules x transfers per second x 8 bytes: an upper bound, since two modules of one channel share it.
@@ -48,12 +51,14 @@ Derived dimm_bandwidth(const Json& result) {
   const double count = number_in(d, "dimms"), rate = number_in(d, "dimm_mt_s");
   if (count <= 0 || rate <= 0) return without("SMBIOS tells no memory module's speed");
   const double bound = count * rate * 8;
-  return {bound, fmt::format("{:.0f} modules x {:.0f} MT/s x 8 bytes = {:.0f} MB/s, an upper bound when two share a channel",
-                             count, rate, bound)};
+  return {bound,
+          fmt::format(
+              "{:.0f} modules x {:.0f} MT/s x 8 bytes = {:.0f} MB/s, an upper bound when two share a channel",
+              count, rate, bound)};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Of the port that the test went over, which is the one with the
-// node's address: a node has faster ones, its rails, that this traffic never sees.
+// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Of the port that the test went over,
+// which is the one with the node's address: a node has faster ones, its rails, that this traffic never sees.
 Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const Json& own = field(detail_of(result), "own_port");
   const bool told = own.is_object();
@@ -68,14 +73,17 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
       if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
   if (!told && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
   if (!told && linked.size() != 1) return without("the measurement does not say which port it went over");
-  if (speed <= 0) return without(fmt::format("the port with this node's address{} does not tell its speed", name.empty() ? "" : ", " + name + ","));
+  if (speed <= 0)
+    return without(fmt::format("the port with this node's address{} does not tell its speed",
+                               name.empty() ? "" : ", " + name + ","));
   const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
   return {bound, fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
                              name.empty() ? "the port with this node's address" : name, bound)};
 }
 
-// RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet: preamble and gap 20, MAC and FCS 18,
-// IPv4 20, UDP 8, BTH 12, ICRC 4 bytes. InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2.
+// RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet:
+// preamble and gap 20, MAC and FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4 bytes. InfiniBand: LRH 8, BTH 12, ICRC
+// 4, VCRC 2.
 Derived rdma_payload(const Json& result) {
   const Json& d = detail_of(result);
   const double rate = number_in(d, "rate_gbps"), mtu = number_in(d, "mtu");
@@ -84,7 +92,8 @@ Derived rdma_payload(const Json& result) {
   const auto layer = d.find("link_layer");
   const double headers = layer != d.end() && *layer == "InfiniBand" ? 26 : 82;
   const double bound = rate * mtu / (mtu + headers);
-  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload of a packet) = {:.4g} Gb/s", rate, mtu, mtu + headers, bound)};
+  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload of a packet) = {:.4g} Gb/s", rate, mtu,
+                             mtu + headers, bound)};
 }
 
 Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
@@ -107,7 +116,9 @@ double table_value(const std::string& quantity, const std::string& model) {
 Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();
-  const auto of = [&](const char* name) { return metrics.contains(name) ? number_in(metrics[name], "value") : 0; };
+  const auto of = [&](const char* name) {
+    return metrics.contains(name) ? number_in(metrics[name], "value") : 0;
+  };
   const double nodes = of("ranks"), gpus = of("gpus");
   if (nodes < 1 || gpus < nodes) return without("the measurement does not say how many GPUs took part");
   const std::string& model = facts->gpus.front().model;
@@ -117,17 +128,20 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   shape.intra_switch_gbps = table_value("gpu_node_allreduce_gbps", model);
   shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
   if (shape.intra_ring_gbps <= 0) shape.intra_ring_gbps = shape.intra_switch_gbps;
-  if (shape.intra_ring_gbps <= 0) return without(fmt::format("the table has no all-reduce inside a node of {}", model));
+  if (shape.intra_ring_gbps <= 0)
+    return without(fmt::format("the table has no all-reduce inside a node of {}", model));
   const auto it = result.find("detail");
-  if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring") shape.algorithm = CollectiveShape::Algorithm::ring;
+  if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
+    shape.algorithm = CollectiveShape::Algorithm::ring;
   if (shape.nodes == 1) return collective_bound(shape);
-  // What NCCL goes over is what the measurement found active. Ports of several speeds are of several networks, and which one joins the
-  // GPUs nobody said; more ports than GPUs carry no more than one for each.
+  // What NCCL goes over is what the measurement found active. Ports of several speeds are of several
+  // networks, and which one joins the GPUs nobody said; more ports than GPUs carry no more than one for each.
   std::vector<double> rails;
   for (const Json& rate : field(detail_of(result), "rails"))
     if (rate.is_number()) rails.push_back(rate.get<double>());
   if (rails.empty()) return without("the measurement does not say which RDMA ports joined the GPUs");
-  if (rails.front() <= 0 || std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
+  if (rails.front() <= 0 ||
+      std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
     return without("the RDMA ports have different speeds: which ones join the GPUs is not known");
   shape.nics_per_node = std::min(static_cast<int>(rails.size()), shape.gpus_per_node);
   shape.nic_gbps = rails.front() / 8 * kPortPayload;
@@ -177,14 +191,16 @@ const std::vector<GpuExpectation>& gpu_table() {
       {"*H100*HBM3*", "gpu_p2p_gbps", 376, 450, "vpbenchmarking"},
       {"*H100*HBM3*", "gpu_node_allreduce_gbps", 476, 0, "nccl-tests issue 290, NVLS"},
       {"*H100*HBM3*", "gpu_node_ring_gbps", 366, 450, "nccl-tests issue 290, ring"},
-      {"NVIDIA H200*", "gpu_bf16_tflops", 759, 989, "torch-performance-test-data issue 45; " + std::string(kMl)},
+      {"NVIDIA H200*", "gpu_bf16_tflops", 759, 989,
+       "torch-performance-test-data issue 45; " + std::string(kMl)},
       {"NVIDIA H200*", "gpu_fp8_tflops", 1301, 1979, "Azure AI-benchmarking-guide ND_H200_v5, 8192 cubed"},
       {"NVIDIA H200*", "gpu_copy_gbps", 4010, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
       {"NVIDIA H200*", "gpu_triad_gbps", 4150, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
       {"NVIDIA H200*", "gpu_h2d_gbps", 55.1, 63, kMl},
       {"NVIDIA H200*", "gpu_d2h_gbps", 55.1, 63, kMl},
       {"NVIDIA H200*", "gpu_p2p_gbps", 396, 450, kMl},
-      {"NVIDIA H200*", "gpu_node_allreduce_gbps", 480, 0, "Azure AI-benchmarking-guide ND_H200_v5, NVLS, 8 GiB"},
+      {"NVIDIA H200*", "gpu_node_allreduce_gbps", 480, 0,
+       "Azure AI-benchmarking-guide ND_H200_v5, NVLS, 8 GiB"},
       {"NVIDIA H200*", "gpu_node_ring_gbps", 367.6, 450, kMl},
       {"NVIDIA B200*", "gpu_bf16_tflops", 1745, 2250, kMl},
       {"NVIDIA B200*", "gpu_fp8_tflops", 3432, 4500, kMl},
@@ -195,25 +211,33 @@ const std::vector<GpuExpectation>& gpu_table() {
 }
 
 Derived collective_bound(const CollectiveShape& s) {
-  if (s.nodes < 1 || s.gpus_per_node < 1 || s.nics_per_node < 0 || s.nic_gbps < 0) return without("not a cluster");
-  const double inside = s.intra_switch_gbps > 0 && s.algorithm != CollectiveShape::Algorithm::ring ? s.intra_switch_gbps
-                                                                                                   : s.intra_ring_gbps;
+  if (s.nodes < 1 || s.gpus_per_node < 1 || s.nics_per_node < 0 || s.nic_gbps < 0)
+    return without("not a cluster");
+  const double inside = s.intra_switch_gbps > 0 && s.algorithm != CollectiveShape::Algorithm::ring
+                            ? s.intra_switch_gbps
+                            : s.intra_ring_gbps;
   if (s.nodes == 1) return {inside, fmt::format("inside one node: {:.4g} GB/s", inside)};
   const double nics = s.nics_per_node * s.nic_gbps;
   if (nics <= 0) return without("no network port between the nodes");
   const double n = s.nodes, ranks = n * s.gpus_per_node;
   if (s.algorithm == CollectiveShape::Algorithm::ring) {
     const double bound = std::min(inside, nics);
-    return {bound, fmt::format("ring: min(inside {:.4g}, {} ports x {:.4g} = {:.4g}) GB/s, independent of the number of nodes", inside,
-                               s.nics_per_node, s.nic_gbps, nics)};
+    return {
+        bound,
+        fmt::format(
+            "ring: min(inside {:.4g}, {} ports x {:.4g} = {:.4g}) GB/s, independent of the number of nodes",
+            inside, s.nics_per_node, s.nic_gbps, nics)};
   }
   if (s.algorithm == CollectiveShape::Algorithm::sharp)
-    return {inside, fmt::format("reduction in the switches: inside one node {:.4g} GB/s at any number of nodes", inside)};
+    return {
+        inside,
+        fmt::format("reduction in the switches: inside one node {:.4g} GB/s at any number of nodes", inside)};
   // Each port carries S/ports x 2(N-1)/N; busbw counts 2(ranks-1)/ranks x S.
   const double across = nics * n / (n - 1) * (ranks - 1) / ranks;
   const double bound = std::min(inside, across);
-  return {bound, fmt::format("min(inside {:.4g}, {} ports x {:.4g} x {:.0f}/{:.0f} x {:.0f}/{:.0f} = {:.4g}) GB/s", inside,
-                             s.nics_per_node, s.nic_gbps, n, n - 1, ranks - 1, ranks, across)};
+  return {bound,
+          fmt::format("min(inside {:.4g}, {} ports x {:.4g} x {:.0f}/{:.0f} x {:.0f}/{:.0f} = {:.4g}) GB/s",
+                      inside, s.nics_per_node, s.nic_gbps, n, n - 1, ranks - 1, ranks, across)};
 }
 
 }  // namespace muster

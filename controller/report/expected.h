@@ -1,8 +1,8 @@
 // Expected values: what a healthy part reaches, derived from what was found, each with its source.
 //
-// Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered topology (processors,
-// memory modules, network ports). Nothing is guessed: what cannot be derived says why, and then only the fleet and the node's
-// own history judge. docs/acceptance.md lists formulas and sources.
+// Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered
+// topology (processors, memory modules, network ports). Nothing is guessed: what cannot be derived says why,
+// and then only the fleet and the node's own history judge. docs/acceptance.md lists formulas and sources.
 // Thread: pure functions.
 #pragma once
 
@@ -22,8 +22,8 @@ struct Derived {
 
 // Names that a profile may put after `derive:`.
 const std::vector<std::string>& derivable();
-// `result` is the measurement itself (kernels put what they found beside it), `facts` the node's inventory or null.
-// Units are those of the kernels: GFLOP/s, MB/s; gpu_*: as in the table.
+// `result` is the measurement itself (kernels put what they found beside it), `facts` the node's inventory or
+// null. Units are those of the kernels: GFLOP/s, MB/s; gpu_*: as in the table.
 Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts);
 
 // One row of the table: a quantity of a GPU model.
@@ -41,9 +41,9 @@ struct CollectiveShape {
   int nodes = 1;
   int gpus_per_node = 8;
   int nics_per_node = 8;
-  double nic_gbps = 48.5;         // what one port really carries, GB/s
-  double intra_ring_gbps = 368;   // ring inside a node
-  double intra_switch_gbps = 480; // NVLS inside a node; 0: none
+  double nic_gbps = 48.5;          // what one port really carries, GB/s
+  double intra_ring_gbps = 368;    // ring inside a node
+  double intra_switch_gbps = 480;  // NVLS inside a node; 0: none
   enum class Algorithm { ring, hierarchical, sharp } algorithm = Algorithm::hierarchical;
 };
 Derived collective_bound(const CollectiveShape& shape);

@@ -1,4 +1,5 @@
-// One flat JSON object per node and line, for log collectors and schedulers' prologs: no nesting but "failures".
+// One flat JSON object per node and line, for log collectors and schedulers' prologs: no nesting but
+// "failures".
 #include "base/json_dump.h"
 #include "controller/report/report.h"
 
@@ -63,8 +64,7 @@ std::string render_flat(const Report& given) {
   Report report = given;
   settle(report);
   std::string out;
-  for (const auto& node : report.nodes)
-    out += dump_json(flat(report, node)) + "\n";
+  for (const auto& node : report.nodes) out += dump_json(flat(report, node)) + "\n";
   return out;
 }
 

@@ -14,53 +14,65 @@ namespace {
 struct Floor {
   std::vector<Check*> missed = {};
   std::set<std::string> nodes = {};
-  bool reached = false;   // by somebody, or somebody failed it for another reason
+  bool reached = false;  // by somebody, or somebody failed it for another reason
 };
 
 std::string range_of(const std::vector<Check*>& checks) {
   const auto less = [](const Check* a, const Check* b) { return *a->measured < *b->measured; };
   const auto [low, high] = std::minmax_element(checks.begin(), checks.end(), less);
-  const std::string from = amount(*(*low)->measured, (*low)->unit), to = amount(*(*high)->measured, (*high)->unit);
+  const std::string from = amount(*(*low)->measured, (*low)->unit),
+                    to = amount(*(*high)->measured, (*high)->unit);
   return from == to ? from : from + " to " + to;
 }
 
 // Two bad machines measured alone say nothing against a floor that the others have passed.
-bool was_reached(const History& history, const std::string& name, const std::string& like, const Floor& floor) {
+bool was_reached(const History& history, const std::string& name, const std::string& like,
+                 const Floor& floor) {
   const double least = *floor.missed.front()->missed_floor;
   for (const auto& [node, kept] : history.nodes) {
     if (floor.nodes.count(node)) continue;
     for (const auto& [key, past] : kept)
-      if (key.first == name && !past.empty() && past.front().good && past.front().like == like && past.front().value >= least) return true;
+      if (key.first == name && !past.empty() && past.front().good && past.front().like == like &&
+          past.front().value >= least)
+        return true;
   }
   return false;
 }
 
 }  // namespace
 
-std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks, const std::string& profile,
-                                         const History& history) {
-  std::map<std::pair<std::string, std::string>, Floor> floors;   // by name and kind of part
+std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks,
+                                         const std::string& profile, const History& history) {
+  std::map<std::pair<std::string, std::string>, Floor> floors;  // by name and kind of part
   for (auto& [node, list] : checks)
     for (auto& check : list) {
       if (!check.measured) continue;
       Floor& floor = floors[{check.name, check.like}];
       floor.nodes.insert(node);
-      if (check.missed_floor) floor.missed.push_back(&check);
-      else floor.reached = true;
+      if (check.missed_floor)
+        floor.missed.push_back(&check);
+      else
+        floor.reached = true;
     }
   std::vector<std::string> questions;
   for (auto& [key, floor] : floors) {
-    if (floor.reached || floor.nodes.size() < 2 || was_reached(history, key.first, key.second, floor)) continue;
+    if (floor.reached || floor.nodes.size() < 2 || was_reached(history, key.first, key.second, floor))
+      continue;
     const std::string& name = key.first;
-    const std::string what = key.second.empty() ? name : name + " (" + key.second + ")", range = range_of(floor.missed);
-    const std::string least = "at least " + amount(*floor.missed.front()->missed_floor, floor.missed.front()->unit);
+    const std::string what = key.second.empty() ? name : name + " (" + key.second + ")",
+                      range = range_of(floor.missed);
+    const std::string least =
+        "at least " + amount(*floor.missed.front()->missed_floor, floor.missed.front()->unit);
     for (Check* check : floor.missed) {
       check->verdict = Verdict::degraded;
-      check->reason += fmt::format("; so is every value of all {} nodes measured ({}): the floor is in question", floor.nodes.size(), range);
+      check->reason +=
+          fmt::format("; so is every value of all {} nodes measured ({}): the floor is in question",
+                      floor.nodes.size(), range);
     }
     questions.push_back(fmt::format(
-        "is the floor right? All {} nodes measured miss {}, {}: {}. Nobody is quarantined for that, and nobody is accepted. If the machines are "
-        "as they should be, lower `min` (or `fail_ratio`) of '{}' in profile {}, or name another profile in the spec (acceptance) or with --profile",
+        "is the floor right? All {} nodes measured miss {}, {}: {}. Nobody is quarantined for that, and "
+        "nobody is accepted. If the machines are as they should be, lower `min` (or `fail_ratio`) of '{}' in "
+        "profile {}, or name another profile in the spec (acceptance) or with --profile",
         floor.nodes.size(), what, least, range, name, profile));
   }
   return questions;

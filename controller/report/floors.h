@@ -1,9 +1,10 @@
-// A floor that everybody misses is asked about before anybody is taken out for it: it is more likely wrong than all machines are.
+// A floor that everybody misses is asked about before anybody is taken out for it: it is more likely wrong
+// than all machines are.
 //
-// A floor is a number below which a measurement fails: `min` or `fail_ratio` of a profile. Wrong data, errors that were counted (which
-// are ceilings), and what was not measured are none, and are never asked about. Nor is a floor that one node alone was held to, or one
-// that another node of the cluster has reached before, with a part of the same kind.
-// Thread: pure functions.
+// A floor is a number below which a measurement fails: `min` or `fail_ratio` of a profile. Wrong data, errors
+// that were counted (which are ceilings), and what was not measured are none, and are never asked about. Nor
+// is a floor that one node alone was held to, or one that another node of the cluster has reached before,
+// with a part of the same kind. Thread: pure functions.
 #pragma once
 
 #include <map>
@@ -15,9 +16,10 @@
 
 namespace muster {
 
-// Of each check and kind of part (a drive model) for which all values of at least two nodes are below the floor: makes every one of
-// them degraded, with the reason. Returns what to ask, one sentence for each, for the report's notes. Before links are weighed.
-std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks, const std::string& profile,
-                                         const History& history = {});
+// Of each check and kind of part (a drive model) for which all values of at least two nodes are below the
+// floor: makes every one of them degraded, with the reason. Returns what to ask, one sentence for each, for
+// the report's notes. Before links are weighed.
+std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks,
+                                         const std::string& profile, const History& history = {});
 
 }  // namespace muster

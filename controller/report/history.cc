@@ -16,7 +16,8 @@ bool handed_over(const NodeReport& node) {
 }
 
 Json entry(const NodeReport& node, const Check& check) {
-  Json out = {{"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
+  Json out = {
+      {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
   if (check.verdict == Verdict::pass && handed_over(node)) out["good"] = true;
   if (check.verdict != Verdict::degraded || !check.mandatory) return out;
   out["degraded"] = true;
@@ -42,11 +43,13 @@ Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
   return out;
 }
 
-// Whether anything of this check's group was measured: a link that is fine now has no "links/located" any more.
+// Whether anything of this check's group was measured: a link that is fine now has no "links/located" any
+// more.
 bool measures(const NodeReport& node, const std::string& check) {
   const std::string group = check.substr(0, check.find('/') + 1);
-  return std::any_of(node.checks.begin(), node.checks.end(),
-                     [&](const Check& c) { return c.measured && c.name.compare(0, group.size(), group) == 0; });
+  return std::any_of(node.checks.begin(), node.checks.end(), [&](const Check& c) {
+    return c.measured && c.name.compare(0, group.size(), group) == 0;
+  });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What earlier runs measured, in short: kept beside each signed report, read by later runs to compare with.
 //
-// A value counts as history only when it passed on a node that was handed over: a broken night does not lower the bar.
-// Thread: pure functions.
+// A value counts as history only when it passed on a node that was handed over: a broken night does not lower
+// the bar. Thread: pure functions.
 #pragma once
 
 #include <map>
@@ -28,15 +28,18 @@ struct History {
   using Key = std::pair<std::string, std::string>;
   std::map<std::string, std::map<Key, std::vector<PastValue>>> nodes = {};
 
-  const std::vector<PastValue>& of(const std::string& node, const std::string& check, const std::string& subject) const;
+  const std::vector<PastValue>& of(const std::string& node, const std::string& check,
+                                   const std::string& subject) const;
 };
 
 // The text kept with a report.
 std::string measured_text(const Report& report);
-// Adds what a text of an earlier run says; call with the newest run first. Code::corrupt when it cannot be read.
+// Adds what a text of an earlier run says; call with the newest run first. Code::corrupt when it cannot be
+// read.
 Status add_history(History& history, int64_t run, const std::string& text);
 
-// What was held against a node and was not measured since is still held against it: adds those checks as degraded.
+// What was held against a node and was not measured since is still held against it: adds those checks as
+// degraded.
 void carry_over(NodeReport& node, const History& history);
 
 }  // namespace muster

@@ -162,15 +162,15 @@ std::string check_counts(const NodeReport& node) {
 std::string node_table(const Report& report) {
   std::string out =
       "<div class=\"card\"><h2>Nodes</h2><table "
-      "class=\"stack\"><thead><tr><th>Node</th><th>Verdict</th><th>Role</th><th>Serial</th>"
-      "<th>Checks</th><th>Time</th></tr></thead><tbody>";
+      "class=\"stack\"><thead><tr><th>Node</th><th>Verdict</th><th>Role</th><th>Serial</th><th>Checks</"
+      "th><th>Time</th></tr></thead><tbody>";
   for (const auto& node : report.nodes) {
     const std::string link = "#node-" + anchor(node.name);
     out += fmt::format(
-        "<tr><td class=\"v\"><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a href=\"{0}\">{2}</a>{3}{4}</td><td "
-        "data-l=\"Role\">{5}</td>"
-        "<td data-l=\"Serial\">{6}</td><td data-l=\"Checks\"><a href=\"{0}-checks\">{7}</a></td><td "
-        "data-l=\"Time\" class=\"num\">{8}</td></tr>",
+        "<tr><td class=\"v\"><a href=\"{0}\"><b>{1}</b></a></td><td class=\"v\"><a "
+        "href=\"{0}\">{2}</a>{3}{4}</td><td data-l=\"Role\">{5}</td><td data-l=\"Serial\">{6}</td><td "
+        "data-l=\"Checks\"><a href=\"{0}-checks\">{7}</a></td><td data-l=\"Time\" "
+        "class=\"num\">{8}</td></tr>",
         link, escape(node.name), badge(to_string(node.verdict)), simulated_tag(report),
         node.reason.empty()
             ? ""
@@ -200,8 +200,7 @@ std::string check_row(const Report& report, const Check& check) {
   const std::string metric = markup::metric_label(check.name);
   return fmt::format(
       "<tr><td><b>{}</b>{}{}</td><td class=\"v\">{}{}{}</td><td data-l=\"Measured\">{}</td><td "
-      "data-l=\"Expected\">{}</td>"
-      "<td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
+      "data-l=\"Expected\">{}</td><td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
       escape(check.title), metric.empty() ? "" : " " + escape(metric),
       check.subject.empty() ? "" : " · " + escape(check.subject), badge(to_string(check.verdict)),
       check.mandatory || check.verdict == Verdict::not_applicable ? ""
@@ -304,14 +303,13 @@ std::string destroyed_card(const Report& report) {
            "writing in the approved plan.</p></div>";
   std::string out =
       "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">Every disk the approved plan named, and "
-      "what was on it before. No other disk was written.</p>"
-      "<table class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Was on "
+      "what was on it before. No other disk was written.</p><table "
+      "class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Was on "
       "it</th><th>For</th></tr></thead><tbody>";
   for (const auto& d : report.destroyed)
     out += fmt::format(
         "<tr><td><b>{}</b> {}</td><td data-l=\"Disk\">{}<br><code>{}</code></td><td data-l=\"Size\" "
-        "class=\"num\">{}</td><td data-l=\"Was on it\">{}</td>"
-        "<td data-l=\"For\">{}</td></tr>",
+        "class=\"num\">{}</td><td data-l=\"Was on it\">{}</td><td data-l=\"For\">{}</td></tr>",
         escape(d.node), escape(d.group), escape(d.model), escape(d.serial.empty() ? d.wwid : d.serial),
         markup::size(static_cast<uint64_t>(std::max<int64_t>(d.size_bytes, 0))), escape(d.content),
         escape(d.why));
@@ -329,10 +327,8 @@ std::string render_html(const Report& given) {
   settle(report);
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\">"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'\">"
-      "<meta name=\"color-scheme\" content=\"light "
+      "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"color-scheme\" content=\"light "
       "dark\"><title>{}</title><style>{}</style></head><body><main>\n",
       escape(title(report)), kStyle);
   out += head(report) + "\n" + node_table(report) + "\n";
@@ -344,13 +340,13 @@ std::string render_html(const Report& given) {
                      "<p class=\"muted\">The upright mark is the expected value.</p>" + bars) +
            "\n";
   out += plot_card("Links", markup::heat_map(report)) + "\n";
-  if (const std::string study = markup::scaling(report); !study.empty()) out += plot_card("Scaling", study) + "\n";
+  if (const std::string study = markup::scaling(report); !study.empty())
+    out += plot_card("Scaling", study) + "\n";
   for (const auto& node : report.nodes) out += node_section(report, node) + "\n";
   out += destroyed_card(report) + "\n";
   out += fmt::format(
       "<p class=\"muted\">A check that was not run is not a passed one: a node with a failed or missing "
-      "mandatory check is not accepted. "
-      "Made by muster {}.{}</p></main></body></html>\n",
+      "mandatory check is not accepted. Made by muster {}.{}</p></main></body></html>\n",
       escape(report.version), simulated_tag(report));
   return out;
 }

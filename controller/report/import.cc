@@ -44,8 +44,9 @@ Result<Imported> import_output(const std::string& text, const std::string& wante
   for (const auto& format : formats())
     if (wanted.empty() ? shows(format, text) : wanted == format.name) return format.read(text);
   if (wanted.empty())
-    return fail(Code::invalid, fmt::format("this is no output that can be imported ({}); --format says which it should be",
-                                           fmt::join(import_formats(), ", ")));
+    return fail(Code::invalid,
+                fmt::format("this is no output that can be imported ({}); --format says which it should be",
+                            fmt::join(import_formats(), ", ")));
   return fail(Code::invalid, fmt::format("no format '{}': {}", wanted, fmt::join(import_formats(), ", ")));
 }
 

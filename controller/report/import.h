@@ -1,8 +1,8 @@
-// Outputs of other tools, read for comparison beside our own measurements: nccl-tests, gpu-burn, nvbandwidth, fio (JSON), ibnetdiscover.
+// Outputs of other tools, read for comparison beside our own measurements: nccl-tests, gpu-burn, nvbandwidth,
+// fio (JSON), ibnetdiscover.
 //
-// Nothing imported ever takes part in a verdict: it was not measured by us, nor on a known machine. Malformed input is Code::invalid
-// with the line; half of a table is no table.
-// Thread: pure functions.
+// Nothing imported ever takes part in a verdict: it was not measured by us, nor on a known machine. Malformed
+// input is Code::invalid with the line; half of a table is no table. Thread: pure functions.
 #pragma once
 
 #include <optional>
@@ -18,17 +18,17 @@ struct ImportedValue {
   std::string subject = {};  // size, GPU, job
   double value = 0;
   std::string unit = {};
-  std::string like = {};     // our own check that measures the same: "local storage/read_mbps"; "" for none
-  double to_ours = 1;        // factor into our unit
+  std::string like = {};  // our own check that measures the same: "local storage/read_mbps"; "" for none
+  double to_ours = 1;     // factor into our unit
   std::optional<double> expected = {};  // what a healthy part reaches (controller/report/expected.h)
   std::string expected_text = {};
 };
 
 struct Imported {
   std::string format = {};
-  std::string title = {};                   // one line: what was measured on what
+  std::string title = {};  // one line: what was measured on what
   std::vector<ImportedValue> values = {};
-  std::vector<std::string> problems = {};   // what the output itself shows to be wrong
+  std::vector<std::string> problems = {};  // what the output itself shows to be wrong
 };
 
 // Names for `format` below.

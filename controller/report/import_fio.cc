@@ -13,7 +13,8 @@ double at(const Json& job, const char* direction, const char* key) {
 
 void add_side(const Json& job, const std::string& name, const char* side, Imported& out) {
   if (at(job, side, "io_bytes") <= 0) return;
-  out.values.push_back({fmt::format("{}_mbps", side), name, at(job, side, "bw_bytes") / 1e6, "MB/s", fmt::format("local storage/{}_mbps", side), 1});
+  out.values.push_back({fmt::format("{}_mbps", side), name, at(job, side, "bw_bytes") / 1e6, "MB/s",
+                        fmt::format("local storage/{}_mbps", side), 1});
   out.values.push_back({fmt::format("{}_iops", side), name, at(job, side, "iops"), "1/s", "", 1});
 }
 
@@ -21,7 +22,8 @@ void add_side(const Json& job, const std::string& name, const char* side, Import
 
 Result<Imported> import_fio(const std::string& text) {
   const size_t brace = text.find('{');  // fio prints notes before
-  if (brace == std::string::npos) return fail(Code::invalid, "fio output without JSON: run it with --output-format=json");
+  if (brace == std::string::npos)
+    return fail(Code::invalid, "fio output without JSON: run it with --output-format=json");
   const auto json = parse_json(std::string_view(text).substr(brace));
   if (!json.ok()) return fail(Code::invalid, "fio output: " + json.error().message);
   if (!json->is_object() || !json->contains("jobs") || !(*json)["jobs"].is_array() || (*json)["jobs"].empty())
@@ -30,7 +32,8 @@ Result<Imported> import_fio(const std::string& text) {
   out.format = "fio";
   for (const Json& job : (*json)["jobs"]) {
     const auto named = job.is_object() ? job.find("jobname") : job.end();
-    if (!job.is_object() || named == job.end() || !named->is_string()) return fail(Code::invalid, "fio output: a job without a name");
+    if (!job.is_object() || named == job.end() || !named->is_string())
+      return fail(Code::invalid, "fio output: a job without a name");
     const std::string name = named->get<std::string>();
     if (const auto error = job.find("error"); error != job.end() && *error != 0)
       out.problems.push_back(fmt::format("job {} ended with error {}", name, dump_json(*error)));

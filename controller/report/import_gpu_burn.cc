@@ -1,4 +1,5 @@
-// gpu-burn: progress "N (X Gflop/s) - ..." over and over on one line, then a verdict per GPU. Its exit status says nothing.
+// gpu-burn: progress "N (X Gflop/s) - ..." over and over on one line, then a verdict per GPU. Its exit status
+// says nothing.
 #include <algorithm>
 #include <map>
 
@@ -9,9 +10,10 @@ namespace {
 
 constexpr const char* kName = "gpu-burn";
 
-// Largest value per GPU in "a - b - c" pieces that follow `mark`; `open` stands before each number, when not empty.
-void collect(const std::string& text, const std::string& mark, const std::string& until, const std::string& open,
-             std::map<size_t, double>& into) {
+// Largest value per GPU in "a - b - c" pieces that follow `mark`; `open` stands before each number, when not
+// empty.
+void collect(const std::string& text, const std::string& mark, const std::string& until,
+             const std::string& open, std::map<size_t, double>& into) {
   for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
     const size_t begin = at + mark.size(), end = std::min(text.find(until, begin), text.find('\n', begin));
     if (end == std::string::npos) continue;
@@ -22,7 +24,8 @@ void collect(const std::string& text, const std::string& mark, const std::string
       const size_t from = open.empty() ? 0 : part.find(open);
       if (from != std::string::npos) {
         const auto words = words_of(part.substr(from + open.size()));
-        if (const auto value = words.empty() ? std::nullopt : number_of(words[0])) into[gpu] = std::max(into[gpu], *value);
+        if (const auto value = words.empty() ? std::nullopt : number_of(words[0]))
+          into[gpu] = std::max(into[gpu], *value);
       }
       piece = next + 3;
     }
@@ -38,7 +41,8 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   collect(text, "proc'd:", "errors:", "(", gflops);
   collect(text, "errors:", "temps:", "", errors);
   const size_t tested = text.rfind("Tested ");
-  if (tested == std::string::npos) return fail(Code::invalid, "gpu-burn output without its verdict (\"Tested N GPUs\"): it did not end");
+  if (tested == std::string::npos)
+    return fail(Code::invalid, "gpu-burn output without its verdict (\"Tested N GPUs\"): it did not end");
   const auto lines = lines_of(text.substr(tested));
   const auto head = words_of(lines.front());
   const auto count = head.size() > 1 ? number_of(head[1]) : std::nullopt;
@@ -54,7 +58,8 @@ Result<Imported> import_gpu_burn(const std::string& text) {
     ++judged;
   }
   if (judged < static_cast<size_t>(*count))
-    return fail(Code::invalid, fmt::format("gpu-burn output: {} of {:.0f} GPUs have a verdict", judged, *count));
+    return fail(Code::invalid,
+                fmt::format("gpu-burn output: {} of {:.0f} GPUs have a verdict", judged, *count));
   for (const auto& [gpu, value] : gflops)
     if (value > 0) out.values.push_back({"best", fmt::format("GPU {}", gpu), value, "GFLOP/s", "", 1});
   for (const auto& [gpu, value] : errors)

@@ -29,18 +29,21 @@ std::string width_in(const std::string& line) {
   const size_t comment = line.rfind('#');
   if (comment == std::string::npos) return "";
   for (const auto& word : words_of(line.substr(comment)))
-    if (word.size() > 2 && digits(word.substr(0, 1)) && word.find('x') != std::string::npos && word.find('x') < 3) return word;
+    if (word.size() > 2 && digits(word.substr(0, 1)) && word.find('x') != std::string::npos &&
+        word.find('x') < 3)
+      return word;
   return "";
 }
 
 struct Fabric {
   std::map<Port, Cable> cables = {};
-  std::map<std::string, std::string> labels = {};   // node id -> description
+  std::map<std::string, std::string> labels = {};  // node id -> description
   std::set<std::string> switches = {}, adapters = {};
 };
 
 std::string label_in(const std::string& line) {
-  const size_t comment = line.find('#'), quote = comment == std::string::npos ? comment : line.find('"', comment);
+  const size_t comment = line.find('#'),
+               quote = comment == std::string::npos ? comment : line.find('"', comment);
   const size_t end = quote == std::string::npos ? quote : line.find('"', quote + 1);
   return end == std::string::npos ? "" : line.substr(quote + 1, end - quote - 1);
 }
@@ -52,7 +55,8 @@ Result<Fabric> read_fabric(const std::string& text) {
   for (const auto& line : lines_of(text)) {
     ++number;
     if (line.rfind("Switch", 0) == 0 || line.rfind("Ca", 0) == 0) {
-      const size_t quote = line.find('"'), end = quote == std::string::npos ? quote : line.find('"', quote + 1);
+      const size_t quote = line.find('"'),
+                   end = quote == std::string::npos ? quote : line.find('"', quote + 1);
       if (end == std::string::npos) return malformed(kName, number, "a node without its identifier");
       node = line.substr(quote + 1, end - quote - 1);
       (line[0] == 'S' ? out.switches : out.adapters).insert(node);
@@ -61,7 +65,8 @@ Result<Fabric> read_fabric(const std::string& text) {
       if (node.empty()) return malformed(kName, number, "a port before its node");
       const size_t close = line.find(']');
       const auto to = close == std::string::npos ? std::nullopt : port_in(line.substr(close));
-      if (!to || !digits(line.substr(1, close - 1))) return malformed(kName, number, "a port that leads nowhere");
+      if (!to || !digits(line.substr(1, close - 1)))
+        return malformed(kName, number, "a port that leads nowhere");
       out.cables[{node, std::atoi(line.c_str() + 1)}] = {*to, width_in(line)};
     } else if (line.empty()) {
       continue;
@@ -81,7 +86,8 @@ Result<Imported> import_ibnetdiscover(const std::string& text) {
   std::map<std::string, size_t> widths;
   const auto name = [&](const Port& port) {
     const auto label = fabric.labels.find(port.first);
-    const std::string words = label == fabric.labels.end() || label->second.empty() ? port.first : label->second;
+    const std::string words =
+        label == fabric.labels.end() || label->second.empty() ? port.first : label->second;
     return fmt::format("{} port {}", words, port.second);
   };
   for (const auto& [from, cable] : fabric.cables) {
@@ -89,15 +95,18 @@ Result<Imported> import_ibnetdiscover(const std::string& text) {
     const bool listed = fabric.switches.count(cable.to.first) || fabric.adapters.count(cable.to.first);
     const auto back = fabric.cables.find(cable.to);
     if (listed && (back == fabric.cables.end() || back->second.to != from))
-      out.problems.push_back(fmt::format("{} leads to {}, which does not lead back", name(from), name(cable.to)));
+      out.problems.push_back(
+          fmt::format("{} leads to {}, which does not lead back", name(from), name(cable.to)));
   }
   std::string usual;
   for (const auto& [width, count] : widths)
     if (usual.empty() || count > widths[usual]) usual = width;
   for (const auto& [from, cable] : fabric.cables)
     if (cable.width != usual)
-      out.problems.push_back(fmt::format("{} runs at {}, most run at {}", name(from), cable.width.empty() ? "an unknown rate" : cable.width, usual));
-  out.title = fmt::format("{} switches, {} adapters, {}", fabric.switches.size(), fabric.adapters.size(), usual);
+      out.problems.push_back(fmt::format("{} runs at {}, most run at {}", name(from),
+                                         cable.width.empty() ? "an unknown rate" : cable.width, usual));
+  out.title =
+      fmt::format("{} switches, {} adapters, {}", fabric.switches.size(), fabric.adapters.size(), usual);
   out.values = {{"switches", "", static_cast<double>(fabric.switches.size()), "", "", 1},
                 {"adapters", "", static_cast<double>(fabric.adapters.size()), "", "", 1},
                 {"cables", usual, static_cast<double>(links.size()), "", "", 1}};

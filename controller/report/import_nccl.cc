@@ -1,4 +1,5 @@
-// nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line, out of place and in place.
+// nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line, out of place and in
+// place.
 #include "controller/report/import_lines.h"
 
 namespace muster {
@@ -21,7 +22,8 @@ Result<Row> read_row(const std::vector<std::string>& words, size_t line) {
   for (size_t side = 0; side < 2; ++side) {
     const size_t at = first + 4 * side;
     const auto time = number_of(words[at]), bus = number_of(words[at + 2]);
-    if (!time || !bus || !number_of(words[at + 1])) return malformed(kName, line, "time and bandwidths are not numbers");
+    if (!time || !bus || !number_of(words[at + 1]))
+      return malformed(kName, line, "time and bandwidths are not numbers");
     row.time[side] = *time;
     row.busbw[side] = *bus;
     row.wrong[side] = number_of(words[at + 3]).value_or(0);  // N/A: not checked
@@ -62,10 +64,11 @@ Result<Imported> import_nccl_tests(const std::string& text) {
   const Row& last = rows.back();
   ImportedValue busbw{"busbw", size_text(last.size), last.busbw[0], "GB/s", "all-reduce/busbw_mbps", 1000};
   if (ranks == 8) expect_gpu(busbw, model, "gpu_node_allreduce_gbps");
-  out.values = {{"latency", size_text(rows.front().size), rows.front().time[0], "us", "all-reduce/latency_ms", 0.001},
-                busbw,
-                {"busbw in place", size_text(last.size), last.busbw[1], "GB/s", "", 1},
-                {"wrong elements", "", wrong, "", "", 1}};
+  out.values = {
+      {"latency", size_text(rows.front().size), rows.front().time[0], "us", "all-reduce/latency_ms", 0.001},
+      busbw,
+      {"busbw in place", size_text(last.size), last.busbw[1], "GB/s", "", 1},
+      {"wrong elements", "", wrong, "", "", 1}};
   if (wrong > 0) out.problems.push_back(fmt::format("{:.0f} elements were wrong", wrong));
   return out;
 }

@@ -26,10 +26,12 @@ void finish(const Test& test, const std::string& model, Imported& out) {
   const auto [low, high] = std::minmax_element(test.cells.begin(), test.cells.end());
   const double worst_cell = test.unit == "ns" ? *high : *low;
   ImportedValue worst{test.name, fmt::format("worst of {}", test.cells.size()), worst_cell, test.unit, "", 1};
-  if (const std::string quantity = quantity_of(test.name); !quantity.empty()) expect_gpu(worst, model, quantity.c_str());
+  if (const std::string quantity = quantity_of(test.name); !quantity.empty())
+    expect_gpu(worst, model, quantity.c_str());
   out.values.push_back(std::move(worst));
   if (*low < 0.8 * *high)
-    out.problems.push_back(fmt::format("{}: the worst is {:.4g} of at most {:.4g} {}", test.name, *low, *high, test.unit));
+    out.problems.push_back(
+        fmt::format("{}: the worst is {:.4g} of at most {:.4g} {}", test.name, *low, *high, test.unit));
 }
 
 }  // namespace
@@ -47,14 +49,16 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
     if (words[0] == "Device" && words.size() > 2) {
       ++devices;
       const size_t at = line.find(": "), end = line.rfind(" (");
-      if (at != std::string::npos && end != std::string::npos && end > at) model = line.substr(at + 2, end - at - 2);
+      if (at != std::string::npos && end != std::string::npos && end > at)
+        model = line.substr(at + 2, end - at - 2);
     } else if (words[0] == "Running" && words.size() == 2) {
       test = {};
       test.name = words[1].substr(0, words[1].find_last_not_of('.') + 1);
     } else if (words[0] == "memcpy" || line.find("(ns)") != std::string::npos) {
       test.unit = line.find("(ns)") != std::string::npos ? "ns" : "GB/s";
     } else if (words[0] == "SUM") {
-      if (words.size() != 3 || !number_of(words[2])) return malformed(kName, number, "a sum that is no number");
+      if (words.size() != 3 || !number_of(words[2]))
+        return malformed(kName, number, "a sum that is no number");
       if (test.cells.empty()) return malformed(kName, number, "a sum without its matrix");
       finish(test, model, out);
       test = {};
@@ -65,7 +69,8 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
         continue;
       }
       if (words.size() != test.columns + 1)
-        return malformed(kName, number, fmt::format("{} values in a row of {}", words.size() - 1, test.columns));
+        return malformed(kName, number,
+                         fmt::format("{} values in a row of {}", words.size() - 1, test.columns));
       for (size_t i = 1; i < words.size(); ++i) {
         if (words[i] == "N/A") continue;
         const auto value = number_of(words[i]);

@@ -1,4 +1,5 @@
-// The JSON form of a Report: schema/report.schema.json. Reading is strict; optional numbers are null when absent.
+// The JSON form of a Report: schema/report.schema.json. Reading is strict; optional numbers are null when
+// absent.
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
@@ -234,7 +235,8 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
   TRY_(read_list(r, "steps", path, n.steps, read_step));
   TRY_(read_list(r, "checks", path, n.checks, read_check));
   TRY_(r.finish());
-  for (const NodeVerdict v : {NodeVerdict::accepted, NodeVerdict::degraded, NodeVerdict::quarantined, NodeVerdict::failed})
+  for (const NodeVerdict v :
+       {NodeVerdict::accepted, NodeVerdict::degraded, NodeVerdict::quarantined, NodeVerdict::failed})
     if (verdict == to_string(v)) {
       n.verdict = v;
       return n;

@@ -1,4 +1,5 @@
-// The verdict on measurements: the worst of absolute limits, derived values, the fleet, and the part's own history.
+// The verdict on measurements: the worst of absolute limits, derived values, the fleet, and the part's own
+// history.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,15 +13,18 @@
 namespace muster {
 namespace {
 
-constexpr size_t kFleetMinimum = 3;  // values; a median of two cannot tell which one is wrong
-constexpr size_t kSpreadMinimum = 8; // values; fewer say nothing about a spread
+constexpr size_t kFleetMinimum = 3;     // values; a median of two cannot tell which one is wrong
+constexpr size_t kSpreadMinimum = 8;    // values; fewer say nothing about a spread
 constexpr double kSpread = 4 * 1.4826;  // 1.4826 x MAD estimates a normal distribution's sigma
-constexpr double kMostSpread = 0.5;  // of the median: half as fast as its like is slow, however noisy they are
+constexpr double kMostSpread =
+    0.5;  // of the median: half as fast as its like is slow, however noisy they are
 constexpr size_t kHistoryShown = 5;
 
 struct Key {
   std::string group, metric, like;
-  bool operator<(const Key& o) const { return std::tie(group, metric, like) < std::tie(o.group, o.metric, o.like); }
+  bool operator<(const Key& o) const {
+    return std::tie(group, metric, like) < std::tie(o.group, o.metric, o.like);
+  }
 };
 struct FleetValues {
   std::vector<double> now = {}, before = {};  // before: of nodes that are not part of this run
@@ -32,7 +36,7 @@ struct FleetValues {
 };
 struct Fleet {
   std::map<Key, FleetValues> values = {};
-  std::map<std::string, double> healthy_links = {};   // by link_group(): what a pair of two good links reaches
+  std::map<std::string, double> healthy_links = {};  // by link_group(): what a pair of two good links reaches
 };
 
 std::optional<double> number(const Json& expectation, const char* key) {
@@ -62,7 +66,8 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
       if (std::count(seen[key].begin(), seen[key].end(), node)) continue;
       for (const auto& [check, past] : checks) {
         if (check.first != key.group + "/" + key.metric) continue;
-        const auto good = std::find_if(past.begin(), past.end(), [&](const PastValue& p) { return p.good && p.like == key.like; });
+        const auto good = std::find_if(past.begin(), past.end(),
+                                       [&](const PastValue& p) { return p.good && p.like == key.like; });
         if (good != past.end()) values.before.push_back(good->value);
       }
     }
@@ -156,9 +161,11 @@ void Bounds::apply(Check& check) const {
   } else if (fail_above_ && value > *fail_above_)
     set_failed(check, fmt::format("{} is above {}", text, amount(*fail_above_, unit_)));
   else if (low && value < *low)
-    check.verdict = Verdict::degraded, check.reason = fmt::format("{} is below {}", text, amount(*low, unit_));
+    check.verdict = Verdict::degraded,
+    check.reason = fmt::format("{} is below {}", text, amount(*low, unit_));
   else if (high && value > *high)
-    check.verdict = Verdict::degraded, check.reason = fmt::format("{} is above {}", text, amount(*high, unit_));
+    check.verdict = Verdict::degraded,
+    check.reason = fmt::format("{} is above {}", text, amount(*high, unit_));
 }
 
 void add_absolute(Bounds& bounds, const Json& expectation) {
@@ -179,9 +186,11 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   const Derived derived = derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
   if (!derived.value) return bounds.say("no value derived: " + derived.text + "; fleet and history only");
   if (const auto ratio = number(expectation, "ratio"))
-    bounds.floor(Verdict::degraded, *ratio * *derived.value, fmt::format("{:.3g} x derived ({})", *ratio, derived.text));
+    bounds.floor(Verdict::degraded, *ratio * *derived.value,
+                 fmt::format("{:.3g} x derived ({})", *ratio, derived.text));
   if (const auto ratio = number(expectation, "fail_ratio"))
-    bounds.floor(Verdict::fail, *ratio * *derived.value, fmt::format("fails below {:.3g} x derived ({})", *ratio, derived.text));
+    bounds.floor(Verdict::fail, *ratio * *derived.value,
+                 fmt::format("fails below {:.3g} x derived ({})", *ratio, derived.text));
 }
 
 void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet) {
@@ -194,30 +203,37 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
   const double median = median_of(values);
   std::vector<double> distances;
   for (const double v : values) distances.push_back(std::fabs(v - median));
-  const double spread = values.size() >= kSpreadMinimum ? std::min(kSpread * median_of(distances), kMostSpread * median) : 0;
+  const double spread =
+      values.size() >= kSpreadMinimum ? std::min(kSpread * median_of(distances), kMostSpread * median) : 0;
   const double floor = median - std::max(spread, (1 - *ratio) * median);
   const std::string who = values.size() > fleet.now.size()
-                              ? fmt::format("{} values, {} of them of earlier runs", values.size(), values.size() - fleet.now.size())
+                              ? fmt::format("{} values, {} of them of earlier runs", values.size(),
+                                            values.size() - fleet.now.size())
                               : fmt::format("{} values", values.size());
   if (spread > (1 - *ratio) * median)
-    bounds.floor(Verdict::degraded, floor, fmt::format("fleet median {} - 4 x 1.4826 x MAD {} of {} = {}", amount(median, bounds.unit()),
-                                                       amount(median_of(distances), ""), who, amount(floor, bounds.unit())));
+    bounds.floor(
+        Verdict::degraded, floor,
+        fmt::format("fleet median {} - 4 x 1.4826 x MAD {} of {} = {}", amount(median, bounds.unit()),
+                    amount(median_of(distances), ""), who, amount(floor, bounds.unit())));
   else
-    bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x fleet median {} of {} = {}", *ratio, amount(median, bounds.unit()), who,
-                                                       amount(floor, bounds.unit())));
+    bounds.floor(Verdict::degraded, floor,
+                 fmt::format("{:.3g} x fleet median {} of {} = {}", *ratio, amount(median, bounds.unit()),
+                             who, amount(floor, bounds.unit())));
 }
 
-// Of links the median says little: with one bad link among three nodes, two pairs of three are slow. What a healthy pair reaches is
-// known better, from every end's best.
+// Of links the median says little: with one bad link among three nodes, two pairs of three are slow. What a
+// healthy pair reaches is known better, from every end's best.
 void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, size_t values) {
   const auto ratio = number(expectation, "fleet_min_ratio");
   if (!ratio) return;
   const double floor = *ratio * healthy;
-  bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x {}, what a healthy pair of {} values reaches (each end's best) = {}", *ratio,
-                                                     amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
+  bounds.floor(Verdict::degraded, floor,
+               fmt::format("{:.3g} x {}, what a healthy pair of {} values reaches (each end's best) = {}",
+                           *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
 }
 
-void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step, const Comparison& with) {
+void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step,
+                     const Comparison& with) {
   if (!with.history) return;
   std::vector<double> values;
   for (const auto& past : with.history->of(step.node, check.name, check.subject)) {
@@ -229,13 +245,14 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
   if (!ratio) return;
   if (values.empty()) return bounds.say("no history of this part");
   const double median = median_of(values), floor = *ratio * median;
-  bounds.floor(Verdict::degraded, floor, fmt::format("{:.3g} x median {} of its own {} earlier value{} = {}", *ratio,
-                                                     amount(median, bounds.unit()), values.size(), values.size() == 1 ? "" : "s",
-                                                     amount(floor, bounds.unit())));
+  bounds.floor(Verdict::degraded, floor,
+               fmt::format("{:.3g} x median {} of its own {} earlier value{} = {}", *ratio,
+                           amount(median, bounds.unit()), values.size(), values.size() == 1 ? "" : "s",
+                           amount(floor, bounds.unit())));
 }
 
-Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation, const Fleet& fleet,
-                   const Comparison& with) {
+Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation,
+                   const Fleet& fleet, const Comparison& with) {
   Check check = begin_check(step, metric);
   check.unit = text_of(field(expectation, "unit"));
   if (check.unit.empty())
@@ -281,7 +298,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
 
 }  // namespace
 
-std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given, const Comparison& with) {
+std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
+                                                             const Comparison& with) {
   const std::vector<MeasuredStep> steps = expand(given);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
@@ -325,7 +343,8 @@ Status check_expectations(const Json& expect) {
     TRY_(r.finish());
     if (min > max) return fail(Code::invalid, fmt::format("{}: min {} is above max {}", path, min, max));
     for (const auto& [name, ratio] : ratios)
-      if (!(ratio > 0 && ratio <= 1)) return fail(Code::invalid, fmt::format("{}.{}: {} is not in (0, 1]", path, name, ratio));
+      if (!(ratio > 0 && ratio <= 1))
+        return fail(Code::invalid, fmt::format("{}.{}: {} is not in (0, 1]", path, name, ratio));
     const auto& names = derivable();
     if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end())
       return fail(Code::invalid, fmt::format("{}.derive: nothing called '{}' can be derived", path, derived));

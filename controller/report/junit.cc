@@ -1,6 +1,7 @@
 // JUnit XML: one suite per node, one case per check, and a case "accepted" that carries the node's verdict.
 //
-// JUnit has no word for "mandatory and not run": readers count <skipped/> as harmless, so such a check is an <error>.
+// JUnit has no word for "mandatory and not run": readers count <skipped/> as harmless, so such a check is an
+// <error>.
 #include <fmt/format.h>
 
 #include "controller/report/markup.h"

@@ -55,7 +55,8 @@ class OtherEnds {
  public:
   explicit OtherEnds(const std::vector<MeasuredStep>& steps) {
     for (const auto& step : steps)
-      if (is_link(step) && text_of(field(step.result, "outcome")) == "measured") by_ends_[{link_group(step), step.node, step.subject}] = &step;
+      if (is_link(step) && text_of(field(step.result, "outcome")) == "measured")
+        by_ends_[{link_group(step), step.node, step.subject}] = &step;
   }
   const MeasuredStep* of(const MeasuredStep& step) const {
     const auto found = by_ends_.find({link_group(step), step.subject, step.node});
@@ -68,14 +69,17 @@ class OtherEnds {
 
 }  // namespace
 
-void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given) {
+void confirm_links(std::map<std::string, std::vector<Check>>& checks,
+                   const std::vector<MeasuredStep>& given) {
   const std::vector<MeasuredStep> steps = expand(given);
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
     const MeasuredStep* other = is_link(step) ? ends.of(step) : nullptr;
     if (!other) continue;
     for (auto& check : checks[step.node]) {
-      if (check.verdict != Verdict::degraded || check.subject != subject_of(step) || !check.measured || !check.expected) continue;
+      if (check.verdict != Verdict::degraded || check.subject != subject_of(step) || !check.measured ||
+          !check.expected)
+        continue;
       if (check.name.rfind(step.group + "/", 0) != 0) continue;
       const std::string metric = check.name.substr(step.group.size() + 1);
       if (!is_sending(metric) && !is_receiving(metric)) continue;
@@ -83,8 +87,9 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std:
       if (!again || *again < *check.expected) continue;
       check.verdict = Verdict::pass;
       check.reason.clear();
-      check.derivation += fmt::format("; measured twice, and {} when {} measured it: a slow moment, not a slow link",
-                                      amount(*again, check.unit), other->node);
+      check.derivation +=
+          fmt::format("; measured twice, and {} when {} measured it: a slow moment, not a slow link",
+                      amount(*again, check.unit), other->node);
     }
   }
 }
@@ -94,11 +99,14 @@ std::map<std::string, locate::LinkFindings> find_links(const std::vector<Measure
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    // Where it is known which end was not there, nothing has to be searched for; nor where nothing is said about the link.
-    if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step)) continue;
+    // Where it is known which end was not there, nothing has to be searched for; nor where nothing is said
+    // about the link.
+    if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step))
+      continue;
     const bool right = text_of(field(step.result, "outcome")) == "measured";
     const MeasuredStep* other = ends.of(step);
-    // Of two measurements of one direction the faster one: what was reached once can be reached. None at all is a failure, though.
+    // Of two measurements of one direction the faster one: what was reached once can be reached. None at all
+    // is a failure, though.
     const auto value = [&](bool sending) {
       auto rate = right ? rate_of(step, sending) : std::nullopt;
       if (rate && other)
@@ -109,7 +117,8 @@ std::map<std::string, locate::LinkFindings> find_links(const std::vector<Measure
     measured[group].push_back({step.node, step.subject, value(true)});
     measured[group].push_back({step.subject, step.node, value(false)});
     for (const char* metric : {"send_mbps", "send_gbps"})
-      if (const Json& ratio = field(field(step.expect, metric), "fleet_min_ratio"); ratio.is_number()) rules[group].floor_ratio = ratio.get<double>();
+      if (const Json& ratio = field(field(step.expect, metric), "fleet_min_ratio"); ratio.is_number())
+        rules[group].floor_ratio = ratio.get<double>();
   }
   std::map<std::string, locate::LinkFindings> out;
   for (const auto& [group, list] : measured) out[group] = locate::locate_links(list, rules[group]);

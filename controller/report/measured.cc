@@ -51,7 +51,9 @@ bool is_link(const MeasuredStep& step) {
   return check == "link" || check == "rdma-link";
 }
 
-std::string link_group(const MeasuredStep& step) { return step.like.empty() ? step.group : step.group + ", " + step.like; }
+std::string link_group(const MeasuredStep& step) {
+  return step.like.empty() ? step.group : step.group + ", " + step.like;
+}
 
 std::string subject_of(const MeasuredStep& step) {
   const bool by_rail = text_of(field(step.result, "check")).rfind("rdma-", 0) == 0 && !step.like.empty();
@@ -72,7 +74,8 @@ std::string end_at_fault(const MeasuredStep& step) {
 }
 
 bool is_inconclusive(const MeasuredStep& step) {
-  return text_of(field(step.result, "outcome")) != "measured" && field(field(step.result, "detail"), "inconclusive") == true;
+  return text_of(field(step.result, "outcome")) != "measured" &&
+         field(field(step.result, "detail"), "inconclusive") == true;
 }
 
 bool is_collective(const MeasuredStep& step) {

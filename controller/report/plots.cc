@@ -1,4 +1,5 @@
-// The plots of the HTML report: SVG for the shapes, HTML for the words, so that text keeps its size on a narrow screen.
+// The plots of the HTML report: SVG for the shapes, HTML for the words, so that text keeps its size on a
+// narrow screen.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -53,8 +54,7 @@ std::string timeline_row(const NodeReport& node, TimeMs begin, DurationMs total)
   }
   return fmt::format(
       "<a class=\"lab\" href=\"#node-{}\">{}</a><svg class=\"strip\" viewBox=\"0 0 1000 20\" "
-      "preserveAspectRatio=\"none\" "
-      "role=\"img\" aria-label=\"phases of {}\">{}</svg>",
+      "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"phases of {}\">{}</svg>",
       anchor(node.name), escape(node.name), escape(node.name), rects);
 }
 
@@ -92,8 +92,8 @@ std::string heat_cell(const Report& report, size_t row, size_t column, const Ran
   std::string out = fmt::format(
       "<rect class=\"{}\" style=\"--l:{:.2f}\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" "
       "height=\"{:.0f}\"><title>{} to {}: {}{}</title></rect>",
-      !measured                        ? "none"
-      : link->verdict == Verdict::fail ? "heat bad"
+      !measured                            ? "none"
+      : link->verdict == Verdict::fail     ? "heat bad"
       : link->verdict == Verdict::degraded ? "heat slow"
                                            : "heat",
       level, x, y, cell - 2, cell - 2, escape(from), escape(to),
@@ -123,8 +123,7 @@ std::string bar_row(const Bar& bar, double scale) {
   if (!check.subject.empty()) label += " " + check.subject;
   return fmt::format(
       "<a class=\"lab\" href=\"#node-{}\">{}</a><svg class=\"strip\" viewBox=\"0 0 1000 20\" "
-      "preserveAspectRatio=\"none\" "
-      "role=\"img\" aria-label=\"{}\">{}</svg><span class=\"val\">{}</span>",
+      "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg><span class=\"val\">{}</span>",
       anchor(bar.node->name), escape(label), escape(label + ": " + check.measured_text), shapes,
       escape(check.measured_text));
 }
@@ -184,15 +183,14 @@ std::string heat_map(const Report& report) {
   const double cell = words ? 46 : 14;
   size_t longest = 0;
   for (const auto& node : report.nodes) longest = std::max(longest, std::min<size_t>(node.name.size(), 16));
-  const bool level = words && longest <= 6;   // names lie level where they fit above their column
+  const bool level = words && longest <= 6;  // names lie level where they fit above their column
   const double left = static_cast<double>(longest) * 7.5 + 14,
                top = level ? 22 : static_cast<double>(longest) * 7.5 + 8;
   const double width = left + cell * static_cast<double>(n), height = top + cell * static_cast<double>(n);
   const Range range = link_range(report);
   std::string out = fmt::format(
       "<div class=\"scroll\"><svg class=\"map\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-      "{1:.0f}\" role=\"img\" "
-      "aria-label=\"link bandwidth by pair\">",
+      "{1:.0f}\" role=\"img\" aria-label=\"link bandwidth by pair\">",
       width, height);
   for (size_t i = 0; i < n; ++i) {
     const std::string name = escape(report.nodes[i].name.substr(0, 16));
@@ -213,8 +211,8 @@ std::string heat_map(const Report& report) {
   out += "</g></svg></div>";
   return out + fmt::format(
                    "<p class=\"muted\">From row to column, MB/s of verified data (10<sup>6</sup> bytes){}. A "
-                   "red frame is a failed link, an amber one is slower than expected, "
-                   "a dashed one was not measured.</p>",
+                   "red frame is a failed link, an amber one is slower than expected, a dashed one was not "
+                   "measured.</p>",
                    range.high > 0 ? fmt::format(", {:.4g} to {:.4g}", range.low, range.high) : "");
 }
 

@@ -56,7 +56,8 @@ std::string shortfall(const NodeReport& node) {
     if (!out.empty()) out += "; ";
     out += check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
     if (!check.reason.empty()) out += ": " + check.reason;
-    for (const auto& part : check.blame) out += (&part == &check.blame.front() ? ", at fault: " : ", ") + part;
+    for (const auto& part : check.blame)
+      out += (&part == &check.blame.front() ? ", at fault: " : ", ") + part;
   }
   return out;
 }
@@ -82,8 +83,8 @@ Totals totals(const Report& report) {
   Totals out;
   for (const auto& node : report.nodes) {
     ++out.nodes;
-    const bool works =
-        (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) && obstacle(node).empty();
+    const bool works = (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) &&
+                       obstacle(node).empty();
     if (works)
       ++(node.verdict == NodeVerdict::accepted && shortfall(node).empty() ? out.accepted : out.degraded);
     else if (node.verdict == NodeVerdict::quarantined)

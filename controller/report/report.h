@@ -1,12 +1,13 @@
-// Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the measurements.
+// Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the
+// measurements.
 //
-// The value is made by whoever reads the journal (controller), judged by controller/report/verdict.h, kept as JSON
-// (schema/report.schema.json), and rendered here: HTML for people, JUnit for pipelines, text for terminals.
-// Honesty is built in, not left to callers: settle() is applied by from_json and by every renderer, so no way of making
-// a report can show a node as accepted whose mandatory checks did not all run and pass, and a simulated cluster says
-// SIMULATED HARDWARE in the title and on every verdict line.
-// Strings come from hardware and from users: they are escaped here, wherever they go.
-// Thread: values and pure functions. No I/O, no clock.
+// The value is made by whoever reads the journal (controller), judged by controller/report/verdict.h, kept as
+// JSON (schema/report.schema.json), and rendered here: HTML for people, JUnit for pipelines, text for
+// terminals. Honesty is built in, not left to callers: settle() is applied by from_json and by every
+// renderer, so no way of making a report can show a node as accepted whose mandatory checks did not all run
+// and pass, and a simulated cluster says SIMULATED HARDWARE in the title and on every verdict line. Strings
+// come from hardware and from users: they are escaped here, wherever they go. Thread: values and pure
+// functions. No I/O, no clock.
 #pragma once
 
 #include <map>
@@ -34,19 +35,21 @@ struct Check {
   std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
   std::string title = {};    // for people
   std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
-  std::string like = {};     // parts are compared with those of the same word only (a drive model); not in the JSON form
-  std::optional<double> missed_floor = {};  // it failed because it is below this one, and for no other reason; not in the JSON form
+  std::string like =
+      {};  // parts are compared with those of the same word only (a drive model); not in the JSON form
+  std::optional<double> missed_floor =
+      {};  // it failed because it is below this one, and for no other reason; not in the JSON form
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
   std::optional<double> measured = {}, expected = {};  // numbers, for plots
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
   std::string measured_text = {}, expected_text = {};  // for people, with unit
-  std::string derivation = {};          // where the expected value comes from, printed next to the verdict
-  std::string reason = {};              // why it did not pass
-  std::vector<std::string> blame = {};  // parts at fault
+  std::string derivation = {};             // where the expected value comes from, printed next to the verdict
+  std::string reason = {};                 // why it did not pass
+  std::vector<std::string> blame = {};     // parts at fault
   std::vector<HistoryPoint> history = {};  // newest first
-  Json evidence = nullptr;              // raw measurement
+  Json evidence = nullptr;                 // raw measurement
 };
 
 struct StepRecord {
@@ -69,7 +72,8 @@ struct DiskRecord {
   uint64_t size_bytes = 0;
 };
 
-// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works and says what is slow.
+// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works and
+// says what is slow.
 enum class NodeVerdict { accepted, degraded, quarantined, failed };
 std::string_view to_string(NodeVerdict verdict);
 
@@ -120,12 +124,13 @@ struct Report {
   std::string digest = {}, signed_by = {};
 };
 
-// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all; "" when it may.
+// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all; "" when
+// it may.
 std::string obstacle(const NodeReport& node);
 // The mandatory checks that are degraded, with what is at fault; "" when none is.
 std::string shortfall(const NodeReport& node);
-// Turns every `accepted` that has an obstacle into `failed` with that reason, every one that has a shortfall into `degraded`,
-// and a failed optional check into `degraded`.
+// Turns every `accepted` that has an obstacle into `failed` with that reason, every one that has a shortfall
+// into `degraded`, and a failed optional check into `degraded`.
 void settle(Report& report);
 
 struct Totals {
@@ -142,7 +147,8 @@ Json to_json(const Report& report);
 std::string to_json_text(const Report& report);
 Result<Report> report_from_json(const Json& json);
 
-// One flat JSON object per node and line: identity, verdict, every measured value by name, and "failures": what did not pass.
+// One flat JSON object per node and line: identity, verdict, every measured value by name, and "failures":
+// what did not pass.
 std::string render_flat(const Report& report);
 
 std::string render_html(const Report& report);                        // one self-contained page

@@ -17,8 +17,10 @@ Row terms(Scaling kind, int nodes) {
   return {kind == Scaling::strong ? 1 / n : 1, std::log2(n), (n - 1) / n};
 }
 
-// Least squares of relative errors over the chosen terms, by normal equations; empty when they cannot be told apart.
-std::vector<double> solve(Scaling kind, const std::vector<ScalingPoint>& points, const std::vector<size_t>& chosen) {
+// Least squares of relative errors over the chosen terms, by normal equations; empty when they cannot be told
+// apart.
+std::vector<double> solve(Scaling kind, const std::vector<ScalingPoint>& points,
+                          const std::vector<size_t>& chosen) {
   const size_t k = chosen.size();
   std::vector<std::vector<double>> m(k, std::vector<double>(k + 1, 0));
   for (const auto& p : points) {
@@ -80,7 +82,8 @@ Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& po
   double least = 0;
   for (const std::vector<size_t>& chosen : std::vector<std::vector<size_t>>{{0, 1, 2}, {0, 1}, {0, 2}, {0}}) {
     const auto values = solve(kind, points, chosen);
-    const bool possible = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v) && v >= 0; });
+    const bool possible =
+        std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v) && v >= 0; });
     if (values.empty() || !possible) continue;
     ScalingFit fit;
     fit.kind = kind;
@@ -93,7 +96,8 @@ Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& po
     found = true;
   }
   if (!found) return fail(Code::invalid, "no model fits these times");
-  for (const auto& p : points) best.worst_error = std::max(best.worst_error, std::fabs(best.seconds(p.nodes) / p.seconds - 1));
+  for (const auto& p : points)
+    best.worst_error = std::max(best.worst_error, std::fabs(best.seconds(p.nodes) / p.seconds - 1));
   return best;
 }
 

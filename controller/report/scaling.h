@@ -1,9 +1,11 @@
-// Scaling study: where do more nodes stop paying? Fits a model of computation and communication to measured times.
+// Scaling study: where do more nodes stop paying? Fits a model of computation and communication to measured
+// times.
 //
 //   strong (the same work on N nodes)   T(N) = C/N + L log2 N + B (N-1)/N
 //   weak (the same work per node)       T(N) = C   + L log2 N + B (N-1)/N
-// C: computing, L: latency per doubling (tree), B: bytes over the slowest link (a ring moves 2(N-1)/N of them). All three are at
-// least zero: a fit with negative seconds would explain noise. Least squares of relative errors, so that small times count too.
+// C: computing, L: latency per doubling (tree), B: bytes over the slowest link (a ring moves 2(N-1)/N of
+// them). All three are at least zero: a fit with negative seconds would explain noise. Least squares of
+// relative errors, so that small times count too.
 // Thread: pure functions.
 #pragma once
 
@@ -29,10 +31,12 @@ struct ScalingFit {
   double efficiency(int nodes) const;  // strong: T(1) / (N T(N)); weak: T(1) / T(N)
 };
 
-// Code::invalid with fewer than three different numbers of nodes, without one node, or with a time that is not positive.
+// Code::invalid with fewer than three different numbers of nodes, without one node, or with a time that is
+// not positive.
 Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& points);
 
-// The knee: the largest power of two up to `most` at which every node still does at least `least` (0.5) of what one alone does.
+// The knee: the largest power of two up to `most` at which every node still does at least `least` (0.5) of
+// what one alone does.
 int knee(const ScalingFit& fit, double least = 0.5, int most = 4096);
 
 }  // namespace muster

@@ -18,15 +18,18 @@ constexpr size_t kKeyBytes = 32, kValueBytes = 64;
 // Base64 with one spelling only: the unused bits of the last digit are zero.
 Result<std::string> strict_base64(const std::string& text, size_t bytes) {
   TRY(auto decoded, from_base64(text));
-  if (decoded.size() != bytes || to_base64(decoded) != text) return fail(Code::invalid, "not base64 of the right length");
+  if (decoded.size() != bytes || to_base64(decoded) != text)
+    return fail(Code::invalid, "not base64 of the right length");
   return decoded;
 }
 
 Error changed(const std::string& what) { return fail(Code::corrupt, what); }
 
 std::string block_of(const SignedReport& s) {
-  return fmt::format("{}    \"algorithm\": \"Ed25519\",\n    \"digest\": \"{}\",\n    \"public_key\": \"{}\",\n    \"value\": \"{}\"\n  }}{}",
-                     kBlock, s.digest, s.public_key, s.value, kEnd);
+  return fmt::format(
+      "{}    \"algorithm\": \"Ed25519\",\n    \"digest\": \"{}\",\n    \"public_key\": \"{}\",\n    "
+      "\"value\": \"{}\"\n  }}{}",
+      kBlock, s.digest, s.public_key, s.value, kEnd);
 }
 
 }  // namespace
@@ -50,10 +53,13 @@ Result<SignedReport> split_signature(const std::string& text) {
   if (const auto read = r.finish(); !read.ok()) return changed(read.error().message);
   // What was read must be written the same way again: no byte of the block is free.
   if (block_of(out) != text.substr(at)) return changed("the signature block is not as it was written");
-  if (const auto pem = key_pem(out.public_key); !pem.ok()) return changed("signature.public_key: " + pem.error().message);
-  if (!strict_base64(out.value, kValueBytes).ok()) return changed("signature.value is not an Ed25519 signature");
+  if (const auto pem = key_pem(out.public_key); !pem.ok())
+    return changed("signature.public_key: " + pem.error().message);
+  if (!strict_base64(out.value, kValueBytes).ok())
+    return changed("signature.value is not an Ed25519 signature");
   out.body = text.substr(0, at) + std::string(kEnd);
-  if (sha256(out.body) != out.digest) return changed("its content does not have the digest it was signed with");
+  if (sha256(out.body) != out.digest)
+    return changed("its content does not have the digest it was signed with");
   return out;
 }
 
@@ -68,7 +74,8 @@ Result<std::string> key_line(const std::string& public_pem) {
 
 Result<std::string> key_pem(const std::string& line) {
   const auto der = strict_base64(line, kPrefix.size() + kKeyBytes);
-  if (!der.ok() || der->compare(0, kPrefix.size(), kPrefix) != 0) return fail(Code::invalid, "not an Ed25519 public key");
+  if (!der.ok() || der->compare(0, kPrefix.size(), kPrefix) != 0)
+    return fail(Code::invalid, "not an Ed25519 public key");
   return std::string(kBegin) + line + std::string(kFinish);
 }
 

@@ -1,4 +1,5 @@
-// The signature of a report, as text: where it stands and which bytes it covers. The cryptography is base/pki.h's.
+// The signature of a report, as text: where it stands and which bytes it covers. The cryptography is
+// base/pki.h's.
 //
 // A signed report is the report's JSON text with one more key at the end:
 //   ,
@@ -9,8 +10,8 @@
 //       "value": "..."                   over the text without this key, base64
 //     }
 //   }
-// It covers bytes, not values, so nobody needs to agree on a canonical form: a changed blank is a changed report. The
-// block itself has exactly one spelling, so every byte of the file counts.
+// It covers bytes, not values, so nobody needs to agree on a canonical form: a changed blank is a changed
+// report. The block itself has exactly one spelling, so every byte of the file counts.
 // Thread: pure functions.
 #pragma once
 
@@ -28,8 +29,8 @@ struct SignedReport {
 };
 
 std::string sign_block(const std::string& body, const std::string& public_key, const std::string& value);
-// Takes a file apart. Code::corrupt when there is no well-formed block at its end or the digest is not that of the body;
-// the signature itself is not looked at.
+// Takes a file apart. Code::corrupt when there is no well-formed block at its end or the digest is not that
+// of the body; the signature itself is not looked at.
 Result<SignedReport> split_signature(const std::string& text);
 
 // Between PEM and the one-line form; Code::invalid for anything but an Ed25519 public key.

@@ -27,7 +27,8 @@ std::optional<double> between(const Json& object, const char* key, double least,
 
 // All of it, or none.
 StepEnergy energy_of(const Json& entry) {
-  const auto joules = between(entry, "joules", kLeastEnergy, kMostEnergy), rate = between(entry, "gflop_per_joule", kLeastEnergy, kMostEnergy);
+  const auto joules = between(entry, "joules", kLeastEnergy, kMostEnergy),
+             rate = between(entry, "gflop_per_joule", kLeastEnergy, kMostEnergy);
   const std::string covers = text_of(field(entry, "energy"));
   if (!joules || !rate || covers.size() > kLongestCovers) return {};
   return {*joules, *rate, covers};
@@ -37,8 +38,10 @@ void fit(ScalingCurve& curve) {
   if (curve.kind != "strong" && curve.kind != "weak") return;
   const auto found = fit_scaling(curve.kind == "strong" ? Scaling::strong : Scaling::weak, curve.points);
   curve.fitted = found.ok();
-  if (found.ok()) curve.fit = *found;
-  else curve.note = found.error().message;
+  if (found.ok())
+    curve.fit = *found;
+  else
+    curve.note = found.error().message;
 }
 
 std::vector<ScalingCurve> curves_of(const Json& entries) {
@@ -47,9 +50,12 @@ std::vector<ScalingCurve> curves_of(const Json& entries) {
     ScalingCurve curve;
     curve.kind = kind;
     for (const Json& entry : entries) {
-      const auto nodes = between(entry, "nodes", 1, kMostNodes), seconds = between(entry, "seconds", kLeastSeconds, kMostSeconds),
+      const auto nodes = between(entry, "nodes", 1, kMostNodes),
+                 seconds = between(entry, "seconds", kLeastSeconds, kMostSeconds),
                  efficiency = between(entry, "efficiency", 0, kMostEfficiency);
-      if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency || *nodes != std::trunc(*nodes)) continue;
+      if (text_of(field(entry, "kind")) != kind || !nodes || !seconds || !efficiency ||
+          *nodes != std::trunc(*nodes))
+        continue;
       curve.points.push_back({static_cast<int>(*nodes), *seconds});
       curve.efficiency.push_back(*efficiency);
       curve.energy.push_back(energy_of(entry));
@@ -79,7 +85,8 @@ std::string energy_covers(const ScalingStudy& study) {
   std::string out;
   for (const auto& curve : study.curves)
     for (const auto& energy : curve.energy)
-      if (!energy.covers.empty() && out.find(energy.covers) == std::string::npos) out += (out.empty() ? "" : "; ") + energy.covers;
+      if (!energy.covers.empty() && out.find(energy.covers) == std::string::npos)
+        out += (out.empty() ? "" : "; ") + energy.covers;
   return out;
 }
 
@@ -90,15 +97,23 @@ std::string describe(const ScalingCurve& curve) {
   const int nodes = curve.points[last].nodes;
   const double efficiency = curve.efficiency[last];
   const StepEnergy& energy = curve.energy[last];
-  std::string out = fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes, nodes == 1 ? "" : "s",
-                                nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
-  if (!energy.covers.empty()) out += fmt::format(", {:.3g} J a step, {:.3g} GFLOP/J ({})", energy.joules, energy.gflop_per_joule, energy.covers);
-  if (!curve.fitted) return curve.note.empty() || curve.points.size() < 2 ? out : out + "; no model: " + curve.note;
+  std::string out =
+      fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes,
+                  nodes == 1 ? "" : "s", nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
+  if (!energy.covers.empty())
+    out += fmt::format(", {:.3g} J a step, {:.3g} GFLOP/J ({})", energy.joules, energy.gflop_per_joule,
+                       energy.covers);
+  if (!curve.fitted)
+    return curve.note.empty() || curve.points.size() < 2 ? out : out + "; no model: " + curve.note;
   const int most = kFarthest * nodes, at = knee(curve.fit, 0.5, most);
-  const std::string where = at * 2 > most ? fmt::format("pays up to {} nodes at least", at)
-                                          : fmt::format("stops paying beyond {} node{}", at, at == 1 ? "" : "s");
-  return out + fmt::format("; {} (fit of compute {:.3g} s, per doubling {:.3g} s, transfer {:.3g} s; off by at most {:.1f} %)", where,
-                           curve.fit.compute, curve.fit.latency, curve.fit.transfer, 100 * curve.fit.worst_error);
+  const std::string where = at * 2 > most
+                                ? fmt::format("pays up to {} nodes at least", at)
+                                : fmt::format("stops paying beyond {} node{}", at, at == 1 ? "" : "s");
+  return out + fmt::format(
+                   "; {} (fit of compute {:.3g} s, per doubling {:.3g} s, transfer {:.3g} s; off by at most "
+                   "{:.1f} %)",
+                   where, curve.fit.compute, curve.fit.latency, curve.fit.transfer,
+                   100 * curve.fit.worst_error);
 }
 
 }  // namespace muster

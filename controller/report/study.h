@@ -1,5 +1,5 @@
-// The scaling study of a run: what its training-shaped load measured on 1, 2, 4 ... N nodes, and the model fitted to it.
-// Thread: pure functions.
+// The scaling study of a run: what its training-shaped load measured on 1, 2, 4 ... N nodes, and the model
+// fitted to it. Thread: pure functions.
 #pragma once
 
 #include <string>
@@ -33,10 +33,12 @@ struct ScalingStudy {
   std::vector<ScalingCurve> curves = {};
 };
 
-// Out of the evidence of the report's checks. What a node wrote is not trusted: points that make no sense are left out.
+// Out of the evidence of the report's checks. What a node wrote is not trusted: points that make no sense are
+// left out.
 std::vector<ScalingStudy> scaling_studies(const Report& report);
 
-// "weak scaling: 4 nodes do 3.61 times one node's work (0.90 each); half of it is lost beyond 64 nodes (fit, worst error 2 %)"
+// "weak scaling: 4 nodes do 3.61 times one node's work (0.90 each); half of it is lost beyond 64 nodes (fit,
+// worst error 2 %)"
 std::string describe(const ScalingCurve& curve);
 
 // What the energy of one step covers, for all points of a study that have it; "" when none has.

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// Memory is declared as installed; firmware and kernel keep some of it. 1.5 % + 128 MiB covers that and is less than
-// one of 32 equal modules.
+// Memory is declared as installed; firmware and kernel keep some of it. 1.5 % + 128 MiB covers that and is
+// less than one of 32 equal modules.
 constexpr double kMemoryShare = 0.015;
 constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
 

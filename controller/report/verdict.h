@@ -1,8 +1,9 @@
-// The rules of acceptance: what was found against what is declared, what was measured against what is expected.
+// The rules of acceptance: what was found against what is declared, what was measured against what is
+// expected.
 //
-// Pure. Every check says where its expected value comes from (Check::derivation). Nothing here is lenient by omission:
-// declared and not found is a failure; expected and not measured is skipped, which blocks acceptance while the check is
-// mandatory; "not applicable" is only for what the spec does not declare.
+// Pure. Every check says where its expected value comes from (Check::derivation). Nothing here is lenient by
+// omission: declared and not found is a failure; expected and not measured is skipped, which blocks
+// acceptance while the check is mandatory; "not applicable" is only for what the spec does not declare.
 // Thread: pure functions.
 #pragma once
 
@@ -17,13 +18,14 @@
 
 namespace muster {
 
-// Hardware found against NodeSpec::hardware and NodeSpec::disks: counts equal, memory at least (less what firmware and
-// kernel keep), models by glob, PCIe links as trained. `facts` null: never collected, so every declared part is skipped.
+// Hardware found against NodeSpec::hardware and NodeSpec::disks: counts equal, memory at least (less what
+// firmware and kernel keep), models by glob, PCIe links as trained. `facts` null: never collected, so every
+// declared part is skipped.
 std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* facts);
 
 // One acceptance step of one node, as the journal has it.
 struct MeasuredStep {
-  std::string id = {};       // in its order: "acceptance/link[node02]"
+  std::string id = {};  // in its order: "acceptance/link[node02]"
   std::string node = {};
   std::string group = {};    // the playbook step's name before for_each: what nodes are compared by ("dgemm")
   std::string title = {};    // for people
@@ -32,32 +34,35 @@ struct MeasuredStep {
   std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
-  // Of a test of several nodes together, which is written down for the one that started it: all of them, and, when it did not
-  // pass, the rounds of tests in pairs that followed (controller/report/collective.h).
+  // Of a test of several nodes together, which is written down for the one that started it: all of them, and,
+  // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};
   Json rounds = nullptr;
-  bool own_affair = false;  // of a node that failed by itself: what it started with others accuses none of them
+  bool own_affair =
+      false;              // of a node that failed by itself: what it started with others accuses none of them
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
-  // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them from one
-  // step: {"parts": [{"subject", "like"?, "result"}]}.
+  // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them
+  // from one step: {"parts": [{"subject", "like"?, "result"}]}.
   Json result = nullptr;
 };
 
 // What measurements are compared with, beside the numbers of the profile.
 struct Comparison {
-  // One node's own result only, as when an order of the executor ends: the absolute limits. What needs all nodes (fleet,
-  // history) and what has two ends (links) is judged when the run is over, by the same function without this.
+  // One node's own result only, as when an order of the executor ends: the absolute limits. What needs all
+  // nodes (fleet, history) and what has two ends (links) is judged when the run is over, by the same function
+  // without this.
   bool own_only = false;
   const History* history = nullptr;
   std::map<std::string, const HardwareFacts*> facts = {};
 };
 
-// Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected metric. The verdict is the
-// worst of:
+// Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected
+// metric. The verdict is the worst of:
 //   wrong data                                                          -> fail
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
-//   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all nodes -> degraded; MAD
+//   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
+//      nodes -> degraded; MAD
 //     counts from eight values on (fewer tell nothing about a spread), the rule from three
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   measured, but not the metric; could not run here                    -> skipped
@@ -65,15 +70,15 @@ struct Comparison {
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& steps,
                                                              const Comparison& with = {});
 
-// Directions between nodes, from the results of link steps. `node_by_address` translates what the kernel saw. Every pair
-// of `nodes` has two records; one that was not measured is skipped.
+// Directions between nodes, from the results of link steps. `node_by_address` translates what the kernel saw.
+// Every pair of `nodes` has two records; one that was not measured is skipped.
 std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
                                     const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address);
 
-// `expect` of a profile step is well formed: {metric: {min, max, degraded_below, degraded_above, derive, ratio, fail_ratio,
-// fleet_min_ratio, history_min_ratio, unit}}, all optional; known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be
-// derived. For the playbook checker.
+// `expect` of a profile step is well formed: {metric: {min, max, degraded_below, degraded_above, derive,
+// ratio, fail_ratio, fleet_min_ratio, history_min_ratio, unit}}, all optional; known keys, numbers, min <=
+// max, 0 < ratio <= 1, a value that can be derived. For the playbook checker.
 Status check_expectations(const Json& expect);
 
 }  // namespace muster

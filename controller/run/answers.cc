@@ -22,12 +22,15 @@ void StepAnswers::Told::note(const Json& step) {
   const std::string id = text_in(step, "step");
   if (id.empty()) return;
   const auto [at, news] = place.emplace(id, steps.size());
-  if (news) steps.push_back(step);
-  else if (text_in(step, "status") != "incomplete" || text_in(steps[at->second], "status") == "incomplete") steps[at->second] = step;
+  if (news)
+    steps.push_back(step);
+  else if (text_in(step, "status") != "incomplete" || text_in(steps[at->second], "status") == "incomplete")
+    steps[at->second] = step;
 }
 
 void StepAnswers::apply(const JournalRow& row) {
-  if (row.action.empty() || (row.event != "step" && row.event != "failed" && row.event != "succeeded")) return;
+  if (row.action.empty() || (row.event != "step" && row.event != "failed" && row.event != "succeeded"))
+    return;
   Told& told = told_[row.action];
   if (row.event == "succeeded") {
     told = Told{};

@@ -17,15 +17,18 @@ Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
-    // Contacts of before a restart of the controller are not known: silence is counted from shortly before the failure at the earliest.
+    // Contacts of before a restart of the controller are not known: silence is counted from shortly before
+    // the failure at the earliest.
     const SteadyMs from = std::max(n.heard, p.failed - t.silent_after), until = from + t.lost_after;
     if (p.now < until) return {What::wait, n.name, "", until};
     return {What::accuse, n.name, "not heard for " + to_human(p.now - from)};
   }
   if (p.started < p.watched)
     for (const auto& n : p.others)
-      if (n.excuses < kMostExcuses) return {What::excuse, n.name, "the controller was not there to see whether " + n.name + " was away"};
-  if (!p.tries_left && !p.next.empty()) return {What::ask, p.next, "asked of another node before somebody is blamed"};
+      if (n.excuses < kMostExcuses)
+        return {What::excuse, n.name, "the controller was not there to see whether " + n.name + " was away"};
+  if (!p.tries_left && !p.next.empty())
+    return {What::ask, p.next, "asked of another node before somebody is blamed"};
   return {What::stands, "", ""};
 }
 

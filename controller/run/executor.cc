@@ -19,48 +19,52 @@ using Lane = Limits::Lane;
 struct Executor::Live {
   std::optional<wire::Mode> mode;
   std::string boot_id;
-  bool greeted = false;     // it said what it is to this controller process; else the row's word is all there is
-  SteadyMs contact = {};    // last word from it in this process
-  SteadyMs spoke = {};      // last word of the boot that said hello; a later boot may speak before its hello was looked at
-  TimeMs seen = 0;          // the same moment for people
-  SteadyMs heard = {};      // where silence is counted from: its last contact, or later when that would be unfair
-  SteadyMs returned = {};   // when it was last heard again after silence or a boot
+  bool greeted = false;  // it said what it is to this controller process; else the row's word is all there is
+  SteadyMs contact = {};  // last word from it in this process
+  SteadyMs spoke =
+      {};  // last word of the boot that said hello; a later boot may speak before its hello was looked at
+  TimeMs seen = 0;      // the same moment for people
+  SteadyMs heard = {};  // where silence is counted from: its last contact, or later when that would be unfair
+  SteadyMs returned = {};  // when it was last heard again after silence or a boot
 };
 
 struct Executor::Runtime {
   enum class Stage {
-    pending,      // its next action has not begun
-    committing,   // a row is on its way to the store
-    powering,     // a power call is under way
-    looking,      // the power state is being read
-    awaiting,     // consider() decides
-    pausing,      // before another try
-    done, quarantined, not_started,
+    pending,     // its next action has not begun
+    committing,  // a row is on its way to the store
+    powering,    // a power call is under way
+    looking,     // the power state is being read
+    awaiting,    // consider() decides
+    pausing,     // before another try
+    done,
+    quarantined,
+    not_started,
   };
   std::string name;
   std::vector<const Action*> actions;
   size_t index = 0;
   Stage stage = Stage::pending;
-  uint64_t epoch = 0;            // changes when what was under way no longer counts
+  uint64_t epoch = 0;  // changes when what was under way no longer counts
   bool begun = false;
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  std::string boot_before;       // boot id of its agent when the attempt began
+  std::string boot_before;  // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
-  bool stopping = false;         // its installed system was asked to stop, and the power cycle waits for that
-  SteadyMs stop_asked = {};      // once per attempt
-  int stayed_off = 0;            // power cycles repeated because power was off after them
+  bool stopping = false;     // its installed system was asked to stop, and the power cycle waits for that
+  SteadyMs stop_asked = {};  // once per attempt
+  int stayed_off = 0;        // power cycles repeated because power was off after them
   std::optional<PowerState> power;
-  SteadyMs off_since = {};       // since when each look showed it off
+  SteadyMs off_since = {};  // since when each look showed it off
   std::string power_error;
   DurationMs retry = 0;
   // Of the action under way, over its attempts.
-  std::map<std::string, int> excused;   // how many of them did not count, by whose fault they were
-  std::map<std::string, std::string> without;   // whom this attempt is tried without, for a second opinion, and why
-  std::vector<Json> results;     // of a check that is followed up: its own, then one of each order that followed
-  Json follow;                   // params of the order that follows; null: the action's own
-  SteadyMs left_at = {};         // quarantined or stood down
+  std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
+  // whom this attempt is tried without, for a second opinion, and why
+  std::map<std::string, std::string> without;
+  std::vector<Json> results;  // of a check that is followed up: its own, then one of each order that followed
+  Json follow;                // params of the order that follows; null: the action's own
+  SteadyMs left_at = {};      // quarantined or stood down
   // For people.
   Wait wait;
   Reactor::TimerId timer = 0;
@@ -69,16 +73,21 @@ struct Executor::Runtime {
   std::string unit, text, reason;
 
   const Action& action() const { return *actions[index]; }
-  bool over() const { return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started; }
+  bool over() const {
+    return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started;
+  }
 };
 
 namespace {
 
-void append(std::vector<Write>& rows, std::vector<Write> more) { std::move(more.begin(), more.end(), std::back_inserter(rows)); }
+void append(std::vector<Write>& rows, std::vector<Write> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(rows));
+}
 
 // Worth another try without anybody changing anything?
 bool may_pass(Code code) {
-  return code == Code::failed || code == Code::timeout || code == Code::unavailable || code == Code::cancelled;
+  return code == Code::failed || code == Code::timeout || code == Code::unavailable ||
+         code == Code::cancelled;
 }
 
 std::string text_of(const Json& data, const char* key) {
@@ -99,7 +108,11 @@ std::string order_id(const RunRow& run, const std::string& action, int attempt) 
 // ---- plumbing ----
 
 Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, ExecutorTiming timing)
-    : reactor_(reactor), ports_(ports), hooks_(std::move(hooks)), timing_(timing), alive_(std::make_shared<bool>(true)),
+    : reactor_(reactor),
+      ports_(ports),
+      hooks_(std::move(hooks)),
+      timing_(timing),
+      alive_(std::make_shared<bool>(true)),
       began_(reactor.steady()) {}
 
 Executor::~Executor() {
@@ -115,7 +128,8 @@ auto Executor::bound(Runtime& node, F callback) {
     if (!*alive) return;
     Runtime* found = runtime(name);
     if (!found || found->epoch != epoch) return;
-    // Where muster itself is at fault the node must not wait for something that never comes: the others go on, and the run ends.
+    // Where muster itself is at fault the node must not wait for something that never comes: the others go
+    // on, and the run ends.
     if (contain_exceptions("a node's turn", [&] { callback(*found, std::move(arguments)...); })) return;
     if (Runtime* left = runtime(name)) give_up(*left, "a fault of muster: see the controller's log");
   };
@@ -135,8 +149,8 @@ Executor::Live& Executor::live(const std::string& node) {
   return *entry;
 }
 
-// What was known of its agent when the controller ended; its own word to this process counts more. An older copy of the database
-// knows nothing.
+// What was known of its agent when the controller ended; its own word to this process counts more. An older
+// copy of the database knows nothing.
 void Executor::believe_row(const std::string& node, Live& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || unproven(found->second)) return;
@@ -152,15 +166,19 @@ bool Executor::unproven(const NodeRow& row) const {
   return restored > 0 && row.last_seen <= restored;
 }
 
-// A time of an earlier process, or of a record. By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
-SteadyMs Executor::steady_of(TimeMs wall) const { return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0); }
+// A time of an earlier process, or of a record. By a clock that was set meanwhile it may lie ahead: it was
+// now, at the latest.
+SteadyMs Executor::steady_of(TimeMs wall) const {
+  return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
+}
 TimeMs Executor::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
 
 void Executor::load_rows() {
   if (rows_loaded_) return;
   const auto rows = ports_.store.nodes();
   if (!rows.ok()) {
-    if (!std::exchange(unread_, true)) log::error("node rows cannot be read", {{"error", rows.error().message}});
+    if (!std::exchange(unread_, true))
+      log::error("node rows cannot be read", {{"error", rows.error().message}});
     return;
   }
   rows_loaded_ = true;
@@ -170,8 +188,8 @@ void Executor::load_rows() {
     if (agent) believe_row(name, *agent);
 }
 
-// What is not known is not changed: a row made up from nothing would replace the one that could not be read, with the machine the name
-// is bound to. The changes wait until the rows could be read.
+// What is not known is not changed: a row made up from nothing would replace the one that could not be read,
+// with the machine the name is bound to. The changes wait until the rows could be read.
 void Executor::read_later() {
   if (std::exchange(reading_, true)) return;
   reactor_.after(kSecond, [this, alive = alive_] {
@@ -191,7 +209,8 @@ NodeRow Executor::node_row(const std::string& node) const {
   row.name = node;
   if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
   // Contacts are not written one by one.
-  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact) row.last_seen = it->second->seen;
+  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact)
+    row.last_seen = it->second->seen;
   return row;
 }
 
@@ -260,8 +279,8 @@ std::shared_ptr<const Machines> Executor::machines() const {
   return machines_ = made;
 }
 
-// One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is tried again until it
-// succeeds, and nothing overtakes it: the journal's order is the order of events.
+// One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is
+// tried again until it succeeds, and nothing overtakes it: the journal's order is the order of events.
 void Executor::write(Rows rows, std::function<void()> then) {
   std::move(rows.begin(), rows.end(), std::back_inserter(unwritten_));
   if (then) after_write_.push_back(std::move(then));
@@ -281,7 +300,8 @@ void Executor::commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<st
     if (!*alive) return;
     if (!status.ok()) {
       if (!std::exchange(complained_, true))
-        log::error("the store cannot be written; trying again every second", {{"error", status.error().message}});
+        log::error("the store cannot be written; trying again every second",
+                   {{"error", status.error().message}});
       reactor_.after(kSecond, [this, alive, rows, then] {
         if (*alive) commit(rows, then);
       });
@@ -298,7 +318,8 @@ void Executor::observe(const std::string& node, const std::string& kind, Json da
   if (hooks_.observe) hooks_.observe({reactor_.now(), run_.id, node, kind, std::move(data)});
 }
 
-// One journal row of the node's current action. `then` runs when it is durable, unless the attempt was given up meanwhile.
+// One journal row of the node's current action. `then` runs when it is durable, unless the attempt was given
+// up meanwhile.
 void Executor::transition(Runtime& node, ActionState to, Json data, std::function<void()> then, Rows extra) {
   const Action& action = node.action();
   JournalRow row;
@@ -313,8 +334,13 @@ void Executor::transition(Runtime& node, ActionState to, Json data, std::functio
     log::error("internal: " + legal.error().message);
     return;
   }
-  observe(node.name, "action", {{"action", action.id}, {"event", row.event}, {"attempt", row.attempt}, {"title", action.title},
-                                {"phase", action.phase}, {"message", text_of(row.data, "message")}});
+  observe(node.name, "action",
+          {{"action", action.id},
+           {"event", row.event},
+           {"attempt", row.attempt},
+           {"title", action.title},
+           {"phase", action.phase},
+           {"message", text_of(row.data, "message")}});
   extra.insert(extra.begin(), row);
   if (!then) return write(std::move(extra));
   write(std::move(extra), bound(node, [then](Runtime&) { then(); }));
@@ -324,7 +350,8 @@ void Executor::set_wait(Runtime& node, Wait wait) {
   const bool news = node.wait.reason != wait.reason || node.wait.awaited != wait.awaited;
   if (!news) wait.since = node.wait.since ? node.wait.since : wait.since;
   node.wait = std::move(wait);
-  if (news && !node.wait.reason.empty()) observe(node.name, "wait", to_json(node.wait, reactor_.now() - reactor_.steady().ms));
+  if (news && !node.wait.reason.empty())
+    observe(node.name, "wait", to_json(node.wait, reactor_.now() - reactor_.steady().ms));
 }
 
 // ---- a run ----
@@ -356,9 +383,11 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   }
 }
 
-void Executor::start(const Plan& plan, const std::string& approved_by, std::function<void(Result<int64_t>)> done) {
+void Executor::start(const Plan& plan, const std::string& approved_by,
+                     std::function<void(Result<int64_t>)> done) {
   if (active())
-    return reactor_.post([done, id = run_.id] { done(fail(Code::conflict, fmt::format("run {} is still active", id))); });
+    return reactor_.post(
+        [done, id = run_.id] { done(fail(Code::conflict, fmt::format("run {} is still active", id))); });
   RunRow row;
   row.id = ports_.store.next_run_id();
   row.plan_digest = plan_digest(plan);
@@ -367,7 +396,8 @@ void Executor::start(const Plan& plan, const std::string& approved_by, std::func
   row.approved_by = approved_by;
   Rows rows{row};
   if (!ports_.store.plan(row.plan_digest).ok())
-    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started, dump_json(to_json(plan))});
+    rows.insert(rows.begin(), PlanRow{row.plan_digest, plan.kind, plan.spec_revision, row.started,
+                                      dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
   write(std::move(rows), [this, done, id = row.id] {
@@ -380,15 +410,17 @@ void Executor::start(const Plan& plan, const std::string& approved_by, std::func
 Status Executor::resume(int64_t run) {
   if (active()) return fail(Code::conflict, fmt::format("run {} is still active", run_.id));
   TRY(const RunRow row, ports_.store.run(run));
-  if (row.state != "running") return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, row.state));
+  if (row.state != "running")
+    return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, row.state));
   TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
   TRY(const Json json, parse_json(stored.json));
   TRY(const Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   adopt(plan, row);
-  const TimeMs last_sign = journal.empty() ? row.started : journal.back().time;   // by the clock as it went last
-  std::map<std::string, std::map<std::string, int>> excused;   // by action and by whom
-  std::map<std::string, std::vector<Json>> results;   // of those that are followed up
+  const TimeMs last_sign =
+      journal.empty() ? row.started : journal.back().time;    // by the clock as it went last
+  std::map<std::string, std::map<std::string, int>> excused;  // by action and by whom
+  std::map<std::string, std::vector<Json>> results;           // of those that are followed up
   for (const auto& entry : journal) {
     if (auto legal = log_.apply(entry); !legal.ok()) {
       ended_ = true;
@@ -400,26 +432,32 @@ Status Executor::resume(int64_t run) {
     if (entry.event == "intent") node->begun = true;
     if (entry.event == "quarantined") node->stage = Runtime::Stage::quarantined;
     if (entry.event == "not_started") node->stage = Runtime::Stage::not_started;
-    if (entry.event == "failed" && !text_of(entry.data, "excused").empty()) ++excused[entry.action][text_of(entry.data, "excused_by")];
+    if (entry.event == "failed" && !text_of(entry.data, "excused").empty())
+      ++excused[entry.action][text_of(entry.data, "excused_by")];
     if (entry.event == "failed" && entry.data.value("follow_up", false))
       results[entry.action].push_back(entry.data.value("result", Json()));
     if (!node->over()) continue;
     node->reason = text_of(entry.data, "reason");
     node->left_at = steady_of(entry.time);
   }
-  // Long after, or by a clock that was set back, nothing of it is to be taken up: the cluster may be at work again, and the database
-  // may be an old one.
-  if (const DurationMs away = reactor_.now() - last_sign; away > timing_.abandoned_after || away < -timing_.abandoned_after) {
+  // Long after, or by a clock that was set back, nothing of it is to be taken up: the cluster may be at work
+  // again, and the database may be an old one.
+  if (const DurationMs away = reactor_.now() - last_sign;
+      away > timing_.abandoned_after || away < -timing_.abandoned_after) {
     const std::string reason =
-        away > 0 ? fmt::format("the controller was away for {} while it was under way, or its database is an older copy: nothing goes on "
-                               "by itself after that, plan it again", to_human(away))
-                 : fmt::format("the controller's clock is {} behind its journal: nothing goes on by itself, set it and plan it again",
-                               to_human(-away));
+        away > 0 ? fmt::format(
+                       "the controller was away for {} while it was under way, or its database is an older "
+                       "copy: nothing goes on by itself after that, plan it again",
+                       to_human(away))
+                 : fmt::format(
+                       "the controller's clock is {} behind its journal: nothing goes on by itself, set it "
+                       "and plan it again",
+                       to_human(-away));
     log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
     cancel(reason);
     return Ok{};
   }
-  sign();   // one that is killed time and again was not away for all of it
+  sign();  // one that is killed time and again was not away for all of it
   stay_alive();
   for (const auto& [name, node] : nodes_) {
     while (node->index < node->actions.size() && proven_.count(node->action().id)) ++node->index;
@@ -436,8 +474,8 @@ Status Executor::resume(int64_t run) {
   return Ok{};
 }
 
-// What was under way when the controller ended. Its outcome is unknown: orders are offered again under the same id (the agent
-// knows what it did), power is looked at before it is touched.
+// What was under way when the controller ended. Its outcome is unknown: orders are offered again under the
+// same id (the agent knows what it did), power is looked at before it is touched.
 void Executor::resume_node(Runtime& node) {
   if (node.index >= node.actions.size()) return;
   const Action& action = node.action();
@@ -446,7 +484,8 @@ void Executor::resume_node(Runtime& node) {
   if (record.state == ActionState::fresh) return;
   for (const Json* data : {&record.intent_data, &record.result})
     if (data->is_object() && data->contains("without") && (*data)["without"].is_object())
-      for (const auto& [name, why] : (*data)["without"].items()) node.without[name] = why.is_string() ? why.get<std::string>() : "";
+      for (const auto& [name, why] : (*data)["without"].items())
+        node.without[name] = why.is_string() ? why.get<std::string>() : "";
   if (record.state == ActionState::failed || record.state == ActionState::unknown) {
     const bool again = tries_left(node) && record.result.value("retry", true);
     if (again) return begin(node, record.result.value("with_netboot", false));
@@ -454,14 +493,16 @@ void Executor::resume_node(Runtime& node) {
   }
   const SteadyMs now = reactor_.steady();
   Live& agent = live(node.name);
-  // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time has passed, at least none.
+  // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time
+  // has passed, at least none.
   const DurationMs whole = time_for(action);
   node.started = now - std::clamp<DurationMs>(reactor_.now() - record.intent_time, 0, whole);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
   // When its power came on is in no journal: it has the firmware's whole time from now on.
   const bool boots = node.with_netboot || action.kind == ActionKind::netboot;
-  node.deadline = boots ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
+  node.deadline =
+      boots ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
   limits_.begin(Limits::lane_of(action.kind), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
@@ -473,8 +514,8 @@ void Executor::resume_node(Runtime& node) {
     node.awaiting_ram = true;
     node.power_asked = node.power_answered = now;
     node.stage = Runtime::Stage::powering;
-    set_wait(node, {"the controller restarted in a power cycle", "the boot service", "", "a look at the power state", now,
-                    now + timing_.power_call});
+    set_wait(node, {"the controller restarted in a power cycle", "the boot service", "",
+                    "a look at the power state", now, now + timing_.power_call});
     return rearm(node);
   }
   const NodeRow row = node_row(node.name);
@@ -487,16 +528,19 @@ void Executor::resume_node(Runtime& node) {
 
 void Executor::rearm(Runtime& node) {
   ports_.boot.rearm(node.name, bound(node, [this](Runtime& n, Status armed) {
-    const SteadyMs now = reactor_.steady();
-    if (!armed.ok() && now < n.deadline)
-      return pause(n, kSecond, {"the controller restarted in a power cycle", "the boot service", armed.error().message, "asking it again", now,
-                                now + kSecond}, [this](Runtime& m) { rearm(m); });
-    n.stage = Runtime::Stage::awaiting;
-    consider(n);
-  }));
+                      const SteadyMs now = reactor_.steady();
+                      if (!armed.ok() && now < n.deadline)
+                        return pause(n, kSecond,
+                                     {"the controller restarted in a power cycle", "the boot service",
+                                      armed.error().message, "asking it again", now, now + kSecond},
+                                     [this](Runtime& m) { rearm(m); });
+                      n.stage = Runtime::Stage::awaiting;
+                      consider(n);
+                    }));
 }
 
-// A row from time to time, so that a controller that comes back knows how long it was away. Some actions are quiet for hours.
+// A row from time to time, so that a controller that comes back knows how long it was away. Some actions are
+// quiet for hours.
 void Executor::stay_alive() {
   if (sign_timer_) reactor_.cancel(sign_timer_);
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
@@ -522,7 +566,8 @@ void Executor::cancel(const std::string& reason) {
   finish_run("cancelled", reason);
 }
 
-JournalRow Executor::quarantine_row(const std::string& node, const std::string& reason, const std::string& action) const {
+JournalRow Executor::quarantine_row(const std::string& node, const std::string& reason,
+                                    const std::string& action) const {
   JournalRow row;
   row.run = run_.id;
   row.node = node;
@@ -576,37 +621,49 @@ void Executor::kick_node(Runtime& node, int quarantined) {
     // Only after a crash between the last result and the node's own row, or for a node without actions.
     node.stage = Runtime::Stage::committing;
     return write(settled(node), bound(node, [this](Runtime& n) {
-      n.stage = Runtime::Stage::done;
-      kick();
-    }));
+                   n.stage = Runtime::Stage::done;
+                   kick();
+                 }));
   }
   if (!node.begun && limits_.budget_spent(quarantined)) {
-    stand_down(node, fmt::format("not started: {} nodes are quarantined and the failure budget is {}", quarantined,
-                                 plan_.limits.failure_budget));
+    stand_down(node, fmt::format("not started: {} nodes are quarantined and the failure budget is {}",
+                                 quarantined, plan_.limits.failure_budget));
     return kick();
   }
   if (!ready(node)) return;
   const Lane lane = Limits::lane_of(node.action().kind);
   if (!limits_.may_begin(lane))
-    return set_wait(node, {"the limit of the plan is reached", "a free place for " + node.action().title, "", "it starts",
-                           reactor_.steady(), {}});
+    return set_wait(node, {"the limit of the plan is reached",
+                           "a free place for " + node.action().title,
+                           "",
+                           "it starts",
+                           reactor_.steady(),
+                           {}});
   limits_.begin(lane, node.name);
   begin(node, false);
 }
 
-// Whether nobody has to wait for this action any more. `never`: why it will not happen, for those that need it.
+// Whether nobody has to wait for this action any more. `never`: why it will not happen, for those that need
+// it.
 bool Executor::settled_for(const std::string& id, bool hard, std::string& never) const {
   if (proven_.count(id)) return true;
   const auto action = actions_.find(id);
   const Runtime* other = action == actions_.end() ? nullptr : runtime(action->second->node);
   if (other && (!other->over() || other->stage == Runtime::Stage::done)) return false;
-  if (hard) never = fmt::format("needs {}, which will not happen{}", id, other ? ": " + other->name + " " + other->reason : "");
+  if (hard)
+    never = fmt::format("needs {}, which will not happen{}", id,
+                        other ? ": " + other->name + " " + other->reason : "");
   return !hard;
 }
 
 bool Executor::ready(Runtime& node) {
   const auto wait_for = [&](const std::string& reason, const std::string& awaited, const std::string& id) {
-    set_wait(node, {reason, awaited, id + ": " + std::string(to_string(log_.of(id).state)), node.action().title, reactor_.steady(), {}});
+    set_wait(node, {reason,
+                    awaited,
+                    id + ": " + std::string(to_string(log_.of(id).state)),
+                    node.action().title,
+                    reactor_.steady(),
+                    {}});
     return false;
   };
   const Action& mine = node.action();
@@ -626,7 +683,8 @@ bool Executor::ready(Runtime& node) {
   if (passed == members.size()) return true;
   const auto open = actions_.find(members[passed]);
   // Not by whose name: thousands that wait would each tell of every single one that comes.
-  return wait_for("waiting for the other nodes", "all nodes: " + (open == actions_.end() ? members[passed] : open->second->title),
+  return wait_for("waiting for the other nodes",
+                  "all nodes: " + (open == actions_.end() ? members[passed] : open->second->title),
                   members[passed]);
 }
 
@@ -649,9 +707,9 @@ void Executor::conclude(Rows& rows) {
     if (!node || node->stage != Runtime::Stage::done) continue;
     const char* state = verdict.quarantine ? "quarantined" : "degraded";
     append(rows, changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
-      row.state = state;
-      row.reason = reason;
-    }));
+             row.state = state;
+             row.reason = reason;
+           }));
     observe(verdict.name, "node", {{"state", state}, {"reason", verdict.reason}});
     if (!verdict.quarantine) continue;
     ++quarantined;
@@ -659,7 +717,8 @@ void Executor::conclude(Rows& rows) {
     node->reason = verdict.reason;
     rows.push_back(quarantine_row(verdict.name, verdict.reason, ""));
   }
-  if (quarantined > 0 && run_.state == "done") run_.state = quarantined == nodes_.size() ? "failed" : "partial";
+  if (quarantined > 0 && run_.state == "done")
+    run_.state = quarantined == nodes_.size() ? "failed" : "partial";
   std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));
 }
 
@@ -691,22 +750,29 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   limits_.begin(Limits::lane_of(action.kind), node.name);
   node.attempt = log_.of(action.id).attempt + 1;
   node.started = reactor_.steady();
-  node.deadline = node.started + (with_netboot ? plan_.limits.netboot : time_for(action));   // the order's own begins when the RAM system is there
+  node.deadline = node.started +
+                  (with_netboot ? plan_.limits.netboot
+                                : time_for(action));  // the order's own begins when the RAM system is there
   node.boot_before = live(node.name).boot_id;
   node.with_netboot = with_netboot;
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
   Rows extra;
-  const bool installs = plan_.kind != "discover" && plan_.kind != "accept" && plan_.kind != "wake" && !plan_.only_serves(node.name);
-  if (first && installs) append(extra, changed(node.name, [state = plan_.kind == "drain" ? "draining" : "installing"](NodeRow& row) {
-    row.state = state;
-    row.reason.clear();
-  }));
-  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before for one of this.
+  const bool installs = plan_.kind != "discover" && plan_.kind != "accept" && plan_.kind != "wake" &&
+                        !plan_.only_serves(node.name);
+  if (first && installs)
+    append(extra,
+           changed(node.name, [state = plan_.kind == "drain" ? "draining" : "installing"](NodeRow& row) {
+             row.state = state;
+             row.reason.clear();
+           }));
+  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before
+  // for one of this.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{node.name});
   Json data = {{"boot_before", node.boot_before}, {"with_netboot", with_netboot}};
   if (!node.without.empty()) data["without"] = node.without;
-  transition(node, ActionState::intent, std::move(data), [this, &node] { effect(node); }, std::move(extra));
+  transition(
+      node, ActionState::intent, std::move(data), [this, &node] { effect(node); }, std::move(extra));
 }
 
 void Executor::effect(Runtime& node) {
@@ -725,7 +791,8 @@ DurationMs Executor::time_for(const Action& action) const {
   return action.timeout + (is_order(action.kind) ? timing_.order_grace : 0);
 }
 
-// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back here.
+// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back
+// here.
 void Executor::end_attempt(Runtime& node) {
   node.epoch = ++epochs_;
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
@@ -733,7 +800,8 @@ void Executor::end_attempt(Runtime& node) {
   withdraw_stop(node);
   if (node.stage == Runtime::Stage::powering) ports_.power.forget(node.name);
   if (node.awaiting_ram) ports_.boot.disarm(node.name);
-  if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot) limits_.end(Lane::netboot, node.name);
+  if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot)
+    limits_.end(Lane::netboot, node.name);
   node.awaiting_ram = node.power_certain = node.with_netboot = node.departed = false;
   node.power_asked = node.power_answered = node.looked = node.stop_asked = {};
   node.stayed_off = 0;
@@ -754,15 +822,18 @@ bool Executor::claim_or_pause(Runtime& node) {
     return true;
   }
   const DurationMs delay = 2 * kSecond;
-  node.deadline += delay;   // its time to boot begins with its power-on
-  pause(node, delay, {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", now, now + delay},
+  node.deadline += delay;  // its time to boot begins with its power-on
+  pause(node, delay,
+        {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", now,
+         now + delay},
         [this](Runtime& n) { netboot(n); });
   return false;
 }
 
 void Executor::netboot(Runtime& node) {
   const SteadyMs now = reactor_.steady();
-  if (now >= node.deadline) return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
+  if (now >= node.deadline)
+    return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
   if (!claim_or_pause(node)) return;
   if (should_stop(node)) return stop_in_order(node);
   node.epoch = ++epochs_;
@@ -770,28 +841,32 @@ void Executor::netboot(Runtime& node) {
   node.awaiting_ram = true;
   node.power_certain = false;
   node.power.reset();
-  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state", now,
-                  now + timing_.power_call});
+  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error,
+                  "a look at the power state", now, now + timing_.power_call});
   ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status armed) {
-    if (!armed.ok()) return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
-    const SteadyMs armed_at = reactor_.steady(), at = limits_.reserve_power_on(armed_at);
-    if (at <= armed_at) return switch_on(n);
-    n.deadline += at - armed_at;
-    pause(n, at - armed_at, {"power-ons are staggered", "its turn", "", "power cycle", armed_at, at},
-          [this](Runtime& m) { switch_on(m); });
-  }));
+                    if (!armed.ok())
+                      return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
+                    const SteadyMs armed_at = reactor_.steady(), at = limits_.reserve_power_on(armed_at);
+                    if (at <= armed_at) return switch_on(n);
+                    n.deadline += at - armed_at;
+                    pause(n, at - armed_at,
+                          {"power-ons are staggered", "its turn", "", "power cycle", armed_at, at},
+                          [this](Runtime& m) { switch_on(m); });
+                  }));
 }
 
 // ---- a system that runs is stopped in order ----
 
-// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to this process of the controller
-// that is not known, whatever its row says: it may be at work and cut off. It is asked, too, and has its time if it is not off.
+// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to
+// this process of the controller that is not known, whatever its row says: it may be at work and cut off. It
+// is asked, too, and has its time if it is not off.
 bool Executor::should_stop(const Runtime& node) const {
   if (node.stop_asked) return false;
   const auto found = live_.find(node.name);
   if (found == live_.end() || !found->second->contact) return ever_seen(node.name);
   const Live& agent = *found->second;
-  return (!agent.mode || *agent.mode != wire::Mode::ram) && reactor_.steady() - agent.contact < timing_.silent_after;
+  return (!agent.mode || *agent.mode != wire::Mode::ram) &&
+         reactor_.steady() - agent.contact < timing_.silent_after;
 }
 
 bool Executor::ever_seen(const std::string& name) const {
@@ -808,8 +883,8 @@ wire::WorkOrder Executor::stop_order(const Runtime& node) const {
   return order;
 }
 
-// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is that the BMC sees it off;
-// a word of the agent, which is on its way down, is not waited for.
+// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is
+// that the BMC sees it off; a word of the agent, which is on its way down, is not waited for.
 void Executor::stop_in_order(Runtime& node) {
   node.epoch = ++epochs_;
   node.stopping = true;
@@ -820,15 +895,22 @@ void Executor::stop_in_order(Runtime& node) {
 
 void Executor::await_stop(Runtime& node) {
   node.stage = Runtime::Stage::looking;
-  const Wait wait{fmt::format("stopping {} in order, up to {}", node.name, to_human(timing_.stop_wait)), "power is off", "", "it is switched off",
-                  node.stop_asked, node.stop_asked + timing_.stop_wait};
+  const Wait wait{fmt::format("stopping {} in order, up to {}", node.name, to_human(timing_.stop_wait)),
+                  "power is off",
+                  "",
+                  "it is switched off",
+                  node.stop_asked,
+                  node.stop_asked + timing_.stop_wait};
   set_wait(node, wait);
-  ports_.power.state(node.name, bound(node, [this, wait](Runtime& n, Result<PowerState> state) {
-    if (state.ok() && *state == PowerState::off) return end_stop(n, "stopped in order");
-    const DurationMs left = wait.until - reactor_.steady();
-    if (left <= 0) return end_stop(n, fmt::format("did not stop within {}, is switched off", to_human(timing_.stop_wait)));
-    pause(n, std::min(left, timing_.stop_look), wait, [this](Runtime& m) { await_stop(m); });
-  }));
+  ports_.power.state(
+      node.name, bound(node, [this, wait](Runtime& n, Result<PowerState> state) {
+        if (state.ok() && *state == PowerState::off) return end_stop(n, "stopped in order");
+        const DurationMs left = wait.until - reactor_.steady();
+        if (left <= 0)
+          return end_stop(
+              n, fmt::format("did not stop within {}, is switched off", to_human(timing_.stop_wait)));
+        pause(n, std::min(left, timing_.stop_look), wait, [this](Runtime& m) { await_stop(m); });
+      }));
 }
 
 void Executor::end_stop(Runtime& node, const std::string& outcome) {
@@ -845,9 +927,10 @@ void Executor::withdraw_stop(Runtime& node) {
 void Executor::switch_on(Runtime& node) {
   node.stage = Runtime::Stage::powering;
   node.power_asked = reactor_.steady();
-  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error, "a look at the power state",
-                  node.power_asked, node.power_asked + timing_.power_call});
-  ports_.power.netboot(node.name, bound(node, [this](Runtime& n, Status result) { on_powered(n, std::move(result)); }));
+  set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error,
+                  "a look at the power state", node.power_asked, node.power_asked + timing_.power_call});
+  ports_.power.netboot(node.name,
+                       bound(node, [this](Runtime& n, Status result) { on_powered(n, std::move(result)); }));
 }
 
 void Executor::on_powered(Runtime& node, Status result) {
@@ -861,31 +944,37 @@ void Executor::on_powered(Runtime& node, Status result) {
   }
   const Error& error = result.error();
   node.power_error = error.message;
-  if (error.code == Code::timeout) return consider(node);    // unknown: look
-  if (error.code == Code::failed || error.code == Code::conflict) return lose_attempt(node, "power: " + error.message, true);
-  if (error.code != Code::unavailable) return fail_attempt(node, fail(error.code, "power: " + error.message), Json());
+  if (error.code == Code::timeout) return consider(node);  // unknown: look
+  if (error.code == Code::failed || error.code == Code::conflict)
+    return lose_attempt(node, "power: " + error.message, true);
+  if (error.code != Code::unavailable)
+    return fail_attempt(node, fail(error.code, "power: " + error.message), Json());
   const SteadyMs now = reactor_.steady();
   node.retry = node.retry ? std::min(node.retry * 2, timing_.retry_last) : timing_.retry_first;
-  pause(node, node.retry, {"the BMC does not take the power cycle now", "an answer of the BMC", error.message, "it is asked again",
-                           now, now + node.retry},
+  pause(node, node.retry,
+        {"the BMC does not take the power cycle now", "an answer of the BMC", error.message,
+         "it is asked again", now, now + node.retry},
         [this](Runtime& n) { netboot(n); });
 }
 
 void Executor::power_off(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
-  set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state", reactor_.steady(),
-                  reactor_.steady() + timing_.power_call});
-  ports_.power.power_off(node.name, bound(node, [this](Runtime& n, Status result) {
-    if (result.ok()) return succeed(n, Json::object());
-    if (result.error().code == Code::timeout || result.error().code == Code::unavailable) {
-      if (reactor_.steady() >= n.deadline) return lose_attempt(n, "power: " + result.error().message, false);
-      return pause(n, timing_.look_again, {"power off", "the BMC's answer", result.error().message, "it is asked again",
-                                           reactor_.steady(), reactor_.steady() + timing_.look_again},
-                   [this](Runtime& m) { power_off(m); });
-    }
-    fail_attempt(n, fail(result.error().code, "power: " + result.error().message), Json());
-  }));
+  set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state",
+                  reactor_.steady(), reactor_.steady() + timing_.power_call});
+  ports_.power.power_off(
+      node.name, bound(node, [this](Runtime& n, Status result) {
+        if (result.ok()) return succeed(n, Json::object());
+        if (result.error().code == Code::timeout || result.error().code == Code::unavailable) {
+          if (reactor_.steady() >= n.deadline)
+            return lose_attempt(n, "power: " + result.error().message, false);
+          return pause(n, timing_.look_again,
+                       {"power off", "the BMC's answer", result.error().message, "it is asked again",
+                        reactor_.steady(), reactor_.steady() + timing_.look_again},
+                       [this](Runtime& m) { power_off(m); });
+        }
+        fail_attempt(n, fail(result.error().code, "power: " + result.error().message), Json());
+      }));
 }
 
 // ---- a silent node is looked for ----
@@ -894,39 +983,46 @@ void Executor::power_off(Runtime& node) {
 void Executor::wake(Runtime& node) {
   const SteadyMs now = reactor_.steady();
   const Live& agent = live(node.name);
-  if (agent.contact && now - agent.contact < timing_.silent_after) return succeed(node, {{"boot_id", agent.boot_id}});
+  if (agent.contact && now - agent.contact < timing_.silent_after)
+    return succeed(node, {{"boot_id", agent.boot_id}});
   if (now >= node.deadline) {
     const TimeMs since = node_row(node.name).last_seen;
-    return fail_attempt(node, fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
-                                                               since > 0 ? "silent since " + to_iso8601(since) : "not heard", power_text(situation(node)),
-                                                               node.name)), Json());
+    return fail_attempt(
+        node,
+        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
+                                         since > 0 ? "silent since " + to_iso8601(since) : "not heard",
+                                         power_text(situation(node)), node.name)),
+        Json());
   }
   if (!node.looked || now >= node.looked + timing_.wake_look) return look(node);
   if (node.power == PowerState::off && node.stayed_off < timing_.power_tries) return power_on(node);
   const SteadyMs until = std::min(node.deadline, node.looked + timing_.wake_look);
-  set_wait(node, {"it is silent", "a sign of life of its agent", power_text(situation(node)), "quarantine", node.started, node.deadline});
+  set_wait(node, {"it is silent", "a sign of life of its agent", power_text(situation(node)), "quarantine",
+                  node.started, node.deadline});
   if (node.timer) reactor_.cancel(node.timer);
   node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
-    n.timer = 0;
-    consider(n);
-  }));
+                                n.timer = 0;
+                                consider(n);
+                              }));
 }
 
 void Executor::power_on(Runtime& node) {
   node.epoch = ++epochs_;
   ++node.stayed_off;
   const SteadyMs at = limits_.reserve_power_on(reactor_.steady());
-  node.deadline = std::max(node.deadline, at + node.action().timeout);   // a boot's length from then on
-  pause(node, at - reactor_.steady(), {"power on", "the BMC's answer", node.power_error, "a look at the power state", reactor_.steady(), at + timing_.power_call},
+  node.deadline = std::max(node.deadline, at + node.action().timeout);  // a boot's length from then on
+  pause(node, at - reactor_.steady(),
+        {"power on", "the BMC's answer", node.power_error, "a look at the power state", reactor_.steady(),
+         at + timing_.power_call},
         [this](Runtime& n) {
           n.stage = Runtime::Stage::powering;
           ports_.power.power_on(n.name, bound(n, [this](Runtime& m, Status result) {
-            m.stage = Runtime::Stage::awaiting;
-            m.looked = reactor_.steady();
-            m.power_error = result.ok() ? "" : result.error().message;
-            m.power.reset();
-            consider(m);
-          }));
+                                  m.stage = Runtime::Stage::awaiting;
+                                  m.looked = reactor_.steady();
+                                  m.power_error = result.ok() ? "" : result.error().message;
+                                  m.power.reset();
+                                  consider(m);
+                                }));
         });
 }
 
@@ -934,17 +1030,20 @@ void Executor::look(Runtime& node) {
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::looking;
   const SteadyMs now = reactor_.steady();
-  set_wait(node, {"looking at the power state", "the BMC's answer", node.power_error, "a decision", now, now + timing_.power_call});
+  set_wait(node, {"looking at the power state", "the BMC's answer", node.power_error, "a decision", now,
+                  now + timing_.power_call});
   ports_.power.state(node.name, bound(node, [this](Runtime& n, Result<PowerState> state) {
-    n.stage = Runtime::Stage::awaiting;
-    n.looked = std::max(reactor_.steady(), n.power_asked + 1);
-    n.power.reset();
-    n.power_error = state.ok() ? "" : state.error().message;
-    if (state.ok()) n.power = *state;
-    if (n.power != PowerState::off) n.off_since = {};
-    else if (!n.off_since) n.off_since = n.looked;
-    consider(n);
-  }));
+                       n.stage = Runtime::Stage::awaiting;
+                       n.looked = std::max(reactor_.steady(), n.power_asked + 1);
+                       n.power.reset();
+                       n.power_error = state.ok() ? "" : state.error().message;
+                       if (state.ok()) n.power = *state;
+                       if (n.power != PowerState::off)
+                         n.off_since = {};
+                       else if (!n.off_since)
+                         n.off_since = n.looked;
+                       consider(n);
+                     }));
 }
 
 void Executor::pause(Runtime& node, DurationMs delay, Wait wait, std::function<void(Runtime&)> then) {
@@ -952,9 +1051,9 @@ void Executor::pause(Runtime& node, DurationMs delay, Wait wait, std::function<v
   set_wait(node, std::move(wait));
   if (node.timer) reactor_.cancel(node.timer);
   node.timer = reactor_.after(delay, bound(node, [then](Runtime& n) {
-    n.timer = 0;
-    then(n);
-  }));
+                                n.timer = 0;
+                                then(n);
+                              }));
 }
 
 Situation Executor::situation(const Runtime& node) const {
@@ -976,7 +1075,8 @@ Situation Executor::situation(const Runtime& node) const {
     s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
   }
   s.departed = node.departed;
-  s.may_netboot = s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
+  s.may_netboot =
+      s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
   s.power = node.power;
   s.power_error = node.power_error;
   s.looked = node.looked;
@@ -990,28 +1090,36 @@ void Executor::consider(Runtime& node) {
   if (node.action().kind == ActionKind::wake) return wake(node);
   Decision decision = advance(situation(node), timing_);
   switch (decision.what) {
-    case Decision::What::look: return look(node);
-    case Decision::What::netboot: node.stayed_off += node.power == PowerState::off; return netboot(node);
-    case Decision::What::again: return lose_attempt(node, decision.reason, decision.with_netboot);
-    case Decision::What::fail: return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
+    case Decision::What::look:
+      return look(node);
+    case Decision::What::netboot:
+      node.stayed_off += node.power == PowerState::off;
+      return netboot(node);
+    case Decision::What::again:
+      return lose_attempt(node, decision.reason, decision.with_netboot);
+    case Decision::What::fail:
+      return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
     case Decision::What::offer: {
       offer(node);
       const SteadyMs silent = live(node.name).heard + timing_.silent_after;
-      decision.wait = {node.action().title, "the agent's result", node.text, "a look at the power state when it is silent",
-                       node.started, std::min(silent, node.deadline)};
+      decision.wait = {node.action().title, "the agent's result",
+                       node.text,           "a look at the power state when it is silent",
+                       node.started,        std::min(silent, node.deadline)};
       break;
     }
-    case Decision::What::wait: break;
+    case Decision::What::wait:
+      break;
   }
   const SteadyMs now = reactor_.steady();
   decision.wait.until = std::max(decision.wait.until, now + 1);
-  const SteadyMs until = decision.check_at > now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
+  const SteadyMs until =
+      decision.check_at > now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
   set_wait(node, std::move(decision.wait));
   if (node.timer) reactor_.cancel(node.timer);
   node.timer = reactor_.after(until - now, bound(node, [this](Runtime& n) {
-    n.timer = 0;
-    consider(n);
-  }));
+                                n.timer = 0;
+                                consider(n);
+                              }));
 }
 
 wire::WorkOrder Executor::order_for(const Runtime& node) const {
@@ -1024,9 +1132,12 @@ wire::WorkOrder Executor::order_for(const Runtime& node) const {
   return order;
 }
 
-std::string Executor::order_id(const Runtime& node) const { return muster::order_id(run_, node.action().id, node.attempt); }
+std::string Executor::order_id(const Runtime& node) const {
+  return muster::order_id(run_, node.action().id, node.attempt);
+}
 
-// Does not take part now: quarantined in this run, or outside of it and not accepted; or found absent and not heard since.
+// Does not take part now: quarantined in this run, or outside of it and not accepted; or found absent and not
+// heard since.
 bool Executor::gone(const std::string& name) const {
   if (const auto absent = absent_.find(name); absent != absent_.end()) {
     const auto agent = live_.find(name);
@@ -1042,15 +1153,17 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
   if (!gone(name)) return false;
   const auto absent = absent_.find(name);
   const Runtime* node = runtime(name);
-  return std::max(absent == absent_.end() ? SteadyMs{} : absent->second, node ? node->left_at : SteadyMs{}) >= time;
+  return std::max(absent == absent_.end() ? SteadyMs{} : absent->second, node ? node->left_at : SteadyMs{}) >=
+         time;
 }
 
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
   if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);
   wire::WorkOrder order = order_for(node);
-  for (const auto& step : narrow_order(order.params, node.name,
-                                       [&](const std::string& name) { return gone(name) || node.without.count(name) > 0; })) {
+  for (const auto& step : narrow_order(order.params, node.name, [&](const std::string& name) {
+         return gone(name) || node.without.count(name) > 0;
+       })) {
     JournalRow row;
     row.run = run_.id;
     row.action = node.action().id;
@@ -1058,7 +1171,11 @@ void Executor::offer(Runtime& node) {
     row.attempt = node.attempt;
     row.event = "step";
     row.time = reactor_.now();
-    row.data = {{"step", step}, {"name", step}, {"status", "incomplete"}, {"message", "no other live node to do it with"}, {"ms", 0}};
+    row.data = {{"step", step},
+                {"name", step},
+                {"status", "incomplete"},
+                {"message", "no other live node to do it with"},
+                {"ms", 0}};
     observe(node.name, "step", row.data);
     write({row});
   }
@@ -1083,13 +1200,16 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
   const DurationMs gap = now - agent.heard;
   // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
   if (gap >= timing_.silent_after || !agent.contact) agent.returned = now;
-  const bool other_boot = !present.boot_id.empty() && present.boot_id != agent.boot_id;   // its hello comes with this
+  const bool other_boot =
+      !present.boot_id.empty() && present.boot_id != agent.boot_id;  // its hello comes with this
   if (!agent.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
     if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
-    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of which the row tells.
+    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
+    // which the row tells.
     const auto row = rows_.find(name);
-    const bool known = row != rows_.end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
+    const bool known =
+        row != rows_.end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
     if (const auto mode = wire::mode_from_string(known ? row->second.mode : ""); known && mode.ok())
       return on_hello({name, *mode, present.boot_id, row->second.image_digest});
     if (other_boot) agent.mode.reset();
@@ -1098,7 +1218,8 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
   if (other_boot) return;
   agent.spoke = agent.contact;
   Runtime* node = active() ? runtime(name) : nullptr;
-  if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered)) consider(*node);
+  if (node && node->stage == Runtime::Stage::awaiting && (gap >= timing_.silent_after || !node->offered))
+    consider(*node);
 }
 
 void Executor::hear(Live& agent) {
@@ -1133,11 +1254,11 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
   const bool ram = hello.mode == wire::Mode::ram;
   const bool since = hello.boot_id != node.boot_before;
   if (node.stopping) {
-    if (node.awaiting_ram && ram && since) {   // what the power cycle before this one was for
+    if (node.awaiting_ram && ram && since) {  // what the power cycle before this one was for
       withdraw_stop(node);
       return got_ram(node);
     }
-    if (new_boot) end_stop(node, "was restarted meanwhile");   // the order was for the system that ran before
+    if (new_boot) end_stop(node, "was restarted meanwhile");  // the order was for the system that ran before
     return;
   }
   if (node.awaiting_ram) {
@@ -1147,9 +1268,12 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
     return consider(node);
   }
   if (action.kind == ActionKind::boot_disk && !ram) {
-    if (hello.image_digest == text_of(action.params, "digest")) return succeed(node, {{"boot_id", hello.boot_id}});
-    return lose_attempt(node, fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
-                                          text_of(action.params, "digest")), true);
+    if (hello.image_digest == text_of(action.params, "digest"))
+      return succeed(node, {{"boot_id", hello.boot_id}});
+    return lose_attempt(node,
+                        fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
+                                    text_of(action.params, "digest")),
+                        true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed(node, {{"boot_id", hello.boot_id}});
   if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && node.offered)
@@ -1162,7 +1286,8 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
 void Executor::got_ram(Runtime& node) {
   node.epoch = ++epochs_;
   node.awaiting_ram = node.with_netboot = false;
-  ports_.boot.disarm(node.name);   // it has all it needs; the next netboot, and the next token, take another power cycle of a plan
+  ports_.boot.disarm(node.name);  // it has all it needs; the next netboot, and the next token, take another
+                                  // power cycle of a plan
   node.power_error.clear();
   if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);
@@ -1177,7 +1302,7 @@ void Executor::on_event(const std::string& name, const wire::Event& event) {
   hear(live(name));
   Runtime* node = active() ? runtime(name) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
-  if (event.order != order_id(*node)) return;   // of an attempt that no longer counts
+  if (event.order != order_id(*node)) return;  // of an attempt that no longer counts
   const std::string& action = node->action().id;
   if (event.kind == "started") {
     if (log_.of(action).state == ActionState::intent) transition(*node, ActionState::started, Json::object());
@@ -1224,11 +1349,11 @@ Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows)
   const bool rebinds = plan_.kind == "admit" || plan_.kind == "reimage";
   append(rows, changed(node.name, [text = dump_ascii(facts), now = reactor_.now(), rebinds,
                                    system = read.system](NodeRow& row) {
-    row.facts = text;
-    row.facts_time = now;
-    if (row.product_uuid.empty() || rebinds) row.product_uuid = system.uuid;
-    if (!system.serial.empty()) row.system_serial = system.serial;
-  }));
+           row.facts = text;
+           row.facts_time = now;
+           if (row.product_uuid.empty() || rebinds) row.product_uuid = system.uuid;
+           if (!system.serial.empty()) row.system_serial = system.serial;
+         }));
   return Ok{};
 }
 
@@ -1238,7 +1363,9 @@ void Executor::on_finished(Runtime& node, const wire::Event& event) {
   // A node's words are hostile: what is not exactly `true` is not good.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good && action.kind != ActionKind::check)
-    return fail_attempt(node, fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message")), std::move(result));
+    return fail_attempt(node,
+                        fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message")),
+                        std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
     withdraw(node);
     node.departed = true;
@@ -1246,13 +1373,17 @@ void Executor::on_finished(Runtime& node, const wire::Event& event) {
   }
   Rows rows;
   if (action.kind == ActionKind::inventory)
-    if (auto taken = accept_inventory(node, result, rows); !taken.ok()) return fail_attempt(node, taken.error(), Json());
+    if (auto taken = accept_inventory(node, result, rows); !taken.ok())
+      return fail_attempt(node, taken.error(), Json());
   if (!node.follow.is_null()) return void(follow_up(node, result));
   if (action.kind == ActionKind::check) {
     Status verdict = Ok{};
-    if (hooks_.judge) verdict = hooks_.judge(action, result);
-    else if (!good) verdict = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
-    if (!verdict.ok()) return fail_attempt(node, fail(Code::failed, verdict.error().message), std::move(result));
+    if (hooks_.judge)
+      verdict = hooks_.judge(action, result);
+    else if (!good)
+      verdict = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+    if (!verdict.ok())
+      return fail_attempt(node, fail(Code::failed, verdict.error().message), std::move(result));
     if (follow_up(node, result)) return;
   }
   succeed(node, std::move(result), std::move(rows));
@@ -1272,26 +1403,32 @@ void Executor::succeed(Runtime& node, Json result, Rows extra) {
   const bool last = node.index + 1 == node.actions.size();
   if (last)
     for (auto& row : settled(node, result)) extra.push_back(std::move(row));
-  transition(node, ActionState::succeeded, {{"result", std::move(result)}}, [this, &node, id, last] {
-    proven_.insert(id);
-    for (const auto& [other, why] : std::exchange(node.without, {}))
-      accuse(other, fmt::format("{} failed on {} with it, and succeeded without it: {}", node.action().title, node.name, why));
-    node.excused.clear();
-    node.results.clear();
-    node.follow = nullptr;
-    ++node.index;
-    node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
-    kick();
-  }, std::move(extra));
+  transition(
+      node, ActionState::succeeded, {{"result", std::move(result)}},
+      [this, &node, id, last] {
+        proven_.insert(id);
+        for (const auto& [other, why] : std::exchange(node.without, {}))
+          accuse(other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
+                                    node.action().title, node.name, why));
+        node.excused.clear();
+        node.results.clear();
+        node.follow = nullptr;
+        ++node.index;
+        node.stage = last ? Runtime::Stage::done : Runtime::Stage::pending;
+        kick();
+      },
+      std::move(extra));
 }
 
-// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is not in the log yet.
+// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is
+// not in the log yet.
 std::string Executor::reservation(const Runtime& node, const Json& last) const {
   for (size_t i = 0; hooks_.reservation && i < node.actions.size(); ++i) {
     const Action& action = *node.actions[i];
     if (action.kind != ActionKind::check) continue;
     const Json& logged = log_.of(action.id).result;
-    const Json& result = i == node.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
+    const Json& result =
+        i == node.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
     if (std::string why = hooks_.reservation(action, result); !why.empty()) return why;
   }
   return "";
@@ -1300,14 +1437,19 @@ std::string Executor::reservation(const Runtime& node, const Json& last) const {
 // The node's own row when all its actions succeeded.
 Executor::Rows Executor::settled(Runtime& node, const Json& last) {
   if (plan_.kind == "wake") return woken(node);
-  if (plan_.only_serves(node.name)) return {};   // it is what it was
+  if (plan_.only_serves(node.name)) return {};  // it is what it was
   const bool discovered = plan_.kind == "discover", drained = plan_.kind == "drain";
   const std::string doubt = reservation(node, last);
-  const std::string state = discovered ? "discovered" : drained ? "drained" : doubt.empty() ? "accepted" : "degraded";
+  const std::string state = discovered      ? "discovered"
+                            : drained       ? "drained"
+                            : doubt.empty() ? "accepted"
+                                            : "degraded";
   const bool measured = !discovered && !drained && plan_.kind != "undrain";
   const auto digest = plan_.config_digests.find(node.name);
   Rows rows = changed(node.name, [state, doubt, measured, run = run_.id,
-                                  config = digest == plan_.config_digests.end() ? std::nullopt : std::optional(digest->second)](NodeRow& row) {
+                                  config = digest == plan_.config_digests.end()
+                                               ? std::nullopt
+                                               : std::optional(digest->second)](NodeRow& row) {
     row.state = state;
     row.reason = doubt;
     if (!measured) return;
@@ -1342,10 +1484,12 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
   probe.failed = reactor_.steady();
   probe.watched = began_;
   const Json& params = node.action().params;
-  if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps")) return probe;
+  if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps"))
+    return probe;
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
-    if (const std::string status = text_of(step, "status"), outcome = text_of(step.value("result", Json()), "outcome");
+    if (const std::string status = text_of(step, "status"),
+        outcome = text_of(step.value("result", Json()), "outcome");
         status == "failed" || status == "incomplete" || outcome == "failed" || outcome == "corrupt")
       bad.insert(text_of(step, "step"));
   const auto about = involved(params, node.name, [&](const std::string& name) {
@@ -1359,22 +1503,24 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
       names.insert(found->second.names.begin(), found->second.names.end());
       if (node.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
     }
-    if (params.value("stop_on_failure", true)) break;   // those after it did not run
+    if (params.value("stop_on_failure", true)) break;  // those after it did not run
   }
   for (const auto& name : names)
-    if (runtime(name) || live_.count(name) || rows_.count(name)) probe.others.push_back({name, false, {}, {}});
+    if (runtime(name) || live_.count(name) || rows_.count(name))
+      probe.others.push_back({name, false, {}, {}});
   if (names.size() != 1) probe.next.clear();
   return probe;
 }
 
-void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result, const FailedProbe& before) {
+void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Json> result,
+                     const FailedProbe& before) {
   FailedProbe probe = before;
   probe.now = reactor_.steady();
   probe.tries_left = tries_left(node);
   for (auto& other : probe.others) {
     const Live& agent = live(other.name);
     other.gone = gone(other.name);
-    other.heard = agent.contact;   // not `heard`, which may be moved where silence is counted from
+    other.heard = agent.contact;  // not `heard`, which may be moved where silence is counted from
     other.returned = agent.returned;
     const auto excuses = node.excused.find(other.name);
     other.excuses = excuses == node.excused.end() ? 0 : excuses->second;
@@ -1383,17 +1529,23 @@ void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Js
   switch (blame.what) {
     case Blame::What::wait: {
       const DurationMs look_again = std::min<DurationMs>(2 * kSecond, blame.until - probe.now);
-      return pause(node, look_again, {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
-                                      error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
-                   [this, error, result, probe](Runtime& n) { weigh(n, error, result, probe); });
+      return pause(
+          node, look_again,
+          {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
+           error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
+          [this, error, result, probe](Runtime& n) { weigh(n, error, result, probe); });
     }
     case Blame::What::accuse:
-      accuse(blame.node, fmt::format("{} while {} had to do with it: {}", blame.reason, node.name, error.message));
+      accuse(blame.node,
+             fmt::format("{} while {} had to do with it: {}", blame.reason, node.name, error.message));
       absent_[blame.node] = probe.now;
       return weigh(node, error, result, probe);
-    case Blame::What::ask: node.without[blame.node] = error.message; [[fallthrough]];
+    case Blame::What::ask:
+      node.without[blame.node] = error.message;
+      [[fallthrough]];
     case Blame::What::excuse:
-    case Blame::What::stands: return end_failed(node, error, *result, blame);
+    case Blame::What::stands:
+      return end_failed(node, error, *result, blame);
   }
 }
 
@@ -1410,26 +1562,32 @@ bool Executor::tries_left(const Runtime& node) const {
   return counted < node.action().max_attempts;
 }
 
-// Another order of the same check, or its end with what they all found; false: there is nothing to follow up. Its rounds are attempts
-// that do not count: after a crash they are read from the journal, and the next one is the same.
+// Another order of the same check, or its end with what they all found; false: there is nothing to follow up.
+// Its rounds are attempts that do not count: after a crash they are read from the journal, and the next one
+// is the same.
 bool Executor::follow_up(Runtime& node, const Json& result) {
   if (!hooks_.follow_up || node.action().kind != ActionKind::check) return false;
   node.results.push_back(result);
   auto next = hooks_.follow_up(node.action(), node.results);
   if (!next && node.results.size() == 1) return node.results.clear(), false;
-  node.without.clear();   // whoever it was tried without is one of those that are looked at
+  node.without.clear();  // whoever it was tried without is one of those that are looked at
   if (!next || next->order.is_null()) {
     succeed(node, next ? std::move(next->result) : node.results.front());
     return true;
   }
-  ++node.excused[""];   // nobody's fault
+  ++node.excused[""];  // nobody's fault
   const std::string why = fmt::format("who is guilty is looked for, round {}", node.results.size());
   end_attempt(node);
   node.follow = std::move(next->order);
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
-  transition(node, ActionState::failed, {{"code", "failed"}, {"message", why}, {"result", result}, {"retry", true}, {"excused", why},
-                                         {"follow_up", true}},
+  transition(node, ActionState::failed,
+             {{"code", "failed"},
+              {"message", why},
+              {"result", result},
+              {"retry", true},
+              {"excused", why},
+              {"follow_up", true}},
              [this, &node] { begin(node, false); });
   return true;
 }
@@ -1440,7 +1598,10 @@ void Executor::end_failed(Runtime& node, const Error& error, Json result, const 
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left(node));
   if (!retry && follow_up(node, result)) return;
   const std::string message = error.message;
-  Json data = {{"code", std::string(to_string(error.code))}, {"message", message}, {"result", std::move(result)}, {"retry", retry}};
+  Json data = {{"code", std::string(to_string(error.code))},
+               {"message", message},
+               {"result", std::move(result)},
+               {"retry", retry}};
   if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = blame.node;
   if (!node.without.empty()) data["without"] = node.without;
   end_attempt(node);
@@ -1449,12 +1610,14 @@ void Executor::end_failed(Runtime& node, const Error& error, Json result, const 
   transition(node, ActionState::failed, std::move(data), [this, &node, retry, message] {
     if (!retry) return give_up(node, message);
     const SteadyMs now = reactor_.steady();
-    pause(node, 5 * kSecond, {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
+    pause(node, 5 * kSecond,
+          {"a short pause after a failure", "another try", message, "another try", now, now + 5 * kSecond},
           [this](Runtime& n) { begin(n, false); });
   });
 }
 
-// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that gets here is repeatable).
+// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that
+// gets here is repeatable).
 void Executor::lose_attempt(Runtime& node, const std::string& reason, bool with_netboot) {
   const Action& action = node.action();
   const bool retry = tries_left(node) && action.repeatable;
@@ -1463,8 +1626,11 @@ void Executor::lose_attempt(Runtime& node, const std::string& reason, bool with_
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
   const std::string message =
-      retry || action.max_attempts == 1 ? reason : fmt::format("{} (attempt {} of {})", reason, node.attempt, action.max_attempts);
-  transition(node, ActionState::unknown, {{"message", message}, {"with_netboot", netboot_first}, {"retry", retry}},
+      retry || action.max_attempts == 1
+          ? reason
+          : fmt::format("{} (attempt {} of {})", reason, node.attempt, action.max_attempts);
+  transition(node, ActionState::unknown,
+             {{"message", message}, {"with_netboot", netboot_first}, {"retry", retry}},
              [this, &node, retry, netboot_first, message] {
                if (retry) return begin(node, netboot_first);
                give_up(node, message);
@@ -1480,9 +1646,9 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
   ports_.boot.disarm(node.name);
   Rows rows{quarantine_row(node.name, why, node.index < node.actions.size() ? node.action().id : "")};
   append(rows, changed(node.name, [why](NodeRow& changed_row) {
-    changed_row.state = "quarantined";
-    changed_row.reason = why;
-  }));
+           changed_row.state = "quarantined";
+           changed_row.reason = why;
+         }));
   log::warning("node quarantined", {{"node", node.name}, {"reason", why}});
   node.reason = why;
   node.left_at = reactor_.steady();
@@ -1490,9 +1656,12 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
   node.stage = Runtime::Stage::quarantined;
   set_wait(node, {});
   observe(node.name, "node", {{"state", "quarantined"}, {"reason", why}});
-  const bool open = node.index < node.actions.size() && log_.of(node.action().id).state != ActionState::succeeded;
-  if (open) transition(node, ActionState::abandoned, {{"message", why}}, {}, std::move(rows));
-  else write(std::move(rows));
+  const bool open =
+      node.index < node.actions.size() && log_.of(node.action().id).state != ActionState::succeeded;
+  if (open)
+    transition(node, ActionState::abandoned, {{"message", why}}, {}, std::move(rows));
+  else
+    write(std::move(rows));
   kick();
 }
 
@@ -1525,7 +1694,11 @@ Json Executor::node_progress(const Runtime& node) const {
                       : node.stage == St::not_started ? "not_started"
                       : node.stage == St::pending     ? "waiting"
                                                       : "running";
-  Json out = {{"node", node.name}, {"state", state}, {"reason", node.reason}, {"index", node.index}, {"of", node.actions.size()}};
+  Json out = {{"node", node.name},
+              {"state", state},
+              {"reason", node.reason},
+              {"index", node.index},
+              {"of", node.actions.size()}};
   if (node.index < node.actions.size()) {
     const Action& action = node.action();
     out["action"] = action.id;
@@ -1538,9 +1711,11 @@ Json Executor::node_progress(const Runtime& node) const {
   if (!node.unit.empty()) out["unit"] = node.unit;
   if (!node.text.empty()) out["text"] = node.text;
   if (node.last_at > node.first_at && node.done > node.first_done) {
-    const double rate = (node.done - node.first_done) * 1000.0 / static_cast<double>(node.last_at - node.first_at);
+    const double rate =
+        (node.done - node.first_done) * 1000.0 / static_cast<double>(node.last_at - node.first_at);
     out["rate"] = rate;
-    if (node.total > node.done) out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
+    if (node.total > node.done)
+      out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
   }
   if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait, reactor_.now() - reactor_.steady().ms);
   return out;
@@ -1550,8 +1725,9 @@ Json Executor::progress() const {
   Json nodes = Json::array();
   for (const auto& name : plan_.nodes)
     if (const Runtime* node = runtime(name)) nodes.push_back(node_progress(*node));
-  return {{"run", run_.id}, {"kind", plan_.kind}, {"state", run_.id ? run_.state : "none"}, {"started", run_.started},
-          {"ended", run_.ended}, {"plan", run_.plan_digest}, {"nodes", nodes}};
+  return {{"run", run_.id},          {"kind", plan_.kind},  {"state", run_.id ? run_.state : "none"},
+          {"started", run_.started}, {"ended", run_.ended}, {"plan", run_.plan_digest},
+          {"nodes", nodes}};
 }
 
 Json Executor::why(const std::string& name) const {

@@ -1,5 +1,5 @@
-// Limits: how much may be under way at once. Pure counting; the executor asks before it starts and tells when it ended.
-// Thread: the reactor's.
+// Limits: how much may be under way at once. Pure counting; the executor asks before it starts and tells when
+// it ended. Thread: the reactor's.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ class Limits {
  public:
   explicit Limits(PlanLimits limits = {}) : limits_(limits) {}
 
-  enum class Lane { free, imaging, netboot };   // free: no limit
+  enum class Lane { free, imaging, netboot };  // free: no limit
   static Lane lane_of(ActionKind kind);
 
   bool may_begin(Lane lane) const;
@@ -22,7 +22,8 @@ class Limits {
   void end(Lane lane, const std::string& node);
   bool holds(Lane lane, const std::string& node) const;
   size_t in_flight(Lane lane) const;
-  // When the next power-on may happen, now or later; taken by the call, so that two never come closer than the stagger.
+  // When the next power-on may happen, now or later; taken by the call, so that two never come closer than
+  // the stagger.
   SteadyMs reserve_power_on(SteadyMs now);
   bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }
   const PlanLimits& limits() const { return limits_; }

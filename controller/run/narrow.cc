@@ -7,11 +7,14 @@ namespace {
 
 using Gone = std::function<bool(const std::string&)>;
 
-struct Neighbour { std::string name, address; };
+struct Neighbour {
+  std::string name, address;
+};
 
 std::string name_of(const Json& item) {
   if (item.is_string()) return item.get<std::string>();
-  if (item.is_object() && item.contains("name") && item["name"].is_string()) return item["name"].get<std::string>();
+  if (item.is_object() && item.contains("name") && item["name"].is_string())
+    return item["name"].get<std::string>();
   return "";
 }
 
@@ -33,7 +36,8 @@ std::string replaced(const std::string& text, const std::string& from, const std
   size_t at = 0;
   for (size_t found; !from.empty() && (found = text.find(from, at)) != std::string::npos;) {
     const size_t end = found + from.size();
-    const bool whole = (found == 0 || !is_word(text[found - 1])) && (end == text.size() || !is_word(text[end]));
+    const bool whole =
+        (found == 0 || !is_word(text[found - 1])) && (end == text.size() || !is_word(text[end]));
     out += text.substr(at, found - at) + (whole ? to : from);
     at = end;
   }
@@ -49,7 +53,9 @@ void replace_all(Json& value, const Neighbour& from, const Neighbour& to) {
   }
 }
 
-Neighbour neighbour(const Json& node) { return {name_of(node), node.is_object() ? node.value("address", "") : ""}; }
+Neighbour neighbour(const Json& node) {
+  return {name_of(node), node.is_object() ? node.value("address", "") : ""};
+}
 
 // Planned and live successor of `self` in the ring; the live one is nameless when nobody else is there.
 std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& self, const Gone& gone) {
@@ -80,10 +86,13 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
     if (own.value("peers_live", false))
       for (const auto& [key, value] : own.items())
         for (const auto& item : value.is_array() ? value : Json::array())
-          if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name)) found.names.insert(name);
+          if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name))
+            found.names.insert(name);
     if (own.value("next_live", false) && ring.size() > 1) {
       found.next = successors(ring, self, gone).second.name;
-      found.after_next = successors(ring, self, [&](const std::string& n) { return n == found.next || gone(n); }).second.name;
+      found.after_next = successors(ring, self, [&](const std::string& n) {
+                           return n == found.next || gone(n);
+                         }).second.name;
       if (!found.next.empty()) found.names.insert(found.next);
     }
     if (!found.names.empty()) out[step.value("id", "")] = std::move(found);
@@ -99,7 +108,8 @@ std::vector<std::string> narrow_order(Json& params, const std::string& self, con
   if (!params.contains("steps") || !params["steps"].is_array()) return left_out;
   Json kept = Json::array();
   for (Json step : params["steps"]) {
-    Json* own = step.is_object() && step.contains("params") && step["params"].is_object() ? &step["params"] : nullptr;
+    Json* own =
+        step.is_object() && step.contains("params") && step["params"].is_object() ? &step["params"] : nullptr;
     const bool peers = own && own->value("peers_live", false), next = own && own->value("next_live", false);
     if (own) own->erase("peers_live"), own->erase("next_live");
     if (peers) drop_gone(*own, gone);

@@ -7,8 +7,8 @@ namespace {
 
 using What = Decision::What;
 
-Decision wait_for(std::string reason, std::string awaited, std::string observed, SteadyMs since, SteadyMs until,
-                  std::string next) {
+Decision wait_for(std::string reason, std::string awaited, std::string observed, SteadyMs since,
+                  SteadyMs until, std::string next) {
   Decision d;
   d.wait = {std::move(reason), std::move(awaited), std::move(observed), std::move(next), since, until};
   return d;
@@ -24,23 +24,32 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
 // A power cycle was asked for; the RAM system's agent has not said hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
-    return act(What::again, "no agent from the RAM system within " + to_human(s.deadline - s.power_asked) + " of power-on; " + power_text(s),
+    return act(What::again,
+               "no agent from the RAM system within " + to_human(s.deadline - s.power_asked) +
+                   " of power-on; " + power_text(s),
                true);
   const bool looked = s.looked > s.power_asked;
   if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
   if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
-    return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) + " times to power the machine on, and it is off");
-  if (looked && s.power == PowerState::off) return act(What::netboot, "the power cycle did not happen: power is off");
-  // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that goes on speaking is. Of one
-  // that is new to a controller that was restarted it is not known whether it ran before or came up instead: it is not the RAM system.
+    return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) +
+                               " times to power the machine on, and it is off");
+  if (looked && s.power == PowerState::off)
+    return act(What::netboot, "the power cycle did not happen: power is off");
+  // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that
+  // goes on speaking is. Of one that is new to a controller that was restarted it is not known whether it ran
+  // before or came up instead: it is not the RAM system.
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
-    return act(What::netboot, "the power cycle did not happen, or not into the RAM system: another system answers");
+    return act(What::netboot,
+               "the power cycle did not happen, or not into the RAM system: another system answers");
   const bool open = !s.power_certain && s.power != PowerState::on;
-  const SteadyMs next_look = std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
+  const SteadyMs next_look =
+      std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
   if (s.now >= next_look) return act(What::look, "whether the machine is on");
-  Decision d = wait_for(s.power_certain ? "booting the RAM system from the network" : "the outcome of the power cycle is unknown",
-                        "hello of the RAM system's agent", power_text(s), s.power_asked, s.deadline, "another try, then quarantine");
+  Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
+                                        : "the outcome of the power cycle is unknown",
+                        "hello of the RAM system's agent", power_text(s), s.power_asked, s.deadline,
+                        "another try, then quarantine");
   d.check_at = next_look;
   return d;
 }
@@ -51,11 +60,13 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, after an update for one.
   if (off && s.looked >= s.off_since + t.off_counts)
-    return act(s.may_netboot ? What::again : What::fail, "the node lost power while it restarted", s.may_netboot);
+    return act(s.may_netboot ? What::again : What::fail, "the node lost power while it restarted",
+               s.may_netboot);
   const SteadyMs next_look = last + (off ? t.look_again : t.watch_power);
   if (s.now >= next_look) return act(What::look, "whether the machine is on");
-  Decision d = wait_for("restarting", "hello of the installed system's agent", "the agent reported that it restarts; " + power_text(s),
-                        s.started, s.deadline, s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
+  Decision d = wait_for("restarting", "hello of the installed system's agent",
+                        "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
+                        s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
   d.check_at = next_look;
   return d;
 }
@@ -67,7 +78,8 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
-  // Firmware may switch a machine that restarts off for some seconds by itself; a controller that crashed may have missed that it does.
+  // Firmware may switch a machine that restarts off for some seconds by itself; a controller that crashed may
+  // have missed that it does.
   const bool restarts = s.kind == ActionKind::boot_disk || s.kind == ActionKind::reboot;
   const bool may_return = restarts && s.off_since && s.looked < s.off_since + t.off_counts;
   if (s.power == PowerState::off && !may_return) {
@@ -78,16 +90,21 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
     return act(What::again, "the agent is lost: " + observed, true);
   SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
-  return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, std::min(until, s.deadline),
+  return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard,
+                  std::min(until, s.deadline),
                   s.may_netboot ? "netboot again" : "quarantine at the deadline");
 }
 
 // Right or wrong system for this order?
 Decision wrong_system(const Situation& s, wire::Mode needed) {
   if (needed == wire::Mode::ram && s.may_netboot)
-    return act(What::again, "the node runs its " + std::string(to_string(*s.mode)) + " system instead of the RAM system", true);
-  return wait_for("the node is in the wrong system", "hello of the " + std::string(to_string(needed)) + " system's agent",
-                  s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started, s.deadline, "quarantine");
+    return act(What::again,
+               "the node runs its " + std::string(to_string(*s.mode)) + " system instead of the RAM system",
+               true);
+  return wait_for("the node is in the wrong system",
+                  "hello of the " + std::string(to_string(needed)) + " system's agent",
+                  s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started,
+                  s.deadline, "quarantine");
 }
 
 bool fits(wire::Mode needed, wire::Mode mode) {
@@ -99,13 +116,15 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 std::string power_text(const Situation& s) {
   if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
   if (!s.power) return "power state not looked at";
-  return *s.power == PowerState::on ? "power is on" : *s.power == PowerState::off ? "power is off" : "power state is in transition";
+  return *s.power == PowerState::on    ? "power is on"
+         : *s.power == PowerState::off ? "power is off"
+                                       : "power state is in transition";
 }
 
 Json to_json(const Wait& w, DurationMs ahead) {
   const auto shown = [ahead](SteadyMs at) -> TimeMs { return at ? at.ms + ahead : 0; };
-  return {{"reason", w.reason}, {"awaited", w.awaited}, {"observed", w.observed}, {"next", w.next}, {"since", shown(w.since)},
-          {"until", shown(w.until)}};
+  return {{"reason", w.reason}, {"awaited", w.awaited},    {"observed", w.observed},
+          {"next", w.next},     {"since", shown(w.since)}, {"until", shown(w.until)}};
 }
 
 bool is_order(ActionKind kind) {
@@ -115,14 +134,17 @@ bool is_order(ActionKind kind) {
 std::optional<wire::Mode> mode_needed(ActionKind kind) {
   switch (kind) {
     case ActionKind::image:
-    case ActionKind::boot_disk: return wire::Mode::ram;
+    case ActionKind::boot_disk:
+      return wire::Mode::ram;
     case ActionKind::steps:
     case ActionKind::check:
-    case ActionKind::reboot: return wire::Mode::installed;
+    case ActionKind::reboot:
+      return wire::Mode::installed;
     case ActionKind::netboot:
     case ActionKind::inventory:
     case ActionKind::power_off:
-    case ActionKind::wake: return std::nullopt;
+    case ActionKind::wake:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -138,9 +160,11 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   const auto needed = mode_needed(s.kind);
   const bool right = s.mode && (!needed || fits(*needed, *s.mode));
   if (s.now - s.heard >= t.silent_after) return silence(s, t);
-  if (!right) return needed && s.mode ? wrong_system(s, *needed)
-                                      : wait_for("no agent yet", "hello of the agent", "nothing", s.started,
-                                                 std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
+  if (!right)
+    return needed && s.mode
+               ? wrong_system(s, *needed)
+               : wait_for("no agent yet", "hello of the agent", "nothing", s.started,
+                          std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
   return act(What::offer, "");
 }
 

@@ -1,5 +1,6 @@
 // What the executor needs from the world. Real: controller/daemon.cc; simulated: tests/sim/.
-// Thread: all calls and all callbacks on the reactor's thread. A callback never runs inside the call that takes it.
+// Thread: all calls and all callbacks on the reactor's thread. A callback never runs inside the call that
+// takes it.
 #pragma once
 
 #include <functional>
@@ -16,12 +17,14 @@ class PowerPort {
  public:
   using Done = std::function<void(Status)>;
   virtual ~PowerPort() = default;
-  // Sets boot-once network, then power off (if on) and on. Not atomic: on `timeout` read state() before anything else.
+  // Sets boot-once network, then power off (if on) and on. Not atomic: on `timeout` read state() before
+  // anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
   // Nothing but that: whatever it boots.
   virtual void power_on(const std::string& node, Done done) = 0;
-  // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on. Its `done` gets `cancelled`.
+  // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on.
+  // Its `done` gets `cancelled`.
   virtual void forget(const std::string& node) = 0;
   virtual void state(const std::string& node, std::function<void(Result<PowerState>)> done) = 0;
 };
@@ -29,10 +32,11 @@ class PowerPort {
 class BootPort {
  public:
   virtual ~BootPort() = default;
-  // A power-on begins. From `done` on, the node's next netboot gets the RAM system and a fresh one-time token; what was handed out
-  // before is worthless, durably.
+  // A power-on begins. From `done` on, the node's next netboot gets the RAM system and a fresh one-time
+  // token; what was handed out before is worthless, durably.
   virtual void arm(const std::string& node, std::function<void(Status)> done) = 0;
-  // A power-on that an earlier life of this controller began goes on: its tokens stay good, and who joined with one has joined.
+  // A power-on that an earlier life of this controller began goes on: its tokens stay good, and who joined
+  // with one has joined.
   virtual void rearm(const std::string& node, std::function<void(Status)> done) = 0;
   // A netboot from now on gets "boot from disk", and a token that was not used opens nothing.
   virtual void disarm(const std::string& node) = 0;
@@ -46,7 +50,8 @@ class LinkPort {
   virtual void withdraw(const std::string& node, const std::string& order_id) = 0;
 };
 
-// What an agent says of itself each time it asks for orders; one of an older muster says no more than its boot id.
+// What an agent says of itself each time it asks for orders; one of an older muster says no more than its
+// boot id.
 struct Presence {
   std::string boot_id;
   std::optional<wire::Mode> mode = {};
@@ -58,7 +63,7 @@ struct Hello {
   std::string node;
   wire::Mode mode = wire::Mode::ram;
   std::string boot_id;
-  std::string image_digest;   // of the running system; empty in the RAM system
+  std::string image_digest;  // of the running system; empty in the RAM system
 };
 
 }  // namespace muster

@@ -14,26 +14,37 @@ std::optional<S> state_of(const std::string& event) {
 }
 
 // The table: from, to, how the attempt number must change.
-struct Transition { S from, to; int step; };
+struct Transition {
+  S from, to;
+  int step;
+};
 constexpr Transition kLegal[] = {
-    {S::fresh, S::intent, 1},       {S::intent, S::started, 0},    {S::intent, S::succeeded, 0}, {S::intent, S::failed, 0},
-    {S::intent, S::unknown, 0},     {S::started, S::succeeded, 0}, {S::started, S::failed, 0},   {S::started, S::unknown, 0},
-    {S::failed, S::intent, 1},      {S::unknown, S::intent, 1},    {S::unknown, S::succeeded, 0}, {S::unknown, S::failed, 0},
-    {S::fresh, S::abandoned, 0},    {S::intent, S::abandoned, 0},  {S::started, S::abandoned, 0},
-    {S::failed, S::abandoned, 0},   {S::unknown, S::abandoned, 0},
+    {S::fresh, S::intent, 1},     {S::intent, S::started, 0},    {S::intent, S::succeeded, 0},
+    {S::intent, S::failed, 0},    {S::intent, S::unknown, 0},    {S::started, S::succeeded, 0},
+    {S::started, S::failed, 0},   {S::started, S::unknown, 0},   {S::failed, S::intent, 1},
+    {S::unknown, S::intent, 1},   {S::unknown, S::succeeded, 0}, {S::unknown, S::failed, 0},
+    {S::fresh, S::abandoned, 0},  {S::intent, S::abandoned, 0},  {S::started, S::abandoned, 0},
+    {S::failed, S::abandoned, 0}, {S::unknown, S::abandoned, 0},
 };
 
 }  // namespace
 
 std::string_view to_string(ActionState state) {
   switch (state) {
-    case S::fresh: return "fresh";
-    case S::intent: return "intent";
-    case S::started: return "started";
-    case S::succeeded: return "succeeded";
-    case S::failed: return "failed";
-    case S::unknown: return "unknown";
-    case S::abandoned: return "abandoned";
+    case S::fresh:
+      return "fresh";
+    case S::intent:
+      return "intent";
+    case S::started:
+      return "started";
+    case S::succeeded:
+      return "succeeded";
+    case S::failed:
+      return "failed";
+    case S::unknown:
+      return "unknown";
+    case S::abandoned:
+      return "abandoned";
   }
   return "fresh";
 }
@@ -50,7 +61,8 @@ Status StepLog::check(const JournalRow& row) const {
   const ActionRecord& now = of(row.action);
   for (const auto& t : kLegal)
     if (t.from == now.state && t.to == *to && row.attempt == now.attempt + t.step) return Ok{};
-  return fail(Code::conflict, "illegal transition of " + row.action + ": " + std::string(to_string(now.state)) + " (attempt " +
+  return fail(Code::conflict, "illegal transition of " + row.action + ": " +
+                                  std::string(to_string(now.state)) + " (attempt " +
                                   std::to_string(now.attempt) + ") -> " + row.event + " (attempt " +
                                   std::to_string(row.attempt) + ")");
 }
@@ -69,8 +81,10 @@ Status StepLog::apply(const JournalRow& row) {
   } else if (*to != S::started) {
     record.ended = row.time;
     // Who gives an action up says why, and nothing of what it came to.
-    if (*to == S::abandoned && record.result.is_object() && row.data.is_object()) record.result.update(row.data);
-    else record.result = row.data;
+    if (*to == S::abandoned && record.result.is_object() && row.data.is_object())
+      record.result.update(row.data);
+    else
+      record.result = row.data;
   }
   return Ok{};
 }

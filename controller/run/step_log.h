@@ -1,12 +1,14 @@
-// StepLog: the state of every action of a run as the sum of its journal rows. Owns the one table of legal transitions.
+// StepLog: the state of every action of a run as the sum of its journal rows. Owns the one table of legal
+// transitions.
 //
 //   (new) -> intent -> started -> succeeded | failed | unknown          attempt n
 //            failed, unknown -> intent (attempt n+1)                    another try
 //            unknown -> succeeded | failed                              looked, and then knew
-//            anything not final -> abandoned                            its node was quarantined or the run was cancelled
-// `intent` is durable before the effect, `succeeded`/`failed` after it. Any other sequence is Code::conflict and changes nothing.
-// Rows with other events (step, quarantined, note ...) are not transitions and are ignored here.
-// Pure. Thread: the reactor's.
+//            anything not final -> abandoned                            its node was quarantined or the run
+//            was cancelled
+// `intent` is durable before the effect, `succeeded`/`failed` after it. Any other sequence is Code::conflict
+// and changes nothing. Rows with other events (step, quarantined, note ...) are not transitions and are
+// ignored here. Pure. Thread: the reactor's.
 #pragma once
 
 #include <map>
@@ -24,10 +26,10 @@ std::string_view to_string(ActionState state);
 struct ActionRecord {
   ActionState state = ActionState::fresh;
   int attempt = 0;
-  TimeMs intent_time = 0;      // of the newest attempt
+  TimeMs intent_time = 0;  // of the newest attempt
   TimeMs first_intent = 0, ended = 0;
   Json intent_data = Json::object();
-  Json result = Json();        // data of succeeded, failed or unknown; with the message of abandoned
+  Json result = Json();  // data of succeeded, failed or unknown; with the message of abandoned
 };
 
 class StepLog {

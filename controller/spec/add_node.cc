@@ -19,17 +19,20 @@ constexpr char kByHand[] = "add the node to the file by hand, then: muster up";
 bool is_plain(const YamlNode& node) {
   static const char* const kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/+ ";
   const std::string& text = node.text;
-  return node.plain && !text.empty() && text.find_first_not_of(kLetters) == std::string::npos && text.front() != '-' &&
-         text.front() != ' ' && text.back() != ' ';
+  return node.plain && !text.empty() && text.find_first_not_of(kLetters) == std::string::npos &&
+         text.front() != '-' && text.front() != ' ' && text.back() != ' ';
 }
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') out += std::string("\\") + c;
-    else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
-    else out += c;
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -37,14 +40,18 @@ std::string quoted(const std::string& text) {
 std::string flow(const YamlNode& node) {
   std::string out;
   switch (node.kind) {
-    case YamlNode::Kind::null: return "null";
-    case YamlNode::Kind::scalar: return is_plain(node) ? node.text : quoted(node.text);
+    case YamlNode::Kind::null:
+      return "null";
+    case YamlNode::Kind::scalar:
+      return is_plain(node) ? node.text : quoted(node.text);
     case YamlNode::Kind::sequence:
       for (const YamlNode& item : node.items) out += (out.empty() ? " " : ", ") + flow(item);
       return "[" + out + " ]";
-    case YamlNode::Kind::map: break;
+    case YamlNode::Kind::map:
+      break;
   }
-  for (const YamlEntry& entry : node.entries) out += (out.empty() ? " " : ", ") + entry.key + ": " + flow(entry.value);
+  for (const YamlEntry& entry : node.entries)
+    out += (out.empty() ? " " : ", ") + entry.key + ": " + flow(entry.value);
   return "{" + out + " }";
 }
 
@@ -94,8 +101,10 @@ std::vector<std::string> entry_lines(const YamlNode& model, const NewNode& node,
       lines.push_back("  " + entry.key + ": " + flow(entry.value));
     }
   }
-  if (adopted) lines.push_back("  adopt: " + adopt_line(node.adopt));
-  else lines.push_back("  mac: " + quoted(node.mac));
+  if (adopted)
+    lines.push_back("  adopt: " + adopt_line(node.adopt));
+  else
+    lines.push_back("  mac: " + quoted(node.mac));
   if (!address.empty()) lines.push_back("  address: " + quoted(address));
   return lines;
 }
@@ -123,8 +132,10 @@ struct Place {
   std::string indent;
 };
 Result<Place> place_for_entry(const YamlNode& root, const std::vector<std::string>& lines) {
-  const Error unclear = fail(Code::invalid, std::string("'nodes:' of the spec is not a list of `- name: ...` lines: ") + kByHand);
-  const auto nodes = std::find_if(root.entries.begin(), root.entries.end(), [](const YamlEntry& e) { return e.key == "nodes"; });
+  const Error unclear = fail(
+      Code::invalid, std::string("'nodes:' of the spec is not a list of `- name: ...` lines: ") + kByHand);
+  const auto nodes = std::find_if(root.entries.begin(), root.entries.end(),
+                                  [](const YamlEntry& e) { return e.key == "nodes"; });
   if (nodes == root.entries.end() || nodes->value.items.empty()) return unclear;
   const auto first = static_cast<size_t>(nodes->value.items.front().line) - 1;
   const size_t dash = first < lines.size() ? lines[first].find_first_not_of(' ') : std::string::npos;
@@ -137,8 +148,10 @@ Result<Place> place_for_entry(const YamlNode& root, const std::vector<std::strin
   return Place{end, lines[first].substr(0, dash)};
 }
 
-std::string insert(const std::vector<std::string>& lines, const Place& place, const std::vector<std::string>& entry) {
-  const std::string end = !lines.empty() && !lines.front().empty() && lines.front().back() == '\r' ? "\r\n" : "\n";
+std::string insert(const std::vector<std::string>& lines, const Place& place,
+                   const std::vector<std::string>& entry) {
+  const std::string end =
+      !lines.empty() && !lines.front().empty() && lines.front().back() == '\r' ? "\r\n" : "\n";
   std::string out;
   for (size_t i = 0; i <= lines.size(); ++i) {
     if (i == place.line)
@@ -156,7 +169,8 @@ std::string own_address(const Spec& spec, const std::string& name) {
 }
 
 // Nothing but the new entry may be different, neither in the tree nor in what muster makes of it.
-Status check_rest(const std::string& before_text, const Spec& before, const AddedNode& after, const NewNode& node) {
+Status check_rest(const std::string& before_text, const Spec& before, const AddedNode& after,
+                  const NewNode& node) {
   Json was = to_json(parse_yaml(before_text).root), is = to_json(parse_yaml(after.text).root);
   if (!is["nodes"].is_array() || is["nodes"].empty() || is["nodes"].back().value("name", "") != node.name)
     return fail(Code::invalid, std::string("the spec's layout is not understood: ") + kByHand);
@@ -164,14 +178,17 @@ Status check_rest(const std::string& before_text, const Spec& before, const Adde
   if (was != is) return fail(Code::invalid, std::string("the spec's layout is not understood: ") + kByHand);
   for (const NodeSpec& other : before.nodes)
     if (own_address(after.spec, other.name) != other.address)
-      return fail(Code::conflict, fmt::format("{} has the address {}, and would have to give it up", other.name, other.address));
+      return fail(Code::conflict, fmt::format("{} has the address {}, and would have to give it up",
+                                              other.name, other.address));
   const NodeSpec* made = after.spec.node(node.name);
   const auto same_role = [&](const NodeSpec& n) { return n.role == made->role; };
   const auto first = std::find_if(after.spec.nodes.begin(), after.spec.nodes.end(), same_role);
   if (after.spec.nodes.front().name == node.name || first->name == node.name)
-    return fail(Code::invalid, fmt::format("'{}' sorts before {}, which leads the others (time, storage master): choose a name "
-                                           "that sorts behind it", node.name,
-                                           std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
+    return fail(
+        Code::invalid,
+        fmt::format("'{}' sorts before {}, which leads the others (time, storage master): choose a name that "
+                    "sorts behind it",
+                    node.name, std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
   return Ok{};
 }
 
@@ -199,15 +216,18 @@ Result<const YamlNode*> entry_of(const YamlNode& root, const std::string& like) 
   if (const YamlNode* nodes = root.find("nodes"))
     for (const YamlNode& item : nodes->items) {
       const YamlNode* name = item.is_map() ? item.find("name") : nullptr;
-      const auto names = name ? expand_range(name->text) : Result<std::vector<std::string>>(std::vector<std::string>{});
+      const auto names =
+          name ? expand_range(name->text) : Result<std::vector<std::string>>(std::vector<std::string>{});
       if (names.ok() && std::find(names->begin(), names->end(), like) != names->end()) return &item;
     }
   return fail(Code::invalid, "the entry of '" + like + "' is not found in the spec");
 }
 
 Status check_request(const Spec& spec, const NewNode& node) {
-  if (spec.node(node.name)) return fail(Code::invalid, fmt::format("'{}' is in the spec already: choose another name", node.name));
-  if (node.name.find_first_of("[]") != std::string::npos) return fail(Code::invalid, "one node at a time, not a range");
+  if (spec.node(node.name))
+    return fail(Code::invalid, fmt::format("'{}' is in the spec already: choose another name", node.name));
+  if (node.name.find_first_of("[]") != std::string::npos)
+    return fail(Code::invalid, "one node at a time, not a range");
   if (!spec.node(node.like)) {
     std::vector<std::string> names;
     for (const auto& n : spec.nodes) names.push_back(n.name);
@@ -227,14 +247,18 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   const NodeSpec& like = *before.spec.node(node.like);
   const bool adopted = node.adopt.declared();
   if (!adopted && like.adopt.declared())
-    return fail(Code::invalid, fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
+    return fail(Code::invalid,
+                fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
   if (!adopted && node.power_address.empty() && !like.power.driver.empty())
-    return fail(Code::invalid, fmt::format("{} is switched on by {}: give the address of the new machine's BMC with --power-address",
-                                           node.like, like.power.driver));
+    return fail(
+        Code::invalid,
+        fmt::format("{} is switched on by {}: give the address of the new machine's BMC with --power-address",
+                    node.like, like.power.driver));
   const ParsedYaml tree = parse_yaml(text);
   TRY(const YamlNode* model, entry_of(tree.root, node.like));
   if (!adopted && node.address.empty() && model->find("address"))
-    return fail(Code::invalid, fmt::format("{} has an address of its own choice: give one with --address", node.like));
+    return fail(Code::invalid,
+                fmt::format("{} has an address of its own choice: give one with --address", node.like));
   const std::vector<std::string> lines = split_lines(text);
   TRY(const Place place, place_for_entry(tree.root, lines));
   const auto with = [&](const std::string& address) -> Result<AddedNode> {
@@ -247,7 +271,8 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
     return made;
   };
   auto made = with(node.address);
-  // Without an address it gets the next free one by the order of names, which may move others: then the address is written down.
+  // Without an address it gets the next free one by the order of names, which may move others: then the
+  // address is written down.
   const bool moves = !made.ok() && made.error().code == Code::conflict;
   if (moves && !adopted && node.address.empty()) return with(free_address(before.spec));
   return made;

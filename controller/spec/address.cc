@@ -23,16 +23,20 @@ std::optional<uint32_t> parse_ipv4(const std::string& text) {
   return out;
 }
 
-std::string format_ipv4(uint32_t a) { return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255); }
+std::string format_ipv4(uint32_t a) {
+  return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
 
 Result<Cidr> parse_cidr(const std::string& text) {
   const size_t slash = text.find('/');
   const auto address = parse_ipv4(text.substr(0, slash));
   const std::string prefix = slash == std::string::npos ? "" : text.substr(slash + 1);
-  if (!address || prefix.empty() || prefix.size() > 2 || prefix.find_first_not_of("0123456789") != std::string::npos)
+  if (!address || prefix.empty() || prefix.size() > 2 ||
+      prefix.find_first_not_of("0123456789") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' is not a network such as 10.20.0.0/24", text));
   Cidr out{*address, std::atoi(prefix.c_str())};
-  if (out.prefix < 8 || out.prefix > 30) return fail(Code::invalid, fmt::format("'{}': the prefix must be 8 to 30", text));
+  if (out.prefix < 8 || out.prefix > 30)
+    return fail(Code::invalid, fmt::format("'{}': the prefix must be 8 to 30", text));
   if ((out.base & out.mask()) != out.base)
     return fail(Code::invalid, fmt::format("'{}' is an address, not a network; did you mean '{}/{}'?", text,
                                            format_ipv4(out.base & out.mask()), out.prefix));

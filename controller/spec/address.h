@@ -9,7 +9,7 @@
 
 namespace muster {
 
-std::optional<uint32_t> parse_ipv4(const std::string& text);   // no leading zeros, no short forms
+std::optional<uint32_t> parse_ipv4(const std::string& text);  // no leading zeros, no short forms
 std::string format_ipv4(uint32_t address);
 
 struct Cidr {
@@ -20,10 +20,13 @@ struct Cidr {
   uint32_t broadcast() const { return base | ~mask(); }
   bool contains(uint32_t address) const { return (address & mask()) == base; }
   // One of the network's hosts: inside, and neither its first nor its last address.
-  bool hosts(uint32_t address) const { return contains(address) && address != base && address != broadcast(); }
+  bool hosts(uint32_t address) const {
+    return contains(address) && address != base && address != broadcast();
+  }
   bool overlaps(const Cidr& other) const { return contains(other.base) || other.contains(base); }
 };
-// "10.20.0.0/24". Code::invalid with the rule; host bits that are set are refused with the network that was probably meant.
+// "10.20.0.0/24". Code::invalid with the rule; host bits that are set are refused with the network that was
+// probably meant.
 Result<Cidr> parse_cidr(const std::string& text);
 
 }  // namespace muster

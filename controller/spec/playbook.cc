@@ -35,24 +35,31 @@ PlaybookStep read_step(const YamlNode& map) {
   step.verify = json_or(map, "verify", nullptr);
   if (step.verify.is_object() && !step.verify.contains("params")) step.verify["params"] = Json::object();
   step.expect = json_or(map, "expect", nullptr);
-  if (const YamlNode* stage = map.find("stage"); stage && yaml_is_integer(*stage)) step.stage = std::atoi(stage->text.c_str());
-  if (const YamlNode* mandatory = map.find("mandatory"); mandatory && yaml_is_boolean(*mandatory)) step.mandatory = yaml_boolean(*mandatory);
+  if (const YamlNode* stage = map.find("stage"); stage && yaml_is_integer(*stage))
+    step.stage = std::atoi(stage->text.c_str());
+  if (const YamlNode* mandatory = map.find("mandatory"); mandatory && yaml_is_boolean(*mandatory))
+    step.mandatory = yaml_boolean(*mandatory);
   return step;
 }
 
 // What the schema cannot say.
-void check_step(const YamlNode& map, const PlaybookStep& step, const std::string& path, std::set<std::string>& names,
-                std::vector<SpecError>& errors) {
+void check_step(const YamlNode& map, const PlaybookStep& step, const std::string& path,
+                std::set<std::string>& names, std::vector<SpecError>& errors) {
   const auto add = [&](const char* key, std::string message) {
     const YamlNode* at = map.find(key);
-    errors.push_back({at ? at->line : map.line, at ? at->column : map.column, path + "." + key, std::move(message)});
+    errors.push_back(
+        {at ? at->line : map.line, at ? at->column : map.column, path + "." + key, std::move(message)});
   };
-  if (!step.name.empty() && !names.insert(step.name).second) add("name", fmt::format("a second step is called '{}'", step.name));
+  if (!step.name.empty() && !names.insert(step.name).second)
+    add("name", fmt::format("a second step is called '{}'", step.name));
   if (step.phase != "cluster") {
-    if (map.find("stage")) add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
-    if (map.find("on")) add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
+    if (map.find("stage"))
+      add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
+    if (map.find("on"))
+      add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
   }
-  if (!step.otherwise.empty() && step.for_each.empty()) add("otherwise", "it goes with for_each: it says why the list is empty");
+  if (!step.otherwise.empty() && step.for_each.empty())
+    add("otherwise", "it goes with for_each: it says why the list is empty");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }

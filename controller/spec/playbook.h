@@ -2,20 +2,25 @@
 //
 //   playbook: storage-local
 //   help: RAID0 + XFS over the local data drives
-//   not_exercised: why               # written from recipes, never run on the real thing: every plan that uses it says so
+//   not_exercised: why               # written from recipes, never run on the real thing: every plan that
+//                                    uses it says so
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster
-//       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean no
+//       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean
+//           no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
-//       otherwise: no local storage # where the list is empty the step is in the plan as "not applicable: no local storage"
+//       otherwise: no local storage # where the list is empty the step is in the plan as "not applicable: no
+//          local storage"
 //       module: raid
 //       params: { name: "{{item.name}}", ... } # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
-//       on: leader                  # cluster phase only: all (default) | leader | others; for each storage section its own leader
+//       on: leader                  # cluster phase only: all (default) | leader | others; for each storage
+//                                   section its own leader
 //       mandatory: true
-//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only, judged by the controller
+//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only,
+//           judged by the controller
 //
 // Acceptance profiles (playbooks/acceptance/<profile>.yaml) are playbooks whose modules measure.
 #pragma once
@@ -32,8 +37,8 @@ namespace muster {
 struct PlaybookStep {
   std::string name, phase = "node", module, when, for_each, otherwise, on = "all";
   Json params = Json::object();
-  Json verify;                     // null or {module, params}
-  Json expect;                     // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
+  Json verify;  // null or {module, params}
+  Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
   bool mandatory = true;
   int line = 0;
@@ -43,11 +48,15 @@ struct Playbook {
   std::vector<PlaybookStep> steps;
   std::string not_exercised = "";
 };
-struct ParsedPlaybook { Playbook playbook; std::vector<SpecError> errors; };
+struct ParsedPlaybook {
+  Playbook playbook;
+  std::vector<SpecError> errors;
+};
 ParsedPlaybook parse_playbook(const std::string& text);
 
-// Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose context value is not
-// a string keeps its type (list, number, bool, object). An unknown variable is an error that names it.
+// Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose
+// context value is not a string keeps its type (list, number, bool, object). An unknown variable is an error
+// that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
 }  // namespace muster

@@ -1,7 +1,8 @@
-// Turns the checked YAML tree into a Spec and applies the rules a schema cannot say. Internal to controller/spec.
+// Turns the checked YAML tree into a Spec and applies the rules a schema cannot say. Internal to
+// controller/spec.
 //
-// Each part reads what it understands and stays silent about what the schema walker already reported: a value of a
-// wrong type counts as absent here. So all errors of a file come at once, each only once. Thread: pure.
+// Each part reads what it understands and stays silent about what the schema walker already reported: a value
+// of a wrong type counts as absent here. So all errors of a file come at once, each only once. Thread: pure.
 #pragma once
 
 #include <map>
@@ -15,9 +16,9 @@
 
 namespace muster {
 
-struct NodePlace {                 // where a node's entry stands
+struct NodePlace {  // where a node's entry stands
   const YamlNode* entry = nullptr;
-  std::string path;                // "nodes[0]"
+  std::string path;  // "nodes[0]"
 };
 
 class SpecReader {
@@ -34,8 +35,8 @@ class SpecReader {
   // For values that are looked at once per name of a range: the first trouble is enough.
   void error_once(const YamlNode& at, const std::string& path, std::string message);
   // Error unless `name` is one of `known`.
-  void must_be_known(const YamlNode& at, const std::string& path, const std::string& what, const std::string& name,
-                     const std::vector<std::string>& known);
+  void must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
+                     const std::string& name, const std::vector<std::string>& known);
 
   // spec.cc
   void read_network();
@@ -52,42 +53,49 @@ class SpecReader {
   // reader_nodes.cc
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);
-  void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name, const NodeSpec& common);
+  void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,
+                   const NodeSpec& common);
   NodeSpec read_common(const YamlNode& entry, const std::string& path);
   void read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node);
   void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);
-  void read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out);
+  void read_disks(const YamlNode* disks, const std::string& path, bool imaged,
+                  std::map<std::string, DiskGroup>& out);
   bool check_selector_text(const YamlNode& at, const std::string& path);
   std::optional<std::string> selector_text(const YamlNode* match, const char* key, const std::string& path);
   void read_serials(const YamlNode& serials, const std::string& path, std::vector<std::string>& out);
   DiskGroup read_disk_group(const YamlEntry& group, const std::string& path, bool imaged);
-  void check_disk_overlap(const YamlNode* disks, const std::string& path, const std::map<std::string, DiskGroup>& groups);
-  void number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index, size_t count, NodeSpec& node);
-  void read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count, std::string& out);
+  void check_disk_overlap(const YamlNode* disks, const std::string& path,
+                          const std::map<std::string, DiskGroup>& groups);
+  void number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index,
+                   size_t count, NodeSpec& node);
+  void read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count,
+                std::string& out);
   // reader_rules.cc
   void check_nodes();
   static const YamlNode& place_of_address(const NodePlace& place);
   void check_address(const NodeSpec& node, const NodePlace& place);
   void check_power_address(const NodeSpec& node, const NodePlace& place);
-  void check_unique(const std::string& what, const std::string& value, const NodeSpec& node, const NodePlace& place, const char* key);
+  void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
+                    const NodePlace& place, const char* key);
   void assign_addresses();
   void read_storage();
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
   bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
-  std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path,
+                                       const StorageSpec& storage);
   void check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
 
   const YamlNode& root_;
   const SpecNames& names_;
   Spec spec_;
   std::vector<SpecError> errors_;
-  std::vector<NodePlace> places_;          // parallel to spec_.nodes until they are sorted
+  std::vector<NodePlace> places_;  // parallel to spec_.nodes until they are sorted
   std::optional<Cidr> provisioning_, bmc_, storage_;
-  bool nodes_incomplete_ = false;          // an entry could not be expanded: what uses nodes is not judged
+  bool nodes_incomplete_ = false;  // an entry could not be expanded: what uses nodes is not judged
   std::set<const YamlNode*> complained_;
-  std::map<std::string, std::string> seen_;   // "mac 52:.." -> node that has it
+  std::map<std::string, std::string> seen_;  // "mac 52:.." -> node that has it
 };
 
 }  // namespace muster

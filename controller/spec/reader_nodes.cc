@@ -18,14 +18,15 @@ bool is_host_name(const std::string& name) {
 // "52:54:00:AA:00:01" -> lower case; empty when it is none.
 std::string normal_mac(std::string mac) {
   static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
-  std::transform(mac.begin(), mac.end(), mac.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(mac.begin(), mac.end(), mac.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::replace(mac.begin(), mac.end(), '-', ':');
   return mac.size() == 17 && std::regex_match(mac, form) ? mac : "";
 }
 
 bool same_selector(const DiskMatch& a, const DiskMatch& b) {
-  return a.serial == b.serial && a.wwid == b.wwid && a.model == b.model && a.transport == b.transport && a.serials == b.serials &&
-         a.size_bytes == b.size_bytes;
+  return a.serial == b.serial && a.wwid == b.wwid && a.model == b.model && a.transport == b.transport &&
+         a.serials == b.serials && a.size_bytes == b.size_bytes;
 }
 
 }  // namespace
@@ -45,13 +46,15 @@ void SpecReader::read_node_entry(const YamlNode& entry, const std::string& path)
   if (spec_.nodes.size() == before) nodes_incomplete_ = true;
 }
 
-void SpecReader::expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name, const NodeSpec& common) {
+void SpecReader::expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,
+                             const NodeSpec& common) {
   if (!name || !name->is_text()) return;
   const auto range = expand_numbered_range(name->text);
   if (!range.ok()) return error(*name, path + ".name", range.error().message);
   if (!is_host_name(range->front().name))
     return error(*name, path + ".name",
-                 fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'", range->front().name));
+                 fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'",
+                             range->front().name));
   if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
@@ -72,10 +75,14 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   node.role = text(&entry, "role");
   if (!node.role.empty()) must_be_known(*child(&entry, "role"), path + ".role", "role", node.role, roles);
   node.image = text(&entry, "image");
-  if (!node.image.empty()) must_be_known(*child(&entry, "image"), path + ".image", "image", node.image, images);
-  else if (child(&entry, "adopt")) node.image.clear();   // it keeps the system it has
-  else if (images.size() == 1) node.image = images.front();
-  else if (images.size() > 1) error(entry, path, fmt::format("missing key 'image': {} images are declared", images.size()));
+  if (!node.image.empty())
+    must_be_known(*child(&entry, "image"), path + ".image", "image", node.image, images);
+  else if (child(&entry, "adopt"))
+    node.image.clear();  // it keeps the system it has
+  else if (images.size() == 1)
+    node.image = images.front();
+  else if (images.size() > 1)
+    error(entry, path, fmt::format("missing key 'image': {} images are declared", images.size()));
 
   read_adopt(entry, path, node);
   const YamlNode* power = child(&entry, "power");
@@ -84,17 +91,20 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   node.power.secret = text(power, "secret");
   node.power.pin = text(power, "pin");
   if (node.power.driver == "redfish" && node.power.secret.empty() && !child(power, "secret"))
-    error(*power, path + ".power", "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+    error(*power, path + ".power",
+          "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
   read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
   node.vars = read_vars(child(&entry, "vars"));
   if (!node.image.empty() && !node.disks.count("os"))
     error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
-  if (!node.image.empty() && !child(&entry, "mac")) error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
+  if (!node.image.empty() && !child(&entry, "mac"))
+    error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
   return node;
 }
 
-// An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said about them.
+// An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said
+// about them.
 void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node) {
   const YamlNode* adopt = child(&entry, "adopt");
   if (!adopt || !adopt->is_map()) return;
@@ -103,20 +113,26 @@ void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, Node
   if (const std::string user = text(adopt, "user"); !user.empty()) node.adopt.user = user;
   node.adopt.host_key = text(adopt, "host_key");
   if (const YamlNode* image = child(&entry, "image"))
-    error(*image, path + ".image", "an adopted node keeps its operating system: leave out 'image', or 'adopt' to have it re-imaged");
+    error(*image, path + ".image",
+          "an adopted node keeps its operating system: leave out 'image', or 'adopt' to have it re-imaged");
   node.image.clear();
   if (const YamlNode* os = child(child(&entry, "disks"), "os"))
-    error(*os, path + ".disks.os", "the OS disk of an adopted node is never touched: leave the group 'os' out");
+    error(*os, path + ".disks.os",
+          "the OS disk of an adopted node is never touched: leave the group 'os' out");
 }
 
 // A range has one entry for several nodes, and each host has a key of its own.
 void SpecReader::check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node) {
   const YamlNode& adopt = *child(&entry, "adopt");
-  if (count > 1) return error_once(adopt, path + ".adopt", "one host at a time, not a range: each has its own key");
+  if (count > 1)
+    return error_once(adopt, path + ".adopt", "one host at a time, not a range: each has its own key");
   if (!node.address.empty()) return;
-  if (parse_ipv4(node.adopt.host)) node.address = node.adopt.host;
-  else error_once(entry, path, "missing key 'address': muster gives an adopted node no address, the spec says which it has in the "
-                               "provisioning network");
+  if (parse_ipv4(node.adopt.host))
+    node.address = node.adopt.host;
+  else
+    error_once(entry, path,
+               "missing key 'address': muster gives an adopted node no address, the spec says which it has "
+               "in the provisioning network");
 }
 
 void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out) {
@@ -126,48 +142,60 @@ void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path
   out.gpu_model = text(hardware, "gpu_model");
   out.cpu_model = text(hardware, "cpu_model");
   if (!out.gpu_model.empty() && !child(hardware, "gpus"))
-    error(*child(hardware, "gpu_model"), path + ".gpu_model", "names a model, but 'gpus' does not say how many");
+    error(*child(hardware, "gpu_model"), path + ".gpu_model",
+          "names a model, but 'gpus' does not say how many");
   if (const YamlNode* nics = child(hardware, "nics"); nics && nics->is_map() && nics->find("any"))
     out.nics["any"] = static_cast<int>(integer(nics, "any", 0));
   std::string memory = text(hardware, "memory");
   if (memory.empty()) return;
-  if (memory.rfind(">=", 0) == 0) memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
+  if (memory.rfind(">=", 0) == 0)
+    memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
   const Result<int64_t> bytes = parse_size(memory);
-  if (bytes.ok()) out.memory_bytes_min = *bytes;
-  else error(*child(hardware, "memory"), path + ".memory", bytes.error().message);
+  if (bytes.ok())
+    out.memory_bytes_min = *bytes;
+  else
+    error(*child(hardware, "memory"), path + ".memory", bytes.error().message);
 }
 
-void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool imaged, std::map<std::string, DiskGroup>& out) {
+void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool imaged,
+                            std::map<std::string, DiskGroup>& out) {
   if (!disks || !disks->is_map()) return;
   for (const YamlEntry& entry : disks->entries)
     if (entry.value.is_map()) out[entry.key] = read_disk_group(entry, path + "." + entry.key, imaged);
   check_disk_overlap(disks, path, out);
 }
 
-// What selects disks to be written must say something: the empty text of an unset variable and a bare wildcard would mean any disk, and
-// padded text none, since disks' own texts are trimmed.
+// What selects disks to be written must say something: the empty text of an unset variable and a bare
+// wildcard would mean any disk, and padded text none, since disks' own texts are trimmed.
 bool SpecReader::check_selector_text(const YamlNode& at, const std::string& path) {
   const std::string& text = at.text;
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) error(at, path, "is empty: say which disk, or leave the key out");
-  else if (text.find_first_not_of("*?") == std::string::npos) error(at, path, fmt::format("'{}' would match any disk: say more of it", text));
-  else if (isspace(static_cast<unsigned char>(text.front())) || isspace(static_cast<unsigned char>(text.back())))
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    error(at, path, "is empty: say which disk, or leave the key out");
+  else if (text.find_first_not_of("*?") == std::string::npos)
+    error(at, path, fmt::format("'{}' would match any disk: say more of it", text));
+  else if (isspace(static_cast<unsigned char>(text.front())) ||
+           isspace(static_cast<unsigned char>(text.back())))
     error(at, path, fmt::format("'{}' begins or ends with a blank: it would match no disk", text));
-  else return true;
+  else
+    return true;
   return false;
 }
 
-std::optional<std::string> SpecReader::selector_text(const YamlNode* match, const char* key, const std::string& path) {
+std::optional<std::string> SpecReader::selector_text(const YamlNode* match, const char* key,
+                                                     const std::string& path) {
   const YamlNode* value = child(match, key);
   if (!value || !value->is_text()) return {};
   check_selector_text(*value, path + ".match." + key);
   return value->text;
 }
 
-void SpecReader::read_serials(const YamlNode& serials, const std::string& path, std::vector<std::string>& out) {
+void SpecReader::read_serials(const YamlNode& serials, const std::string& path,
+                              std::vector<std::string>& out) {
   for (size_t i = 0; i < serials.items.size(); ++i) {
     const YamlNode& item = serials.items[i];
     const std::string where = fmt::format("{}[{}]", path, i);
-    if (item.is_text() && check_selector_text(item, where) && std::find(out.begin(), out.end(), item.text) != out.end())
+    if (item.is_text() && check_selector_text(item, where) &&
+        std::find(out.begin(), out.end(), item.text) != out.end())
       error(item, where, fmt::format("'{}' is listed twice", item.text));
     out.push_back(item.text);
   }
@@ -184,45 +212,60 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
   m.transport = selector_text(match, "transport", path);
   const YamlNode* serials = child(match, "serials");
   if (serials) read_serials(*serials, path + ".match.serials", m.serials);
-  m.count = static_cast<int>(integer(match, "count", m.serials.empty() ? 1 : static_cast<int64_t>(m.serials.size())));
+  m.count = static_cast<int>(
+      integer(match, "count", m.serials.empty() ? 1 : static_cast<int64_t>(m.serials.size())));
   if (!m.serials.empty() && child(match, "count") && m.count != static_cast<int>(m.serials.size()))
-    error(*child(match, "count"), path + ".match.count", fmt::format("{} serials are listed, but count is {}", m.serials.size(), m.count));
+    error(*child(match, "count"), path + ".match.count",
+          fmt::format("{} serials are listed, but count is {}", m.serials.size(), m.count));
   if (const YamlNode* size = child(match, "size"); size && size->is_text()) {
     const Result<int64_t> bytes = parse_size(size->text);
-    if (!bytes.ok()) error(*size, path + ".match.size", bytes.error().message);
-    else if (*bytes <= 0) error(*size, path + ".match.size", fmt::format("'{}' is no size of a disk", size->text));
-    else m.size_bytes = *bytes;
+    if (!bytes.ok())
+      error(*size, path + ".match.size", bytes.error().message);
+    else if (*bytes <= 0)
+      error(*size, path + ".match.size", fmt::format("'{}' is no size of a disk", size->text));
+    else
+      m.size_bytes = *bytes;
   }
-  if (match && match->is_map() && std::all_of(match->entries.begin(), match->entries.end(), [](const auto& e) { return e.key == "count"; }))
-    error(*match, path + ".match", "would match any disk: give serial, serials, wwid, model, size or transport");
+  if (match && match->is_map() &&
+      std::all_of(match->entries.begin(), match->entries.end(),
+                  [](const auto& e) { return e.key == "count"; }))
+    error(*match, path + ".match",
+          "would match any disk: give serial, serials, wwid, model, size or transport");
   if (entry.key == "os" && m.count != 1 && child(match, "count"))
     error(*child(match, "count"), path + ".match.count", "the operating system goes on exactly one disk");
 
   const std::string policy = text(&entry.value, "policy");
-  // Naming a disk `os` on a node with an image is the order to install there, but not to throw away what somebody else put on it.
-  if (policy.empty()) group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
-  else group.policy = DiskPolicy::format_if_blank;
+  // Naming a disk `os` on a node with an image is the order to install there, but not to throw away what
+  // somebody else put on it.
+  if (policy.empty())
+    group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
+  else
+    group.policy = DiskPolicy::format_if_blank;
   if (policy == "keep") group.policy = DiskPolicy::keep;
   if (policy == "format") group.policy = DiskPolicy::format;
   if (policy == "keep" && entry.key == "os" && imaged)
-    error(*child(&entry.value, "policy"), path + ".policy", "'keep' forbids to install the image; use format-if-blank or format");
+    error(*child(&entry.value, "policy"), path + ".policy",
+          "'keep' forbids to install the image; use format-if-blank or format");
   return group;
 }
 
-void SpecReader::check_disk_overlap(const YamlNode* disks, const std::string& path, const std::map<std::string, DiskGroup>& groups) {
+void SpecReader::check_disk_overlap(const YamlNode* disks, const std::string& path,
+                                    const std::map<std::string, DiskGroup>& groups) {
   for (size_t i = 0; i < disks->entries.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       const YamlEntry &later = disks->entries[i], &earlier = disks->entries[j];
       const auto a = groups.find(later.key), b = groups.find(earlier.key);
-      if (later.key == earlier.key || a == groups.end() || b == groups.end() || !same_selector(a->second.match, b->second.match)) continue;
+      if (later.key == earlier.key || a == groups.end() || b == groups.end() ||
+          !same_selector(a->second.match, b->second.match))
+        continue;
       errors_.push_back({later.line, later.column, path + "." + later.key,
                          fmt::format("selects the same disks as group '{}'", earlier.key)});
     }
 }
 
 // What differs from name to name: MAC, address, power address.
-void SpecReader::number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index, size_t count,
-                             NodeSpec& node) {
+void SpecReader::number_node(const YamlNode& entry, const std::string& path, const RangedName& name,
+                             size_t index, size_t count, NodeSpec& node) {
   const auto fill = [&](const YamlNode* value, const std::string& where, std::string& out) {
     if (!value || !value->is_text()) return;
     const Result<std::string> expanded = expand_number(value->text, name.number, NumberForm::decimal);
@@ -231,10 +274,12 @@ void SpecReader::number_node(const YamlNode& entry, const std::string& path, con
   };
   fill(child(&entry, "address"), path + ".address", node.address);
   fill(child(child(&entry, "power"), "address"), path + ".power.address", node.power.address);
-  if (const YamlNode* mac = child(&entry, "mac")) read_mac(*mac, path + ".mac", name.number, index, count, node.mac);
+  if (const YamlNode* mac = child(&entry, "mac"))
+    read_mac(*mac, path + ".mac", name.number, index, count, node.mac);
 }
 
-void SpecReader::read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count, std::string& out) {
+void SpecReader::read_mac(const YamlNode& mac, const std::string& path, int number, size_t index,
+                          size_t count, std::string& out) {
   const YamlNode* value = &mac;
   std::string where = path;
   if (mac.is_list()) {
@@ -249,8 +294,10 @@ void SpecReader::read_mac(const YamlNode& mac, const std::string& path, int numb
   const Result<std::string> expanded = expand_number(value->text, number, NumberForm::hex2);
   if (!expanded.ok()) return error_once(*value, where, expanded.error().message);
   out = normal_mac(*expanded);
-  if (out.empty()) error_once(*value, where, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *expanded));
-  else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1) error_once(*value, where, fmt::format("{} is a multicast address", out));
+  if (out.empty())
+    error_once(*value, where, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *expanded));
+  else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1)
+    error_once(*value, where, fmt::format("{} is a multicast address", out));
 }
 
 }  // namespace muster

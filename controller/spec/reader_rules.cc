@@ -8,16 +8,18 @@
 
 namespace muster {
 
-void SpecReader::check_unique(const std::string& what, const std::string& value, const NodeSpec& node, const NodePlace& place,
-                              const char* key) {
+void SpecReader::check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
+                              const NodePlace& place, const char* key) {
   if (value.empty()) return;
   const auto [other, first] = seen_.emplace(what + " " + value, node.name);
   if (first) return;
   const YamlNode* at = child(place.entry, key);
   if (at && at->is_map()) at = child(at, "address");
-  const std::string message = what == "name" ? fmt::format("node '{}' is declared twice", value)
-                                             : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name);
-  error_once(at ? *at : *place.entry, place.path + "." + key + (std::string_view(key) == "power" ? ".address" : ""), message);
+  const std::string message =
+      what == "name" ? fmt::format("node '{}' is declared twice", value)
+                     : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name);
+  error_once(at ? *at : *place.entry,
+             place.path + "." + key + (std::string_view(key) == "power" ? ".address" : ""), message);
 }
 
 // That of an adopted node may be known from the host that is adopted.
@@ -32,12 +34,16 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
   const YamlNode& at = place_of_address(place);
   const std::string path = place.path + (child(place.entry, "address") ? ".address" : ".adopt.host");
   const auto address = parse_ipv4(node.address);
-  if (!address) return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
+  if (!address)
+    return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
   if (provisioning_ && !provisioning_->hosts(*address))
-    error_once(at, path, fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address, node.name,
-                                spec_.network.provisioning.cidr));
-  if (node.address == spec_.network.controller) error_once(at, path, fmt::format("{} is the controller's address", node.address));
-  if (node.address == spec_.network.gateway) error_once(at, path, fmt::format("{} is the gateway's address", node.address));
+    error_once(at, path,
+               fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address,
+                           node.name, spec_.network.provisioning.cidr));
+  if (node.address == spec_.network.controller)
+    error_once(at, path, fmt::format("{} is the controller's address", node.address));
+  if (node.address == spec_.network.gateway)
+    error_once(at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
@@ -48,20 +54,28 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   const std::string host = node.power.address.substr(0, colon);
   if (colon != std::string::npos) {
     const std::string port = node.power.address.substr(colon + 1);
-    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535 ||
-        std::stoi(port) == 0)
+    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoi(port) > 65535 || std::stoi(port) == 0)
       return error_once(at, path, fmt::format("'{}': '{}' is not a port", node.power.address, port));
   }
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
   // A name would be looked up anew before each power call, and may then be another machine.
   if (!address && node.power.driver == "redfish")
-    return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.1.11 (the redfish driver takes no host names)",
-                                            node.power.address));
-  if (!address && (looks_numeric || host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != std::string::npos))
-    return error_once(at, path, fmt::format("'{}' is neither an address such as 10.20.1.11 nor a host name", node.power.address));
+    return error_once(
+        at, path,
+        fmt::format("'{}' is not an address such as 10.20.1.11 (the redfish driver takes no host names)",
+                    node.power.address));
+  if (!address && (looks_numeric || host.find_first_not_of(
+                                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
+                                        std::string::npos))
+    return error_once(
+        at, path,
+        fmt::format("'{}' is neither an address such as 10.20.1.11 nor a host name", node.power.address));
   if (!address || node.power.driver == "ssh" || !bmc_ || bmc_->hosts(*address)) return;
-  error_once(at, path, fmt::format("{} ({}) is not a host address of the bmc network {}", host, node.name, spec_.network.bmc.cidr));
+  error_once(at, path,
+             fmt::format("{} ({}) is not a host address of the bmc network {}", host, node.name,
+                         spec_.network.bmc.cidr));
 }
 
 void SpecReader::check_nodes() {
@@ -88,17 +102,20 @@ void SpecReader::assign_addresses() {
     const NodeSpec& node = spec_.nodes[i];
     if (const auto address = parse_ipv4(node.address)) taken.insert(*address);
     // A BMC on the provisioning network has an address of it, too.
-    if (const auto address = parse_ipv4(node.power.address.substr(0, node.power.address.find(':')))) taken.insert(*address);
+    if (const auto address = parse_ipv4(node.power.address.substr(0, node.power.address.find(':'))))
+      taken.insert(*address);
     if (!child(places_[i].entry, "address") && !node.adopt.declared()) order.push_back(i);
   }
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return spec_.nodes[a].name < spec_.nodes[b].name; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return spec_.nodes[a].name < spec_.nodes[b].name; });
   uint32_t next = provisioning_->base + 11;
   for (const size_t i : order) {
     while (taken.count(next)) ++next;
     if (!provisioning_->hosts(next)) {
       const YamlNode* at = child(places_[i].entry, "name");
       error(at ? *at : *places_[i].entry, places_[i].path + ".name",
-            fmt::format("no address is left in {} for {}", spec_.network.provisioning.cidr, spec_.nodes[i].name));
+            fmt::format("no address is left in {} for {}", spec_.network.provisioning.cidr,
+                        spec_.nodes[i].name));
       return;
     }
     spec_.nodes[i].address = format_ipv4(next++);
@@ -134,7 +151,9 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   const auto not_for = [&](const char* key, const char* engine) {
     if (out.engine != engine) return;
     for (const YamlEntry& e : map->entries)
-      if (e.key == key) errors_.push_back({e.line, e.column, path + "." + key, fmt::format("has no meaning for engine '{}'", engine)});
+      if (e.key == key)
+        errors_.push_back(
+            {e.line, e.column, path + "." + key, fmt::format("has no meaning for engine '{}'", engine)});
   };
   not_for("level", "moosefs");
   not_for("copies", "local");
@@ -150,8 +169,9 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
 }
 
 void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
-  static const std::vector<std::string> system = {"/bin", "/boot", "/dev", "/efi", "/etc", "/lib",  "/lib64", "/proc", "/root",
-                                                  "/run", "/sbin", "/state", "/sys", "/tmp", "/usr", "/var"};
+  static const std::vector<std::string> system = {"/bin",   "/boot", "/dev",  "/efi", "/etc",  "/lib",
+                                                  "/lib64", "/proc", "/root", "/run", "/sbin", "/state",
+                                                  "/sys",   "/tmp",  "/usr",  "/var"};
   if (storage.mount.empty()) return;
   const YamlNode& at = *child(&entry.value, "mount");
   const auto inside = [&](const std::string& outer) {
@@ -161,16 +181,20 @@ void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, co
     if (inside(folder)) error(at, path + ".mount", fmt::format("{} belongs to the operating system", folder));
   for (const StorageSpec& other : spec_.storage)
     if (!other.mount.empty() && (inside(other.mount) || other.mount.rfind(storage.mount + "/", 0) == 0))
-      error(at, path + ".mount", fmt::format("{} and {} of storage '{}' overlap", storage.mount, other.mount, other.name));
+      error(at, path + ".mount",
+            fmt::format("{} and {} of storage '{}' overlap", storage.mount, other.mount, other.name));
 }
 
-std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const std::string& path,
+                                                 const StorageSpec& storage) {
   std::vector<const NodeSpec*> out;
   std::vector<std::string> lacking;
   for (const NodeSpec& node : spec_.nodes) {
     const bool has_group = node.disks.count(storage.disks) > 0;
     if (storage.engine == "nfs" ? node.name != storage.server
-                                : storage.role.empty() ? !has_group : node.role != storage.role) continue;
+        : storage.role.empty()  ? !has_group
+                                : node.role != storage.role)
+      continue;
     out.push_back(&node);
     if (!has_group) lacking.push_back(node.name);
   }
@@ -180,12 +204,16 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
     error(*child(&entry.value, "disks"), path + ".disks",
           fmt::format("{}{} {} no disk group '{}'", fmt::join(lacking, ", "),
                       storage.engine == "nfs" ? "" : " of role '" + storage.role + "'",
-                      more ? fmt::format("and {} more have", more) : lacking.size() > 1 ? "have" : "has", storage.disks));
+                      more                 ? fmt::format("and {} more have", more)
+                      : lacking.size() > 1 ? "have"
+                                           : "has",
+                      storage.disks));
   }
   return out;
 }
 
-// Engine nfs has one server, and it is named: which node's failure takes the file system away is for the operator to choose.
+// Engine nfs has one server, and it is named: which node's failure takes the file system away is for the
+// operator to choose.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
   if (!at) {
@@ -212,7 +240,8 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   if (!groups.count(storage.disks))
     return must_be_known(at, path + ".disks", "disk group", storage.disks, {groups.begin(), groups.end()});
   if (!storage.role.empty() && !roles.count(storage.role))
-    return must_be_known(*child(child(&entry.value, "nodes"), "role"), path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
+    return must_be_known(*child(child(&entry.value, "nodes"), "role"), path + ".nodes.role", "role",
+                         storage.role, {roles.begin(), roles.end()});
 
   if (storage.engine == "nfs" && !check_server(entry, path, storage)) return;
   const auto nodes = members(entry, path, storage);
@@ -220,13 +249,19 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
     const auto group = node->disks.find(storage.disks);
     if (group == node->disks.end()) continue;
     if (group->second.policy == DiskPolicy::keep && !storage.engine.empty()) {
-      error(at, path + ".disks", fmt::format("engine '{}' must format, but group '{}' of {} has policy keep; use format-if-blank or format",
-                                             storage.engine, storage.disks, node->name));
+      error(
+          at, path + ".disks",
+          fmt::format(
+              "engine '{}' must format, but group '{}' of {} has policy keep; use format-if-blank or format",
+              storage.engine, storage.disks, node->name));
       break;
     }
-    const auto [other, first] = seen_.emplace(fmt::format("group {} {}", node->name, storage.disks), storage.name);
+    const auto [other, first] =
+        seen_.emplace(fmt::format("group {} {}", node->name, storage.disks), storage.name);
     if (!first) {
-      error(at, path + ".disks", fmt::format("group '{}' of {} is already used by storage '{}'", storage.disks, node->name, other->second));
+      error(at, path + ".disks",
+            fmt::format("group '{}' of {} is already used by storage '{}'", storage.disks, node->name,
+                        other->second));
       break;
     }
   }
@@ -234,13 +269,17 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   const YamlNode* declared = child(&entry.value, "copies");
   const YamlNode& copies = declared ? *declared : at;
   if ((ceph || storage.engine == "moosefs") && storage.copies > static_cast<int>(nodes.size()))
-    error(copies, path + ".copies", fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
+    error(copies, path + ".copies",
+          fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
   if (!ceph) return;
   if (storage.copies < 2)
-    error(copies, path + ".copies", "engine 'ceph' keeps at least 2 copies; for data that may be lost with its node use engine 'moosefs' or 'local'");
+    error(copies, path + ".copies",
+          "engine 'ceph' keeps at least 2 copies; for data that may be lost with its node use engine "
+          "'moosefs' or 'local'");
   // A second cluster would need daemons, ports and keys of its own on the same nodes.
   if (const auto [other, first] = seen_.emplace("engine ceph", storage.name); !first)
-    error(*child(&entry.value, "engine"), path + ".engine", fmt::format("storage '{}' has engine 'ceph' already; there can be one", other->second));
+    error(*child(&entry.value, "engine"), path + ".engine",
+          fmt::format("storage '{}' has engine 'ceph' already; there can be one", other->second));
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// render_params of controller/spec/playbook.h: mustache by kainjow, with two things it lacks: an unknown name is an error, and a
-// string that is nothing but one name keeps the type of its value.
+// render_params of controller/spec/playbook.h: mustache by kainjow, with two things it lacks: an unknown name
+// is an error, and a string that is nothing but one name keeps the type of its value.
 #include <kainjow/mustache.hpp>
 
 #include <fmt/format.h>
@@ -28,9 +28,10 @@ data to_data(const Json& json) {
     for (const Json& item : json) out << to_data(item);
     return out;
   }
-  if (json.is_string()) return json.get_ref<const std::string&>().empty() ? data(false) : data(json.get<std::string>());
+  if (json.is_string())
+    return json.get_ref<const std::string&>().empty() ? data(false) : data(json.get<std::string>());
   if (json.is_null() || json == false) return data(false);
-  return data(dump_json(json));   // true, numbers
+  return data(dump_json(json));  // true, numbers
 }
 
 // Remembers the names nobody knows.
@@ -49,11 +50,15 @@ class StrictContext : public kainjow::mustache::context<std::string> {
 std::string whole_name(const std::string& text) {
   size_t braces = 0;
   while (braces < 3 && braces < text.size() && text[braces] == '{') ++braces;
-  if (braces < 2 || text.size() <= 2 * braces || text.compare(text.size() - braces, braces, std::string(braces, '}')) != 0) return "";
+  if (braces < 2 || text.size() <= 2 * braces ||
+      text.compare(text.size() - braces, braces, std::string(braces, '}')) != 0)
+    return "";
   std::string inside = text.substr(braces, text.size() - 2 * braces);
   while (!inside.empty() && inside.front() == ' ') inside.erase(0, 1);
   while (!inside.empty() && inside.back() == ' ') inside.pop_back();
-  const bool name = inside.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
+  const bool name =
+      inside.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+      std::string::npos;
   return name ? inside : "";
 }
 
@@ -70,8 +75,8 @@ const Json* lookup(const Json& context, const std::string& dotted) {
   return at;
 }
 
-// The first parts of all names in a template: what of a context it can reach from the outside. A context has thousands of nodes, a
-// template mostly names its own.
+// The first parts of all names in a template: what of a context it can reach from the outside. A context has
+// thousands of nodes, a template mostly names its own.
 std::set<std::string> roots_of(const std::string& source) {
   std::set<std::string> out;
   for (size_t at = source.find("{{"); at != std::string::npos; at = source.find("{{", at)) {
@@ -106,15 +111,18 @@ class Renderer {
     if (const std::string name = whole_name(source); !name.empty())
       if (const Json* found = lookup(context_, name)) return *found;
     kainjow::mustache::mustache form(source);
-    if (!form.is_valid()) return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
+    if (!form.is_valid())
+      return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
     form.set_custom_escape([](const std::string& s) { return s; });
     kainjow::mustache::object named;
     for (const auto& root : roots_of(source))
-      if (const auto found = context_.find(root); found != context_.end()) named.emplace(root, to_data(*found));
+      if (const auto found = context_.find(root); found != context_.end())
+        named.emplace(root, to_data(*found));
     const data reachable(named);
     StrictContext strict(&reachable);
     std::string out = form.render(strict);
-    if (!strict.unknown.empty()) return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
+    if (!strict.unknown.empty())
+      return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
     return Json(std::move(out));
   }
 

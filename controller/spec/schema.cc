@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-constexpr size_t kMaxScalar = 8192;   // std::regex recurses once per character
+constexpr size_t kMaxScalar = 8192;  // std::regex recurses once per character
 
 std::string type_in_words(const std::string& type) {
   if (type == "object") return "a map";
@@ -27,10 +27,14 @@ std::string type_in_words(const std::string& type) {
 
 std::string found_in_words(const YamlNode& node) {
   switch (node.kind) {
-    case YamlNode::Kind::null: return "nothing";
-    case YamlNode::Kind::sequence: return "a list";
-    case YamlNode::Kind::map: return "a map";
-    case YamlNode::Kind::scalar: break;
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+    case YamlNode::Kind::scalar:
+      break;
   }
   return "'" + node.text.substr(0, 60) + "'";
 }
@@ -78,28 +82,35 @@ class Walker {
     const auto type = schema.find("type");
     if (type == schema.end()) return true;
     std::vector<std::string> allowed;
-    if (type->is_array()) allowed = type->get<std::vector<std::string>>();
-    else allowed.push_back(type->get<std::string>());
+    if (type->is_array())
+      allowed = type->get<std::vector<std::string>>();
+    else
+      allowed.push_back(type->get<std::string>());
     for (const std::string& one : allowed)
       if (has_type(node, one)) return true;
     std::vector<std::string> words;
     for (const std::string& one : allowed) words.push_back(type_in_words(one));
-    add(node.line, node.column, path, fmt::format("must be {}, found {}", fmt::join(words, " or "), found_in_words(node)));
+    add(node.line, node.column, path,
+        fmt::format("must be {}, found {}", fmt::join(words, " or "), found_in_words(node)));
     return false;
   }
 
   void scalar(const YamlNode& node, const Json& schema, const std::string& path) {
-    if (node.text.size() > kMaxScalar) return add(node.line, node.column, path, "longer than 8192 characters");
+    if (node.text.size() > kMaxScalar)
+      return add(node.line, node.column, path, "longer than 8192 characters");
     if (schema.contains("enum")) check_enum(node, schema, path);
     if (schema.contains("pattern") && !matches(schema["pattern"].get<std::string>(), node.text))
       add(node.line, node.column, path,
-          fmt::format("{} is not {}", found_in_words(node), schema.value("description", std::string("in the right form"))));
+          fmt::format("{} is not {}", found_in_words(node),
+                      schema.value("description", std::string("in the right form"))));
     if (!yaml_is_number(node)) return;
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (schema.contains("minimum") && value < schema["minimum"].get<double>())
-      add(node.line, node.column, path, fmt::format("{} is less than {}", node.text, dump_json(schema["minimum"])));
+      add(node.line, node.column, path,
+          fmt::format("{} is less than {}", node.text, dump_json(schema["minimum"])));
     if (schema.contains("maximum") && value > schema["maximum"].get<double>())
-      add(node.line, node.column, path, fmt::format("{} is more than {}", node.text, dump_json(schema["maximum"])));
+      add(node.line, node.column, path,
+          fmt::format("{} is more than {}", node.text, dump_json(schema["maximum"])));
   }
 
   void check_enum(const YamlNode& node, const Json& schema, const std::string& path) {
@@ -110,7 +121,8 @@ class Walker {
     for (const std::string& one : later)
       if (one == node.text)
         return add(node.line, node.column, path,
-                   fmt::format("'{}' is not implemented in this release; use {}", node.text, fmt::join(allowed, " or ")));
+                   fmt::format("'{}' is not implemented in this release; use {}", node.text,
+                               fmt::join(allowed, " or ")));
     const std::string near = nearest_spelling(node.text, allowed);
     add(node.line, node.column, path,
         near.empty() ? fmt::format("{} is not one of: {}", found_in_words(node), fmt::join(allowed, ", "))
@@ -121,15 +133,18 @@ class Walker {
     if (schema.contains("minItems") && node.items.size() < schema["minItems"].get<size_t>())
       add(node.line, node.column, path, fmt::format("needs at least {}", dump_json(schema["minItems"])));
     if (!schema.contains("items")) return;
-    for (size_t i = 0; i < node.items.size(); ++i) visit(node.items[i], schema["items"], fmt::format("{}[{}]", path, i));
+    for (size_t i = 0; i < node.items.size(); ++i)
+      visit(node.items[i], schema["items"], fmt::format("{}[{}]", path, i));
   }
 
   void map(const YamlNode& node, const Json& schema, const std::string& path) {
     std::set<std::string> seen;
     for (const YamlEntry& entry : node.entries) {
       const std::string where = path.empty() ? entry.key : path + "." + entry.key;
-      if (!seen.insert(entry.key).second) add(entry.line, entry.column, where, "given twice");
-      else this->entry(entry, schema, where);
+      if (!seen.insert(entry.key).second)
+        add(entry.line, entry.column, where, "given twice");
+      else
+        this->entry(entry, schema, where);
     }
     if (const auto required = schema.find("required"); required != schema.end())
       for (const auto& name : required->get<std::vector<std::string>>())
@@ -140,13 +155,13 @@ class Walker {
     const auto properties = schema.find("properties");
     if (properties != schema.end() && properties->contains(entry.key)) {
       const Json& property = (*properties)[entry.key];
-      if (refused(property))
-        return add(entry.line, entry.column, where, "not implemented in this release");
+      if (refused(property)) return add(entry.line, entry.column, where, "not implemented in this release");
       return visit(entry.value, property, where);
     }
     if (const auto patterns = schema.find("patternProperties"); patterns != schema.end())
       for (const auto& [pattern, property] : patterns->items())
-        if (entry.key.size() <= kMaxScalar && matches(pattern, entry.key)) return visit(entry.value, property, where);
+        if (entry.key.size() <= kMaxScalar && matches(pattern, entry.key))
+          return visit(entry.value, property, where);
     const auto rest = schema.find("additionalProperties");
     if (rest == schema.end() || *rest == true) return;
     if (rest->is_object()) return visit(entry.value, *rest, where);
@@ -170,7 +185,8 @@ class Walker {
 
   bool matches(const std::string& pattern, const std::string& text) {
     auto found = compiled_.find(pattern);
-    if (found == compiled_.end()) found = compiled_.emplace(pattern, std::regex(pattern, std::regex::ECMAScript)).first;
+    if (found == compiled_.end())
+      found = compiled_.emplace(pattern, std::regex(pattern, std::regex::ECMAScript)).first;
     return std::regex_search(text, found->second);
   }
 

@@ -1,10 +1,11 @@
-// Walks a YAML tree along a JSON Schema and reports every mistake with line, column, path, rule and nearest spelling.
+// Walks a YAML tree along a JSON Schema and reports every mistake with line, column, path, rule and nearest
+// spelling.
 //
-// Ready-made validators work on JSON and lose the position, so this is our own, for the subset our schemas use: type,
-// properties, patternProperties, additionalProperties, required, enum, pattern, items, minItems, minimum, maximum, $ref to
-// #/$defs. Two annotations: `description` beside a pattern says the rule in words; `x-not-implemented` (true on a
-// property, a list beside an enum) marks what the format knows and this release refuses.
-// Thread: pure.
+// Ready-made validators work on JSON and lose the position, so this is our own, for the subset our schemas
+// use: type, properties, patternProperties, additionalProperties, required, enum, pattern, items, minItems,
+// minimum, maximum, $ref to #/$defs. Two annotations: `description` beside a pattern says the rule in words;
+// `x-not-implemented` (true on a property, a list beside an enum) marks what the format knows and this
+// release refuses. Thread: pure.
 #pragma once
 
 #include "controller/spec/yaml.h"
@@ -13,7 +14,7 @@ namespace muster {
 
 void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecError>& errors);
 
-namespace embedded {   // generated at build time from schema/*.json
+namespace embedded {  // generated at build time from schema/*.json
 extern const char* const spec_schema;
 extern const char* const playbook_schema;
 }  // namespace embedded

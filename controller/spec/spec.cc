@@ -26,15 +26,18 @@ std::string to_string(const SpecError& e, const std::string& file) {
 }
 
 bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
-  const bool chosen = storage.engine == "nfs" ? node.name == storage.server : storage.role.empty() || storage.role == node.role;
+  const bool chosen = storage.engine == "nfs" ? node.name == storage.server
+                                              : storage.role.empty() || storage.role == node.role;
   return chosen && node.disks.count(storage.disks) > 0;
 }
 
 const NodeSpec* Spec::node(const std::string& name) const {
   // Those that were read are in order; others are looked through.
-  const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name, [](const NodeSpec& n, const std::string& to) { return n.name < to; });
+  const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
+                                        [](const NodeSpec& n, const std::string& to) { return n.name < to; });
   if (ordered != nodes.end() && ordered->name == name) return &*ordered;
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NodeSpec& n) { return n.name == name; });
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [&](const NodeSpec& n) { return n.name == name; });
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -77,11 +80,12 @@ void SpecReader::error_once(const YamlNode& at, const std::string& path, std::st
   if (complained_.insert(&at).second) error(at, path, std::move(message));
 }
 
-void SpecReader::must_be_known(const YamlNode& at, const std::string& path, const std::string& what, const std::string& name,
-                               const std::vector<std::string>& known) {
+void SpecReader::must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
+                               const std::string& name, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::string near = nearest_spelling(name, known);
-  if (!near.empty()) return error(at, path, fmt::format("unknown {} '{}', did you mean '{}'?", what, name, near));
+  if (!near.empty())
+    return error(at, path, fmt::format("unknown {} '{}', did you mean '{}'?", what, name, near));
   if (known.empty()) return error(at, path, fmt::format("unknown {} '{}'; none is declared", what, name));
   error(at, path, fmt::format("unknown {} '{}'; known: {}", what, name, fmt::join(known, ", ")));
 }
@@ -94,8 +98,8 @@ ParsedSpec SpecReader::read() {
   spec_.lab = root_.find("lab") != nullptr;
   spec_.vars = read_vars(child(&root_, "vars"));
   if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
-    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile", spec_.acceptance_profile,
-                  names_.profiles);
+    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
+                  spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
   read_images();
@@ -105,7 +109,8 @@ ParsedSpec SpecReader::read() {
   check_nodes();
   assign_addresses();
   read_storage();
-  std::sort(spec_.nodes.begin(), spec_.nodes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(spec_.nodes.begin(), spec_.nodes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return {std::move(spec_), std::move(errors_)};
 }
 
@@ -115,8 +120,10 @@ Subnet SpecReader::read_subnet(const YamlNode* network, const char* name, std::o
   Subnet out{text(section, "cidr"), static_cast<int>(integer(section, "mtu", 0))};
   if (!value || !value->is_text()) return out;
   Result<Cidr> parsed = parse_cidr(out.cidr);
-  if (parsed.ok()) cidr = *parsed;
-  else error(*value, fmt::format("network.{}.cidr", name), parsed.error().message);
+  if (parsed.ok())
+    cidr = *parsed;
+  else
+    error(*value, fmt::format("network.{}.cidr", name), parsed.error().message);
   return out;
 }
 
@@ -125,10 +132,12 @@ void SpecReader::read_network_address(const YamlNode* network, const char* key, 
   if (!value || !value->is_text()) return;
   const std::string path = fmt::format("network.{}", key);
   const auto address = parse_ipv4(value->text);
-  if (!address) return error(*value, path, fmt::format("'{}' is not an address such as 10.20.0.1", value->text));
+  if (!address)
+    return error(*value, path, fmt::format("'{}' is not an address such as 10.20.0.1", value->text));
   if (provisioning_ && !provisioning_->hosts(*address))
-    return error(*value, path, fmt::format("{} is not a host address of the provisioning network {}", value->text,
-                                           spec_.network.provisioning.cidr));
+    return error(*value, path,
+                 fmt::format("{} is not a host address of the provisioning network {}", value->text,
+                             spec_.network.provisioning.cidr));
   out = value->text;
 }
 
@@ -139,9 +148,11 @@ void SpecReader::read_network() {
   spec_.network.storage = read_subnet(network, "storage", storage_);
   read_network_address(network, "controller", spec_.network.controller);
   read_network_address(network, "gateway", spec_.network.gateway);
-  if (spec_.network.controller.empty() && provisioning_) spec_.network.controller = format_ipv4(provisioning_->base + 1);
+  if (spec_.network.controller.empty() && provisioning_)
+    spec_.network.controller = format_ipv4(provisioning_->base + 1);
   // One flat network for nodes and BMCs is common; networks that overlap only in part are a slip.
-  const auto overlap = [&](const std::optional<Cidr>& a, const std::optional<Cidr>& b, const char* name, const char* other) {
+  const auto overlap = [&](const std::optional<Cidr>& a, const std::optional<Cidr>& b, const char* name,
+                           const char* other) {
     if (!a || !b || !a->overlaps(*b) || (a->base == b->base && a->prefix == b->prefix)) return;
     error(*child(child(network, name), "cidr"), fmt::format("network.{}.cidr", name),
           fmt::format("overlaps the {} network without being the same", other));
@@ -152,21 +163,29 @@ void SpecReader::read_network() {
 }
 
 void SpecReader::read_key(const YamlNode& at, const std::string& path) {
-  static const std::vector<std::string> types = {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
-                                                 "ssh-rsa", "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"};
+  static const std::vector<std::string> types = {"ssh-ed25519",
+                                                 "ecdsa-sha2-nistp256",
+                                                 "ecdsa-sha2-nistp384",
+                                                 "ecdsa-sha2-nistp521",
+                                                 "ssh-rsa",
+                                                 "sk-ssh-ed25519@openssh.com",
+                                                 "sk-ecdsa-sha2-nistp256@openssh.com"};
   if (at.text.find_first_of("\r\n") != std::string::npos) return error(at, path, "a key must be on one line");
   const size_t space = at.text.find(' ');
   const std::string type = at.text.substr(0, space);
-  if (type.rfind("-----BEGIN", 0) == 0) return error(at, path, "this is a private key or a certificate; give the line of the .pub file");
+  if (type.rfind("-----BEGIN", 0) == 0)
+    return error(at, path, "this is a private key or a certificate; give the line of the .pub file");
   if (std::find(types.begin(), types.end(), type) == types.end()) {
     const std::string near = nearest_spelling(type, types);
-    return error(at, path, near.empty() ? "not a public key: begin with its type, such as ssh-ed25519"
-                                        : fmt::format("unknown key type '{}', did you mean '{}'?", type, near));
+    return error(at, path,
+                 near.empty() ? "not a public key: begin with its type, such as ssh-ed25519"
+                              : fmt::format("unknown key type '{}', did you mean '{}'?", type, near));
   }
   const std::string rest = space == std::string::npos ? "" : at.text.substr(space + 1);
   const Result<std::string> blob = from_base64(rest.substr(0, rest.find(' ')));
   // The blob begins with the length and the name of the type.
-  const bool whole = blob.ok() && blob->size() > 4 + type.size() + 16 && blob->compare(4, type.size(), type) == 0 &&
+  const bool whole = blob.ok() && blob->size() > 4 + type.size() + 16 &&
+                     blob->compare(4, type.size(), type) == 0 &&
                      static_cast<unsigned char>((*blob)[3]) == type.size();
   if (!whole) error(at, path, fmt::format("the data of this {} key is damaged or cut off", type));
 }
@@ -179,11 +198,15 @@ void SpecReader::read_users() {
     UserSpec user;
     user.name = entry.key;
     const std::string path = "users." + entry.key;
-    if (entry.key == "root") errors_.push_back({entry.line, entry.column, path, "root is locked on every node; declare a user with sudo: true"});
-    if (const YamlNode* sudo = child(&entry.value, "sudo")) user.sudo = yaml_is_boolean(*sudo) && yaml_boolean(*sudo);
+    if (entry.key == "root")
+      errors_.push_back(
+          {entry.line, entry.column, path, "root is locked on every node; declare a user with sudo: true"});
+    if (const YamlNode* sudo = child(&entry.value, "sudo"))
+      user.sudo = yaml_is_boolean(*sudo) && yaml_boolean(*sudo);
     user.uid = integer(&entry.value, "uid", 0);
     if (user.uid != 0 && !uids.emplace(user.uid, user.name).second)
-      error(*child(&entry.value, "uid"), path + ".uid", fmt::format("{} is also the uid of '{}'", user.uid, uids[user.uid]));
+      error(*child(&entry.value, "uid"), path + ".uid",
+            fmt::format("{} is also the uid of '{}'", user.uid, uids[user.uid]));
     const YamlNode* keys = child(&entry.value, "keys");
     for (size_t i = 0; keys && i < keys->items.size(); ++i) {
       if (!keys->items[i].is_text()) continue;
@@ -201,8 +224,10 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     const YamlNode& item = list->items[i];
     if (!item.is_text()) continue;
     const std::string where = fmt::format("{}[{}]", path, i);
-    if (!seen.insert(item.text).second) error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
-    else if (!names_.playbooks.empty()) must_be_known(item, where, "playbook", item.text, names_.playbooks);
+    if (!seen.insert(item.text).second)
+      error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
+    else if (!names_.playbooks.empty())
+      must_be_known(item, where, "playbook", item.text, names_.playbooks);
   }
 }
 
@@ -215,7 +240,8 @@ void SpecReader::read_images() {
     image.recipe = text(&entry.value, "recipe");
     if (const std::string kernel = text(&entry.value, "kernel"); !kernel.empty()) image.kernel = kernel;
     if (!image.recipe.empty() && !names_.recipes.empty())
-      must_be_known(*child(&entry.value, "recipe"), fmt::format("images.{}.recipe", entry.key), "recipe", image.recipe, names_.recipes);
+      must_be_known(*child(&entry.value, "recipe"), fmt::format("images.{}.recipe", entry.key), "recipe",
+                    image.recipe, names_.recipes);
     const YamlNode* bake = child(&entry.value, "bake");
     check_playbooks(bake, fmt::format("images.{}.bake", entry.key));
     if (bake)
@@ -247,14 +273,17 @@ void SpecReader::read_limits() {
 }
 
 // One of `limits`; what it was stays where the key is absent or wrong.
-void SpecReader::read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out) {
+void SpecReader::read_duration(const YamlNode* limits, const char* key, DurationMs shortest,
+                               DurationMs& out) {
   const YamlNode* at = child(limits, key);
   if (!at || !at->is_text()) return;
   const std::string path = std::string("limits.") + key;
   const Result<DurationMs> parsed = parse_duration(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
   if (*parsed < shortest || *parsed > kLongestLimit)
-    return error(*at, path, fmt::format("'{}' is not between {} and {}", at->text, to_human(shortest), to_human(kLongestLimit)));
+    return error(
+        *at, path,
+        fmt::format("'{}' is not between {} and {}", at->text, to_human(shortest), to_human(kLongestLimit)));
   out = *parsed;
 }
 

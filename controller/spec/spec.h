@@ -1,7 +1,7 @@
 // Spec: the operator's desired cluster as a value. Parsed from cluster.yaml by parse_spec(), pure.
 //
-// Every error names file, line, column, the rule and the nearest right spelling; all errors are reported at once; a key that
-// is not implemented is an error, never ignored. Schema: schema/spec.schema.json.
+// Every error names file, line, column, the rule and the nearest right spelling; all errors are reported at
+// once; a key that is not implemented is an error, never ignored. Schema: schema/spec.schema.json.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,41 @@
 namespace muster {
 
 struct SpecError {
-  int line = 0, column = 0;        // 1-based; 0 when the file as a whole is meant
-  std::string path;                // "nodes[0].disks.os.match.count"
-  std::string message;             // with the rule and "did you mean ..."
+  int line = 0, column = 0;  // 1-based; 0 when the file as a whole is meant
+  std::string path;          // "nodes[0].disks.os.match.count"
+  std::string message;       // with the rule and "did you mean ..."
 };
-std::string to_string(const SpecError& error, const std::string& file);   // "cluster.yaml:12:5: nodes[0].rol: unknown key, did you mean 'role'?"
+std::string to_string(
+    const SpecError& error,
+    const std::string& file);  // "cluster.yaml:12:5: nodes[0].rol: unknown key, did you mean 'role'?"
 
-struct Subnet {                    // "10.20.0.0/24"
+struct Subnet {  // "10.20.0.0/24"
   std::string cidr;
-  int mtu = 0;                     // 0: default
+  int mtu = 0;  // 0: default
   bool declared() const { return !cidr.empty(); }
 };
 struct Network {
   Subnet provisioning, bmc, storage;
-  std::string dhcp = "managed";    // managed | proxy | external
-  std::string controller;          // controller's address; default: first of provisioning
-  std::string gateway;             // may be empty
+  std::string dhcp = "managed";  // managed | proxy | external
+  std::string controller;        // controller's address; default: first of provisioning
+  std::string gateway;           // may be empty
   int rail_count = 0;
-  std::string rail_cidr;           // "10.40.{rail}.0/24"
+  std::string rail_cidr;  // "10.40.{rail}.0/24"
 };
-struct UserSpec { std::string name; std::vector<std::string> keys; bool sudo = false; int64_t uid = 0; };
-struct ImageSpec { std::string name, recipe, kernel = "full"; std::vector<std::string> bake; };
+struct UserSpec {
+  std::string name;
+  std::vector<std::string> keys;
+  bool sudo = false;
+  int64_t uid = 0;
+};
+struct ImageSpec {
+  std::string name, recipe, kernel = "full";
+  std::vector<std::string> bake;
+};
 
-// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. One that is given and empty
-// matches nothing, and so does a selector without any: an unset variable in a generated spec is no wildcard.
+// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. One
+// that is given and empty matches nothing, and so does a selector without any: an unset variable in a
+// generated spec is no wildcard.
 struct DiskMatch {
   std::optional<std::string> serial, wwid, model, transport;
   std::vector<std::string> serials;
@@ -48,52 +59,61 @@ struct DiskMatch {
   int count = 1;
 };
 enum class DiskPolicy { keep, format_if_blank, format };
-struct DiskGroup { std::string name; DiskMatch match; DiskPolicy policy = DiskPolicy::keep; };
+struct DiskGroup {
+  std::string name;
+  DiskMatch match;
+  DiskPolicy policy = DiskPolicy::keep;
+};
 
 // What must be found. Only declared fields are checked.
 struct HardwareSpec {
-  std::optional<int> gpus, cpus;               // counts
-  std::string gpu_model, cpu_model;            // globs
+  std::optional<int> gpus, cpus;     // counts
+  std::string gpu_model, cpu_model;  // globs
   int64_t memory_bytes_min = 0;
-  std::map<std::string, int> nics;             // {rail: 8} or {any: 1}
-  std::string pcie;                            // "5.0 x16"
+  std::map<std::string, int> nics;  // {rail: 8} or {any: 1}
+  std::string pcie;                 // "5.0 x16"
 };
-struct PowerSpec { std::string driver, address, secret, pin; };
-// A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is never muster's to replace.
+struct PowerSpec {
+  std::string driver, address, secret, pin;
+};
+// A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is
+// never muster's to replace.
 struct AdoptSpec {
-  std::string host;                // numeric address or name
+  std::string host;  // numeric address or name
   int port = 22;
-  std::string user = "root";       // another one needs sudo without a password
-  std::string host_key;            // pin, "SHA256:<base64>"
+  std::string user = "root";  // another one needs sudo without a password
+  std::string host_key;       // pin, "SHA256:<base64>"
   bool declared() const { return !host.empty(); }
 };
 struct NodeSpec {
   std::string name, role, image;
-  std::string mac;                 // lower case
-  std::string address;             // on the provisioning network, without prefix
-  bool address_chosen = false;     // not declared: the next free one, in the order of names
-  PowerSpec power;                 // an adopted node may have none
+  std::string mac;              // lower case
+  std::string address;          // on the provisioning network, without prefix
+  bool address_chosen = false;  // not declared: the next free one, in the order of names
+  PowerSpec power;              // an adopted node may have none
   AdoptSpec adopt;
   HardwareSpec hardware;
   std::map<std::string, DiskGroup> disks;
   std::map<std::string, std::string> vars;
 };
 struct StorageSpec {
-  std::string name, engine;        // local | moosefs | nfs | ceph | beegfs
-  std::string disks;               // group
-  std::string server;              // engine nfs: the node whose disks these are
+  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs
+  std::string disks;         // group
+  std::string server;        // engine nfs: the node whose disks these are
   std::string level = "raid0", fs = "xfs", mount;
-  std::string role;                // nodes selector; empty: every node that has the group
+  std::string role;  // nodes selector; empty: every node that has the group
   int copies = 2;
 };
-// Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who mounts.
+// Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who
+// mounts.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
   int failure_budget = -1;
-  DurationMs netboot = 20 * kMinute;   // power-on to the RAM system's agent: a large server takes 10 min and more for its firmware's tests
-  DurationMs boot = 20 * kMinute;      // restart to the installed system's agent
+  DurationMs netboot = 20 * kMinute;  // power-on to the RAM system's agent: a large server takes 10 min and
+                                      // more for its firmware's tests
+  DurationMs boot = 20 * kMinute;     // restart to the installed system's agent
 };
 
 struct Spec {
@@ -101,12 +121,12 @@ struct Spec {
   Network network;
   std::map<std::string, UserSpec> users;
   std::map<std::string, ImageSpec> images;
-  std::vector<NodeSpec> nodes;     // ranges expanded, sorted by name
+  std::vector<NodeSpec> nodes;  // ranges expanded, sorted by name
   std::vector<StorageSpec> storage;
-  std::map<std::string, std::vector<std::string>> roles;   // role -> playbooks
+  std::map<std::string, std::vector<std::string>> roles;  // role -> playbooks
   std::string acceptance_profile;
   LimitsSpec limits;
-  bool lab = false;                // a `lab:` section: simulated hardware
+  bool lab = false;  // a `lab:` section: simulated hardware
   std::map<std::string, std::string> vars;
 
   const NodeSpec* node(const std::string& name) const;
@@ -114,7 +134,7 @@ struct Spec {
 
 struct ParsedSpec {
   Spec spec;
-  std::vector<SpecError> errors;   // empty: usable
+  std::vector<SpecError> errors;  // empty: usable
 };
 // Names that exist outside the file; an empty list is not checked against.
 struct SpecNames {
@@ -122,8 +142,9 @@ struct SpecNames {
 };
 // `text` is YAML. Never fails otherwise than through `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
-// "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges, or more than 4096 names.
-// In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the number (in a MAC as two hexadecimal digits).
+// "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges,
+// or more than 4096 names. In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the
+// number (in a MAC as two hexadecimal digits).
 Result<std::vector<std::string>> expand_range(const std::string& pattern);
 // "3.8 TB", "512 GiB", "2 TiB" -> bytes (decimal and binary units).
 Result<int64_t> parse_size(const std::string& text);

@@ -16,20 +16,22 @@ bool all_digits(const std::string& text) {
 }
 
 // One part of a bracket: "07" or "01-03".
-Status add_part(const std::string& pattern, const std::string& prefix, const std::string& part, const std::string& suffix,
-                std::vector<RangedName>& out) {
+Status add_part(const std::string& pattern, const std::string& prefix, const std::string& part,
+                const std::string& suffix, std::vector<RangedName>& out) {
   const size_t dash = part.find('-');
   const std::string from = part.substr(0, dash);
   const std::string to = dash == std::string::npos ? from : part.substr(dash + 1);
   if (!all_digits(from) || !all_digits(to))
     return fail(Code::invalid, fmt::format("'{}' is not a range such as gpu[01-08]", pattern));
   if (from.size() > to.size() || (from.size() < to.size() && from[0] == '0'))
-    return fail(Code::invalid, fmt::format("'{}': both ends of the range need the same number of digits", pattern));
+    return fail(Code::invalid,
+                fmt::format("'{}': both ends of the range need the same number of digits", pattern));
   const int first = std::atoi(from.c_str()), last = std::atoi(to.c_str());
   if (first > last) return fail(Code::invalid, fmt::format("'{}': the range is reversed", pattern));
   if (out.size() + static_cast<size_t>(last - first) >= kMaxNames)
     return fail(Code::invalid, fmt::format("'{}': more than {} names", pattern, kMaxNames));
-  for (int n = first; n <= last; ++n) out.push_back({fmt::format("{}{:0{}}{}", prefix, n, from.size(), suffix), n});
+  for (int n = first; n <= last; ++n)
+    out.push_back({fmt::format("{}{:0{}}{}", prefix, n, from.size(), suffix), n});
   return Ok{};
 }
 
@@ -59,7 +61,8 @@ Result<std::vector<RangedName>> expand_numbered_range(const std::string& pattern
     return std::vector<RangedName>{{pattern, -1}};
   }
   if (open == std::string::npos || close == std::string::npos || close < open + 2 ||
-      pattern.find_first_of("[]", close + 1) != std::string::npos || pattern.find('[', open + 1) != std::string::npos)
+      pattern.find_first_of("[]", close + 1) != std::string::npos ||
+      pattern.find('[', open + 1) != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' is not a range such as gpu[01-08]", pattern));
   const std::string prefix = pattern.substr(0, open), suffix = pattern.substr(close + 1);
   const std::string inside = pattern.substr(open + 1, close - open - 1);
@@ -89,10 +92,13 @@ Result<std::string> expand_number(const std::string& text, int number, NumberFor
     const size_t close = text.find('}', at);
     const std::string inside = close == std::string::npos ? "" : text.substr(at + 1, close - at - 1);
     const bool plain = inside == "n";
-    const bool shifted = inside.size() > 2 && inside[0] == 'n' && (inside[1] == '+' || inside[1] == '-') && all_digits(inside.substr(2));
+    const bool shifted = inside.size() > 2 && inside[0] == 'n' && (inside[1] == '+' || inside[1] == '-') &&
+                         all_digits(inside.substr(2));
     if (!plain && !shifted)
-      return fail(Code::invalid, fmt::format("'{}': only {{n}}, {{n+10}} and {{n-1}} may stand in braces", text));
-    if (number < 0) return fail(Code::invalid, fmt::format("'{}': {{n}} needs a node name with a range", text));
+      return fail(Code::invalid,
+                  fmt::format("'{}': only {{n}}, {{n+10}} and {{n-1}} may stand in braces", text));
+    if (number < 0)
+      return fail(Code::invalid, fmt::format("'{}': {{n}} needs a node name with a range", text));
     const int value = number + (shifted ? std::atoi(inside.c_str() + 1) : 0);
     if (value < 0 || (form == NumberForm::hex2 && value > 255))
       return fail(Code::invalid, fmt::format("'{}': {} is outside 0 to 255", text, value));
@@ -103,10 +109,14 @@ Result<std::string> expand_number(const std::string& text, int number, NumberFor
 }
 
 Result<int64_t> parse_size(const std::string& text) {
-  struct Unit { const char* name; double factor; };
-  static constexpr Unit units[] = {{"", 1},      {"B", 1},      {"kB", 1e3},    {"KB", 1e3},
-                                   {"MB", 1e6},  {"GB", 1e9},   {"TB", 1e12},   {"PB", 1e15},
-                                   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+  struct Unit {
+    const char* name;
+    double factor;
+  };
+  static constexpr Unit units[] = {{"", 1},         {"B", 1},        {"kB", 1e3},     {"KB", 1e3},
+                                   {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {"PB", 1e15},
+                                   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+                                   {"PiB", 0x1p50}};
   TRY(const Quantity quantity, parse_quantity(text));
   for (const Unit& unit : units) {
     if (quantity.unit != unit.name) continue;
@@ -114,13 +124,18 @@ Result<int64_t> parse_size(const std::string& text) {
     if (bytes > 9e18) return fail(Code::invalid, fmt::format("'{}' is too large", text));
     return static_cast<int64_t>(bytes);
   }
-  return fail(Code::invalid, fmt::format("'{}': unknown unit '{}'; use MB, GB, TB or MiB, GiB, TiB", text, quantity.unit));
+  return fail(Code::invalid,
+              fmt::format("'{}': unknown unit '{}'; use MB, GB, TB or MiB, GiB, TiB", text, quantity.unit));
 }
 
 Result<DurationMs> parse_duration(const std::string& text) {
   TRY(const Quantity quantity, parse_quantity(text));
   const std::string& unit = quantity.unit;
-  const double factor = unit == "ms" ? 1 : unit.empty() || unit == "s" ? 1000 : unit == "min" || unit == "m" ? 60000 : unit == "h" ? 3600000 : 0;
+  const double factor = unit == "ms"                   ? 1
+                        : unit.empty() || unit == "s"  ? 1000
+                        : unit == "min" || unit == "m" ? 60000
+                        : unit == "h"                  ? 3600000
+                                                       : 0;
   if (factor == 0 || quantity.value > 1e6)
     return fail(Code::invalid, fmt::format("'{}' is not a duration such as 500 ms, 2 s or 3 min", text));
   return static_cast<DurationMs>(quantity.value * factor);

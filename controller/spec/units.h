@@ -7,7 +7,7 @@ namespace muster {
 
 struct RangedName {
   std::string name;
-  int number = -1;     // what the brackets held; -1 for a name without a range
+  int number = -1;  // what the brackets held; -1 for a name without a range
 };
 Result<std::vector<RangedName>> expand_numbered_range(const std::string& pattern);
 

@@ -26,7 +26,9 @@ class Copier {
     to.column = column;
     if (--budget_ < 0 || depth > kMaxDepth) {
       if (errors_.empty())
-        errors_.push_back({line, column, "", depth > kMaxDepth ? "nested too deeply" : "too many values (are aliases doubling?)"});
+        errors_.push_back(
+            {line, column, "",
+             depth > kMaxDepth ? "nested too deeply" : "too many values (are aliases doubling?)"});
       return to;
     }
     const YAML::Mark mark = from.Mark();
@@ -45,14 +47,15 @@ class Copier {
       to.kind = YamlNode::Kind::map;
       std::vector<YamlEntry> merged;
       for (const auto& entry : from) add_entry(to, merged, entry.first, entry.second, depth);
-      for (YamlEntry& entry : merged)   // keys written out win over merged ones
+      for (YamlEntry& entry : merged)  // keys written out win over merged ones
         if (!to.find(entry.key)) to.entries.push_back(std::move(entry));
     }
     return to;
   }
 
  private:
-  void add_entry(YamlNode& to, std::vector<YamlEntry>& merged, const YAML::Node& key, const YAML::Node& value, int depth) {
+  void add_entry(YamlNode& to, std::vector<YamlEntry>& merged, const YAML::Node& key, const YAML::Node& value,
+                 int depth) {
     const int line = key.Mark().line + 1, column = key.Mark().column + 1;
     if (!key.IsScalar()) {
       errors_.push_back({line, column, "", "a key must be plain text"});
@@ -88,13 +91,14 @@ ParsedYaml parse_yaml(const std::string& text) {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.size() > 1) {
       const YAML::Mark mark = documents[1].Mark();
-      out.errors.push_back({mark.line + 1, mark.column + 1, "", "a second YAML document; put everything into one"});
+      out.errors.push_back(
+          {mark.line + 1, mark.column + 1, "", "a second YAML document; put everything into one"});
       return out;
     }
     if (!documents.empty()) out.root = Copier(out.errors).copy(documents[0], 1, 1, 0);
   } catch (const YAML::Exception& e) {
     out.errors.push_back({e.mark.line + 1, e.mark.column + 1, "", "not valid YAML: " + e.msg});
-  } catch (const std::exception& e) {   // yaml-cpp lets a few standard exceptions through on malformed input
+  } catch (const std::exception& e) {  // yaml-cpp lets a few standard exceptions through on malformed input
     out.errors.push_back({0, 0, "", std::string("not valid YAML: ") + e.what()});
   }
   return out;
@@ -115,7 +119,9 @@ bool yaml_is_number(const YamlNode& node) {
   return *end == 0;
 }
 
-bool yaml_boolean(const YamlNode& node) { return node.text == "true" || node.text == "yes" || node.text == "on"; }
+bool yaml_boolean(const YamlNode& node) {
+  return node.text == "true" || node.text == "yes" || node.text == "on";
+}
 
 bool yaml_is_boolean(const YamlNode& node) {
   if (!node.is_text() || !node.plain) return false;
@@ -124,7 +130,8 @@ bool yaml_is_boolean(const YamlNode& node) {
 
 Json to_json(const YamlNode& node) {
   switch (node.kind) {
-    case YamlNode::Kind::null: return nullptr;
+    case YamlNode::Kind::null:
+      return nullptr;
     case YamlNode::Kind::sequence: {
       Json out = Json::array();
       for (const YamlNode& item : node.items) out.push_back(to_json(item));
@@ -135,9 +142,11 @@ Json to_json(const YamlNode& node) {
       for (const YamlEntry& entry : node.entries) out[entry.key] = to_json(entry.value);
       return out;
     }
-    case YamlNode::Kind::scalar: break;
+    case YamlNode::Kind::scalar:
+      break;
   }
-  // Only true and false are booleans inside free-form parameters: `when: yes` of a template or a mode "on" stay words.
+  // Only true and false are booleans inside free-form parameters: `when: yes` of a template or a mode "on"
+  // stay words.
   if (node.plain && (node.text == "true" || node.text == "false")) return node.text == "true";
   // A leading zero is a file mode or a serial number, not a number.
   const bool padded = node.text.size() > 1 && node.text[0] == '0' && node.text[1] != '.';
@@ -148,7 +157,8 @@ Json to_json(const YamlNode& node) {
 
 void sort_errors(std::vector<SpecError>& errors) {
   const auto key = [](const SpecError& e) { return std::tie(e.line, e.column, e.path, e.message); };
-  std::stable_sort(errors.begin(), errors.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::stable_sort(errors.begin(), errors.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
   const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
   errors.erase(std::unique(errors.begin(), errors.end(), same), errors.end());
 }

@@ -1,6 +1,6 @@
-// A YAML document as a small tree that remembers where everything stood. Aliases and merge keys are resolved by copying, under
-// a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the schema walker).
-// Thread: plain values.
+// A YAML document as a small tree that remembers where everything stood. Aliases and merge keys are resolved
+// by copying, under a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the
+// schema walker). Thread: plain values.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ struct YamlEntry {
 
 struct ParsedYaml {
   YamlNode root;
-  std::vector<SpecError> errors;   // syntax; the root is then worth nothing
+  std::vector<SpecError> errors;  // syntax; the root is then worth nothing
 };
 ParsedYaml parse_yaml(const std::string& text);
 

@@ -15,8 +15,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct SessionFree { void operator()(ssh_session s) const { ssh_disconnect(s); ssh_free(s); } };
-struct ChannelFree { void operator()(ssh_channel c) const { ssh_channel_close(c); ssh_channel_free(c); } };
+struct SessionFree {
+  void operator()(ssh_session s) const {
+    ssh_disconnect(s);
+    ssh_free(s);
+  }
+};
+struct ChannelFree {
+  void operator()(ssh_channel c) const {
+    ssh_channel_close(c);
+    ssh_channel_free(c);
+  }
+};
 using SessionPtr = std::unique_ptr<std::remove_pointer_t<ssh_session>, SessionFree>;
 using ChannelPtr = std::unique_ptr<std::remove_pointer_t<ssh_channel>, ChannelFree>;
 
@@ -25,7 +35,8 @@ std::string words(ssh_session s) { return ssh_get_error(s); }
 Result<std::string> fingerprint_of(ssh_key key) {
   unsigned char* hash = nullptr;
   size_t size = 0;
-  if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != 0) return fail(Code::failed, "the host key cannot be hashed");
+  if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != 0)
+    return fail(Code::failed, "the host key cannot be hashed");
   char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
   ssh_clean_pubkey_hash(&hash);
   const std::string fingerprint = text ? text : "";
@@ -42,10 +53,11 @@ Result<std::string> host_key_of(ssh_session s) {
 }
 
 // Connected and key-exchanged, not yet authenticated.
-Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user, DurationMs deadline) {
+Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user,
+                             DurationMs deadline) {
   SessionPtr session(ssh_new());
   if (!session) return fail(Code::failed, "libssh: out of memory");
-  const int process_config = 0;   // ssh_config files of this machine must not change what we do
+  const int process_config = 0;  // ssh_config files of this machine must not change what we do
   const unsigned int port_number = port;
   const long seconds = std::max<long>(1, static_cast<long>(deadline / 1000));
   ssh_options_set(session.get(), SSH_OPTIONS_PROCESS_CONFIG, &process_config);
@@ -54,7 +66,8 @@ Result<SessionPtr> handshake(const std::string& address, uint16_t port, const st
   ssh_options_set(session.get(), SSH_OPTIONS_USER, user.c_str());
   ssh_options_set(session.get(), SSH_OPTIONS_TIMEOUT, &seconds);
   if (ssh_connect(session.get()) != SSH_OK)
-    return fail(Code::unavailable, "ssh " + address + ":" + std::to_string(port) + ": " + words(session.get()));
+    return fail(Code::unavailable,
+                "ssh " + address + ":" + std::to_string(port) + ": " + words(session.get()));
   return session;
 }
 
@@ -95,14 +108,16 @@ class LibsshSession : public SshSession {
   Status receive(ssh_channel channel, Output& output, Clock::time_point until) {
     std::string buffer(kChunk, '\0');
     while (true) {
-      if (Clock::now() > until) return fail(Code::timeout, "ssh: the command did not end before its deadline");
+      if (Clock::now() > until)
+        return fail(Code::timeout, "ssh: the command did not end before its deadline");
       const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
       if (out > 0) output.out.append(buffer.data(), static_cast<size_t>(out));
       const int err = ssh_channel_read_nonblocking(channel, buffer.data(), kChunk, 1);
       if (err > 0) output.err.append(buffer.data(), static_cast<size_t>(err));
       if (out == SSH_ERROR || err == SSH_ERROR)
         return fail(Code::timeout, "ssh: connection lost: " + words(session_.get()));
-      if (output.out.size() + output.err.size() > kMaxOutput) return fail(Code::failed, "ssh: more than 4 MiB of output");
+      if (output.out.size() + output.err.size() > kMaxOutput)
+        return fail(Code::failed, "ssh: more than 4 MiB of output");
       if (out <= 0 && err <= 0 && ssh_channel_is_eof(channel)) return Ok{};
     }
   }
@@ -122,13 +137,16 @@ class RootSession : public SshSession {
   std::unique_ptr<SshSession> inner_;
 };
 
-struct KeyFree { void operator()(ssh_key key) const { ssh_key_free(key); } };
+struct KeyFree {
+  void operator()(ssh_key key) const { ssh_key_free(key); }
+};
 using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
 
 Result<KeyPtr> private_key_in(const std::string& text) {
   ssh_key key = nullptr;
   if (ssh_pki_import_privkey_base64(text.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
-    return fail(Code::invalid, "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
+    return fail(Code::invalid,
+                "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
   return KeyPtr(key);
 }
 
@@ -136,10 +154,13 @@ Status authenticate(ssh_session session, const SshTarget& target) {
   const std::string who = "ssh " + target.user + "@" + target.address;
   if (target.private_key.empty()) {
     if (ssh_userauth_agent(session, nullptr) == SSH_AUTH_SUCCESS) return Ok{};
-    return fail(Code::denied, who + ": none of the SSH agent's keys was taken (is SSH_AUTH_SOCK set, and what does `ssh-add -l` say?)");
+    return fail(Code::denied, who +
+                                  ": none of the SSH agent's keys was taken (is SSH_AUTH_SOCK set, and what "
+                                  "does `ssh-add -l` say?)");
   }
   TRY(const KeyPtr key, private_key_in(target.private_key));
-  if (ssh_userauth_publickey(session, nullptr, key.get()) != SSH_AUTH_SUCCESS) return fail(Code::denied, who + ": the key was refused");
+  if (ssh_userauth_publickey(session, nullptr, key.get()) != SSH_AUTH_SUCCESS)
+    return fail(Code::denied, who + ": the key was refused");
   return Ok{};
 }
 
@@ -154,8 +175,10 @@ std::string last_words(const Output& output) {
 std::string shell_quote(const std::string& word) {
   std::string out = "'";
   for (const char c : word) {
-    if (c == '\'') out += "'\\''";
-    else out += c;
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
   }
   return out + "'";
 }
@@ -166,7 +189,7 @@ Result<std::string> learn_host_key(const std::string& address, uint16_t port, Du
 }
 
 Result<std::vector<std::string>> host_keys_in(const std::string& text) {
-  constexpr size_t kDigits = 7 + 43;   // "SHA256:" and base64 of 32 bytes without padding
+  constexpr size_t kDigits = 7 + 43;  // "SHA256:" and base64 of 32 bytes without padding
   std::vector<std::string> found;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -180,7 +203,8 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text) {
     }
     ssh_key key = nullptr;
     if (ssh_pki_import_pubkey_base64(second.c_str(), ssh_key_type_from_name(first.c_str()), &key) != SSH_OK)
-      return fail(Code::invalid, "'" + first + " ...' is neither a fingerprint (SHA256:...) nor a public key");
+      return fail(Code::invalid,
+                  "'" + first + " ...' is neither a fingerprint (SHA256:...) nor a public key");
     auto fingerprint = fingerprint_of(key);
     ssh_key_free(key);
     if (!fingerprint.ok()) return fingerprint.error();
@@ -193,7 +217,8 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text) {
 Result<std::string> public_key_of(const std::string& private_key) {
   TRY(const KeyPtr key, private_key_in(private_key));
   char* text = nullptr;
-  if (ssh_pki_export_pubkey_base64(key.get(), &text) != SSH_OK) return fail(Code::failed, "ssh: the key has no public half that can be read");
+  if (ssh_pki_export_pubkey_base64(key.get(), &text) != SSH_OK)
+    return fail(Code::failed, "ssh: the key has no public half that can be read");
   const std::string base64 = text;
   ssh_string_free_char(text);
   return base64;
@@ -205,8 +230,8 @@ Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, Duratio
   TRY(auto session, handshake(target.address, target.port, target.user, deadline));
   TRY(const auto found, host_key_of(session.get()));
   if (found != target.host_key)
-    return fail(Code::denied, "ssh " + target.address + ": the host key is " + found + ", pinned is " + target.host_key +
-                                  "; another machine answers, or it was re-installed");
+    return fail(Code::denied, "ssh " + target.address + ": the host key is " + found + ", pinned is " +
+                                  target.host_key + "; another machine answers, or it was re-installed");
   TRY_(authenticate(session.get(), target));
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session)));
 }
@@ -215,14 +240,17 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
   return std::make_unique<RootSession>(std::move(session));
 }
 
-Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary, const std::string& arguments,
-                                     std::string_view input, DurationMs deadline) {
-  // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen by this command only.
+Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
+                                     const std::string& arguments, std::string_view input,
+                                     DurationMs deadline) {
+  // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
+  // by this command only.
   const std::string program = "/dev/shm/muster-agent";
-  const std::string inside = "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
-                             std::to_string(agent_binary.size()) + " > " + program + "; echo " +
-                             shell_quote(sha256(agent_binary).substr(7) + "  " + program) + " | sha256sum -c --quiet 1>&2; chmod 0700 " +
-                             program + "; exec " + program + " " + arguments;
+  const std::string inside =
+      "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
+      std::to_string(agent_binary.size()) + " > " + program + "; echo " +
+      shell_quote(sha256(agent_binary).substr(7) + "  " + program) +
+      " | sha256sum -c --quiet 1>&2; chmod 0700 " + program + "; exec " + program + " " + arguments;
   std::string all = agent_binary;
   all += input;
   TRY(const auto done, session.run("exec unshare --mount -- sh -c " + shell_quote(inside), all, deadline));
@@ -237,12 +265,14 @@ Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs de
   TRY(const auto have, session.run("sha256sum " + path + " 2>/dev/null | cut -c1-64", "", deadline));
   if (have.out.find(digest) != 0) {
     // Written beside, checked, then renamed: a torn upload is never started.
-    const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " + shell_quote(digest + "  " + path + ".new") +
-                             " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
+    const std::string take =
+        "set -e; umask 022; cat > " + path + ".new; echo " + shell_quote(digest + "  " + path + ".new") +
+        " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
     TRY(const auto sent, session.run(take, what.agent_binary, deadline));
     if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
   }
-  const Json input = {{"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
+  const Json input = {
+      {"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
   TRY(const auto joined, session.run(path + " join --stdin --start", dump_json(input) + "\n", deadline));
   if (!joined.ok()) return fail(Code::failed, "agent did not join: " + last_words(joined));
   return Ok{};

@@ -1,12 +1,12 @@
-// SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no agent
-// forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt.cc) to look at a host and to
-// start the muster agent on it.
+// SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
+// agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt.cc)
+// to look at a host and to start the muster agent on it.
 //
-// The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an empty pin the
-// connection is refused unless learn_host_key() was used to show the key to the operator first.
+// The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
+// empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.
 // Blocking under a deadline: for worker threads. One session belongs to one thread at a time.
-// Codes: `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was refused;
-// `timeout` a command's outcome is unknown.
+// Codes: `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was
+// refused; `timeout` a command's outcome is unknown.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@
 namespace muster {
 
 struct SshTarget {
-  std::string address;       // numeric or a name the system resolves
+  std::string address;  // numeric or a name the system resolves
   uint16_t port = 22;
   std::string user = "root";
-  std::string private_key;   // OpenSSH or PEM text; secret. Empty: the keys of the SSH agent at SSH_AUTH_SOCK
-  std::string host_key;      // pin, "SHA256:..."
+  std::string private_key;  // OpenSSH or PEM text; secret. Empty: the keys of the SSH agent at SSH_AUTH_SOCK
+  std::string host_key;     // pin, "SHA256:..."
 };
 
 class SshSession {
@@ -40,27 +40,32 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
 // Fingerprint of the host's key, without authenticating.
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline);
 
-// Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per line (as *.pub files hold
-// them). invalid when there is none, or a line is neither (such as one of known_hosts, which speaks of other hosts as well).
+// Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per
+// line (as *.pub files hold them). invalid when there is none, or a line is neither (such as one of
+// known_hosts, which speaks of other hosts as well).
 Result<std::vector<std::string>> host_keys_in(const std::string& text);
 
-// The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub file.
+// The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub
+// file.
 Result<std::string> public_key_of(const std::string& private_key);
 
-// Runs `arguments` of the agent binary on the host without leaving anything there: the binary lies on a tmpfs of a mount namespace of
-// its own, which ends with the command. `input` is its standard input. Needs root, and `unshare` and `mount` on the host.
-// `failed` with what the host said when it could not be run or exited with an error.
-Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary, const std::string& arguments,
-                                     std::string_view input, DurationMs deadline);
+// Runs `arguments` of the agent binary on the host without leaving anything there: the binary lies on a tmpfs
+// of a mount namespace of its own, which ends with the command. `input` is its standard input. Needs root,
+// and `unshare` and `mount` on the host. `failed` with what the host said when it could not be run or exited
+// with an error.
+Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
+                                     const std::string& arguments, std::string_view input,
+                                     DurationMs deadline);
 
-// Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent binary with the
-// right digest is not sent again. The token travels on stdin, never in the arguments of a process.
+// Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent
+// binary with the right digest is not sent again. The token travels on stdin, never in the arguments of a
+// process.
 struct Bootstrap {
-  std::string agent_binary;      // its content
+  std::string agent_binary;  // its content
   std::string node;
   std::string controller_url;
-  std::string ca_pin;            // "sha256:<hex>" of the CA certificate
-  std::string token;             // one-time, secret
+  std::string ca_pin;  // "sha256:<hex>" of the CA certificate
+  std::string token;   // one-time, secret
 };
 Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline);
 

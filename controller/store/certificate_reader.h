@@ -1,7 +1,7 @@
 // CertificateReader: what the store says of a certificate, for threads that must not wait for the reactor's.
 //
-// The servers ask while they read a request's header, where all they have to decide by is the certificate's serial number.
-// Has a connection of its own, so that what it says is what was committed last. Thread: any.
+// The servers ask while they read a request's header, where all they have to decide by is the certificate's
+// serial number. Has a connection of its own, so that what it says is what was committed last. Thread: any.
 #pragma once
 
 #include <memory>

@@ -13,13 +13,14 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBytes = 256;   // always the same, with spaces at the end
+constexpr size_t kBytes = 256;  // always the same, with spaces at the end
 
 // What the controller is told; "" when this is its database.
 std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
-  if (!mark && start.empty()) return "";   // new, or of a muster that kept no mark
+  if (!mark && start.empty()) return "";  // new, or of a muster that kept no mark
   if (!mark) return "no journal.mark is beside it: it was put here from somewhere else";
-  if (start != mark->start && start != mark->next) return "the controller was started since this copy was taken";
+  if (start != mark->start && start != mark->next)
+    return "the controller was started since this copy was taken";
   if (commits < mark->commits)
     return fmt::format("the controller wrote {} times since this copy was taken", mark->commits - commits);
   return "";
@@ -27,20 +28,26 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
 
 // The runs that were under way are over: nobody knows how far they came, and what was done since.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
-  const std::string reason = "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";
+  const std::string reason =
+      "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";
   const Json ended = {{"state", "cancelled"}, {"reason", reason}};
-  TRY_(db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) "
-              "SELECT id, '', '', 0, 'ended', ?, ? FROM run WHERE state = 'running' ORDER BY id",
-              {now, dump_json(ended)}));
+  TRY_(
+      db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) SELECT id, '', '', 0, "
+             "'ended', ?, ? FROM run WHERE state = 'running' ORDER BY id",
+             {now, dump_json(ended)}));
   TRY_(db.run("UPDATE run SET state = 'cancelled', ended = ? WHERE state = 'running'", {now}));
-  TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', 'restored', ?)", {now, dump_json(Json{{"reason", reason}})}));
+  TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', 'restored', ?)",
+              {now, dump_json(Json{{"reason", reason}})}));
   return db.run("UPDATE history SET name = ?, restored = ?", {random_hex(8), now});
 }
 
-Status enter(sqlite::Connection& db, const std::string& start, const std::string& why, TimeMs now, int64_t commits) {
+Status enter(sqlite::Connection& db, const std::string& start, const std::string& why, TimeMs now,
+             int64_t commits) {
   TRY_(db.script("BEGIN IMMEDIATE"));
   Status done = why.empty() ? Status(Ok{}) : disown(db, why, now);
-  if (done.ok()) done = db.run("UPDATE history SET start = ?, commits = ?, name = iif(name = '', ?, name)", {start, commits, random_hex(8)});
+  if (done.ok())
+    done = db.run("UPDATE history SET start = ?, commits = ?, name = iif(name = '', ?, name)",
+                  {start, commits, random_hex(8)});
   if (done.ok()) done = db.script("COMMIT");
   if (!done.ok()) (void)db.script("ROLLBACK");
   return done;
@@ -74,10 +81,12 @@ std::optional<Mark::Reading> Mark::read() const {
 }
 
 Status Mark::write(const Reading& reading, bool sync) {
-  std::string text = dump_json(Json{{"start", reading.start}, {"next", reading.next}, {"commits", reading.commits}});
+  std::string text =
+      dump_json(Json{{"start", reading.start}, {"next", reading.next}, {"commits", reading.commits}});
   text.resize(kBytes - 1, ' ');
   text += '\n';
-  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) || (sync && ::fdatasync(fd_) != 0))
+  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      (sync && ::fdatasync(fd_) != 0))
     return fail(Code::failed, fmt::format("{}: {}", path_, std::strerror(errno)));
   return Ok{};
 }
@@ -95,8 +104,8 @@ Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, 
   const std::string next = random_hex(8);
   // Numbers never fall: a copy of before, put back later, would be taken for the newer one.
   entered = {next, next, std::max(commits, was ? was->commits : 0) + 1};
-  // First that this start is coming, then that it came: a controller that dies in between finds its own database again. A copy that is
-  // disowned has a mark that fits neither until that is durable.
+  // First that this start is coming, then that it came: a controller that dies in between finds its own
+  // database again. A copy that is disowned has a mark that fits neither until that is durable.
   if (why.empty()) TRY_(mark.write({start, next, commits}, true));
   TRY_(enter(db, next, why, now, entered.commits));
   TRY_(mark.write(entered, true));

@@ -1,11 +1,12 @@
-// Mark: a few bytes beside the database that say how far it has come, so that an older copy put in its place is told from it.
+// Mark: a few bytes beside the database that say how far it has come, so that an older copy put in its place
+// is told from it.
 //
-// Every start of the controller has a name, and every transaction a number; both are in the database and in the mark. A copy that was
-// taken before the last start has another start in it, one taken since then a lower number. A time would not do: a copy taken in
-// the middle of a run and put back half an hour later looks like a controller that was away for half an hour.
-// The mark is written in place, within one sector, after each commit: it is never ahead of what is durable. When power is lost
-// it may be behind, which says nothing wrong.
-// Thread: the connection's.
+// Every start of the controller has a name, and every transaction a number; both are in the database and in
+// the mark. A copy that was taken before the last start has another start in it, one taken since then a lower
+// number. A time would not do: a copy taken in the middle of a run and put back half an hour later looks like
+// a controller that was away for half an hour. The mark is written in place, within one sector, after each
+// commit: it is never ahead of what is durable. When power is lost it may be behind, which says nothing
+// wrong. Thread: the connection's.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,8 @@ namespace muster {
 class Mark {
  public:
   struct Reading {
-    std::string start, next;   // `next`: the start that is being entered in the database, as `start` before and after that
+    // `next`: the start that is being entered in the database, as `start` before and after that
+    std::string start, next;
     int64_t commits = 0;
   };
   // Opens or makes it.
@@ -28,7 +30,7 @@ class Mark {
   Mark& operator=(Mark&&) = delete;
   ~Mark();
 
-  std::optional<Reading> read() const;   // none: it was not there, or is not one
+  std::optional<Reading> read() const;  // none: it was not there, or is not one
   Status write(const Reading& reading, bool sync);
 
  private:
@@ -40,8 +42,9 @@ class Mark {
 // The mark's name beside a database.
 std::string mark_path(const std::string& database);
 
-// One start of the controller, entered in both. Returns "" when the database is the one the controller went on from, else why it is not:
-// then its running runs are ended as cancelled, in the same transaction, and a new history begins.
+// One start of the controller, entered in both. Returns "" when the database is the one the controller went
+// on from, else why it is not: then its running runs are ended as cancelled, in the same transaction, and a
+// new history begins.
 Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, Mark::Reading& entered);
 
 }  // namespace muster

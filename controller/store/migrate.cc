@@ -13,7 +13,7 @@
 namespace muster {
 
 namespace embedded {
-extern const char* const migrations[];   // ends with nullptr
+extern const char* const migrations[];  // ends with nullptr
 }
 
 namespace {
@@ -64,13 +64,17 @@ Result<int64_t> inspect_database(const std::string& path) {
   // Through SQLite, not from the header: after a crash the truth may be in the write-ahead log.
   const auto id = db.number("PRAGMA application_id");
   const auto tables = db.number("SELECT count(*) FROM sqlite_master");
-  if (id.ok() && tables.ok() && *id == 0 && *tables == 0) return int64_t{0};   // died between creation and first migration
+  if (id.ok() && tables.ok() && *id == 0 && *tables == 0)
+    return int64_t{0};  // died between creation and first migration
   if (id.ok() && *id != kApplicationId) return fail(Code::corrupt, path + ": a database of another program");
   const auto version = db.number("PRAGMA user_version");
-  if (!version.ok()) return fail(Code::corrupt, fmt::format("{}: damaged ({})", path, version.error().message));
+  if (!version.ok())
+    return fail(Code::corrupt, fmt::format("{}: damaged ({})", path, version.error().message));
   if (*version > newest_schema())
-    return fail(Code::denied, fmt::format("{}: written by a newer muster (schema {}, this program knows {}); it was left as it is",
-                                          path, *version, newest_schema()));
+    return fail(
+        Code::denied,
+        fmt::format("{}: written by a newer muster (schema {}, this program knows {}); it was left as it is",
+                    path, *version, newest_schema()));
   const auto check = db.text("PRAGMA quick_check(1)");
   if (!check.ok() || *check != "ok")
     return fail(Code::corrupt, fmt::format("{}: damaged ({}); it was left as it is, restore a backup", path,
@@ -81,7 +85,8 @@ Result<int64_t> inspect_database(const std::string& path) {
 Status migrate(sqlite::Connection& db) {
   TRY(int64_t version, db.number("PRAGMA user_version"));
   for (; embedded::migrations[version]; ++version) {
-    const std::string script = fmt::format("BEGIN IMMEDIATE;\n{}\nPRAGMA user_version = {};\nCOMMIT;", embedded::migrations[version], version + 1);
+    const std::string script = fmt::format("BEGIN IMMEDIATE;\n{}\nPRAGMA user_version = {};\nCOMMIT;",
+                                           embedded::migrations[version], version + 1);
     if (Status applied = db.script(script); !applied.ok()) {
       (void)db.script("ROLLBACK");
       return std::move(applied).error().with(fmt::format("migration {:04}", version + 1));
@@ -92,8 +97,10 @@ Status migrate(sqlite::Connection& db) {
 
 Result<std::string> dump_schema(sqlite::Connection& db) {
   std::string out;
-  TRY_(db.query("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name", {},
-                [&](const sqlite::Row& row) { out += row.text(0) + ";\n"; }));
+  TRY_(
+      db.query("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY "
+               "type DESC, name",
+               {}, [&](const sqlite::Row& row) { out += row.text(0) + ";\n"; }));
   return out;
 }
 

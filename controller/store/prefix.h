@@ -8,11 +8,13 @@
 
 namespace muster {
 
-// The full prefix to search for, always beginning with "sha256:". Code::invalid when it is too short or not hexadecimal.
+// The full prefix to search for, always beginning with "sha256:". Code::invalid when it is too short or not
+// hexadecimal.
 inline Result<std::string> plan_prefix(const std::string& name) {
   constexpr std::string_view scheme = "sha256:";
   const std::string digits = name.rfind(scheme, 0) == 0 ? name.substr(scheme.size()) : name;
-  if (digits.size() < 8) return fail(Code::invalid, "plan '" + name + "': give at least 8 digits of its digest");
+  if (digits.size() < 8)
+    return fail(Code::invalid, "plan '" + name + "': give at least 8 digits of its digest");
   if (digits.find_first_not_of("0123456789abcdef") != std::string::npos || digits.size() > 64)
     return fail(Code::invalid, "plan '" + name + "': a digest has at most 64 lower-case hexadecimal digits");
   return std::string(scheme) + digits;

@@ -1,4 +1,5 @@
-// Rows of controller/store/store.h to and from SQLite. Internal to the SQLite store; thread: the connection's.
+// Rows of controller/store/store.h to and from SQLite. Internal to the SQLite store; thread: the
+// connection's.
 #pragma once
 
 #include "controller/store/sqlite.h"
@@ -20,7 +21,8 @@ Result<TokenRow> read_token(sqlite::Connection& db, const std::string& digest);
 Result<std::vector<TokenRow>> read_join_tokens(sqlite::Connection& db, const std::string& node);
 Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::string& serial);
 Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
-Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit, const std::string& node);
+Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit,
+                                          const std::string& node);
 
 Result<ReportRow> read_report(sqlite::Connection& db, int64_t run);
 Result<std::vector<ReportRow>> read_reports(sqlite::Connection& db, int64_t run, size_t limit);

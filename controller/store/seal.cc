@@ -25,7 +25,9 @@ struct FreeCipher {
 };
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
 
-const unsigned char* bytes(const std::string& text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+const unsigned char* bytes(const std::string& text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 unsigned char* bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
 Result<std::string> key_bytes(const std::string& hex) {
@@ -37,17 +39,21 @@ Result<std::string> key_bytes(const std::string& hex) {
 }
 
 // One pass of AES-256-GCM over `input`; for opening, `tag` is checked by EVP_CipherFinal.
-bool gcm(bool encrypt, std::string& key, const std::string& nonce, const std::string& name, const std::string& input, std::string& tag,
-         std::string& output) {
+bool gcm(bool encrypt, std::string& key, const std::string& nonce, const std::string& name,
+         const std::string& input, std::string& tag, std::string& output) {
   const Cipher context(EVP_CIPHER_CTX_new());
   int size = 0;
   output.assign(input.size() + kTag, '\0');
-  const bool started = EVP_CipherInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, bytes(key), bytes(nonce), encrypt) == 1 &&
-                       EVP_CipherUpdate(context.get(), nullptr, &size, bytes(name), static_cast<int>(name.size())) == 1 &&
-                       EVP_CipherUpdate(context.get(), bytes(output), &size, bytes(input), static_cast<int>(input.size())) == 1;
+  const bool started =
+      EVP_CipherInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, bytes(key), bytes(nonce), encrypt) == 1 &&
+      EVP_CipherUpdate(context.get(), nullptr, &size, bytes(name), static_cast<int>(name.size())) == 1 &&
+      EVP_CipherUpdate(context.get(), bytes(output), &size, bytes(input), static_cast<int>(input.size())) ==
+          1;
   OPENSSL_cleanse(key.data(), key.size());
   if (!started) return false;
-  if (!encrypt && EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, static_cast<int>(kTag), bytes(tag)) != 1) return false;
+  if (!encrypt &&
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, static_cast<int>(kTag), bytes(tag)) != 1)
+    return false;
   int rest = 0;
   if (EVP_CipherFinal_ex(context.get(), bytes(output) + size, &rest) != 1) return false;
   output.resize(static_cast<size_t>(size + rest));
@@ -57,7 +63,8 @@ bool gcm(bool encrypt, std::string& key, const std::string& nonce, const std::st
 }
 
 Error system_error(const std::string& path) {
-  return fail(errno == EACCES ? Code::denied : Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
+  return fail(errno == EACCES ? Code::denied : Code::failed,
+              fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
 // Written under another name first, so that a crash never leaves half a key.
@@ -66,7 +73,8 @@ Status make_key(const std::string& path) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(temporary);
   const std::string text = random_hex(kKey) + "\n";
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
+  const bool written =
+      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
   ::close(fd);
   Status out = Ok{};
   // link() does not replace; a key that another process has just put there is as good.
@@ -91,8 +99,10 @@ Result<std::string> master_key(const std::string& path) {
   ::close(fd);
   if (!looked || n < 0) return system_error(path);
   if (info.st_mode & 077)
-    return fail(Code::denied, fmt::format("{}: others may read the master key (mode {:o}); make it 600 and change the secrets", path,
-                                          info.st_mode & 0777));
+    return fail(
+        Code::denied,
+        fmt::format("{}: others may read the master key (mode {:o}); make it 600 and change the secrets",
+                    path, info.st_mode & 0777));
   std::string text(buffer, static_cast<size_t>(n));
   OPENSSL_cleanse(buffer, sizeof buffer);
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -102,21 +112,27 @@ Result<std::string> master_key(const std::string& path) {
 
 Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value) {
   TRY(std::string raw, key_bytes(key));
-  if (name.empty() || value.size() > (1 << 20)) return fail(Code::invalid, "a secret needs a name and at most 1 MiB");
+  if (name.empty() || value.size() > (1 << 20))
+    return fail(Code::invalid, "a secret needs a name and at most 1 MiB");
   std::string nonce(kNonce, '\0'), tag, hidden;
   if (RAND_bytes(bytes(nonce), static_cast<int>(kNonce)) != 1) return fail(Code::failed, "no random numbers");
-  if (!gcm(true, raw, nonce, name, value, tag, hidden)) return fail(Code::failed, "sealing '" + name + "' failed");
+  if (!gcm(true, raw, nonce, name, value, tag, hidden))
+    return fail(Code::failed, "sealing '" + name + "' failed");
   return to_base64(nonce + hidden + tag);
 }
 
 Result<std::string> unseal(const std::string& key, const std::string& name, const std::string& sealed) {
   TRY(std::string raw, key_bytes(key));
   const auto blob = from_base64(sealed);
-  if (!blob.ok() || blob->size() < kNonce + kTag) return fail(Code::corrupt, "secret '" + name + "' is damaged");
-  const std::string nonce = blob->substr(0, kNonce), hidden = blob->substr(kNonce, blob->size() - kNonce - kTag);
+  if (!blob.ok() || blob->size() < kNonce + kTag)
+    return fail(Code::corrupt, "secret '" + name + "' is damaged");
+  const std::string nonce = blob->substr(0, kNonce),
+                    hidden = blob->substr(kNonce, blob->size() - kNonce - kTag);
   std::string tag = blob->substr(blob->size() - kTag), value;
   if (!gcm(false, raw, nonce, name, hidden, tag, value))
-    return fail(Code::corrupt, "secret '" + name + "' does not open: it was changed, or sealed under another name or master key");
+    return fail(
+        Code::corrupt,
+        "secret '" + name + "' does not open: it was changed, or sealed under another name or master key");
   return value;
 }
 

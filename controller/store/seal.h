@@ -1,6 +1,6 @@
-// Secrets at rest: AES-256-GCM under the controller's master key. The secret's name is authenticated with it, so a sealed value
-// moved to another name does not open.
-// Thread: pure functions; master_key touches the file it is given.
+// Secrets at rest: AES-256-GCM under the controller's master key. The secret's name is authenticated with it,
+// so a sealed value moved to another name does not open. Thread: pure functions; master_key touches the file
+// it is given.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace muster {
 
-// The key in `path` (64 hexadecimal digits), made on first use with mode 0600. Code::denied when group or others may read the
-// file; Code::corrupt when it holds no key. Never replaces a file that is there: with it all secrets would be lost.
+// The key in `path` (64 hexadecimal digits), made on first use with mode 0600. Code::denied when group or
+// others may read the file; Code::corrupt when it holds no key. Never replaces a file that is there: with it
+// all secrets would be lost.
 Result<std::string> master_key(const std::string& path);
 
 // base64(nonce + ciphertext + tag), another one each time. `key` as from master_key().

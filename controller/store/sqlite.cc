@@ -13,16 +13,22 @@ Code code_of(int sqlite_code) {
   switch (sqlite_code & 0xff) {
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
-    case SQLITE_RANGE: return Code::invalid;
+    case SQLITE_RANGE:
+      return Code::invalid;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return Code::corrupt;
+    case SQLITE_NOTADB:
+      return Code::corrupt;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return Code::unavailable;
-    case SQLITE_CANTOPEN: return Code::not_found;
+    case SQLITE_LOCKED:
+      return Code::unavailable;
+    case SQLITE_CANTOPEN:
+      return Code::not_found;
     case SQLITE_PERM:
     case SQLITE_READONLY:
-    case SQLITE_AUTH: return Code::denied;
-    default: return Code::failed;
+    case SQLITE_AUTH:
+      return Code::denied;
+    default:
+      return Code::failed;
   }
 }
 
@@ -37,7 +43,9 @@ std::string Row::text(int column) const {
 
 Result<Connection> Connection::open(const std::string& path, Mode mode) {
   sqlite3* db = nullptr;
-  const int flags = (mode == Mode::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX;
+  const int flags =
+      (mode == Mode::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
+      SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
   Connection connection(db);
   if (code != SQLITE_OK) return connection.error(code, "opening " + path);
@@ -76,14 +84,17 @@ Result<sqlite3_stmt*> Connection::prepare(const char* sql) {
   return statement;
 }
 
-Status Connection::query(const char* sql, const std::vector<Value>& values, const std::function<void(const Row&)>& on_row) {
+Status Connection::query(const char* sql, const std::vector<Value>& values,
+                         const std::function<void(const Row&)>& on_row) {
   TRY(sqlite3_stmt* const statement, prepare(sql));
   for (size_t i = 0; i < values.size(); ++i) {
     const int at = static_cast<int>(i) + 1;
-    if (const auto* number = std::get_if<int64_t>(&values[i])) sqlite3_bind_int64(statement, at, *number);
+    if (const auto* number = std::get_if<int64_t>(&values[i]))
+      sqlite3_bind_int64(statement, at, *number);
     else if (const auto* text = std::get_if<std::string>(&values[i]))
       sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    else sqlite3_bind_null(statement, at);
+    else
+      sqlite3_bind_null(statement, at);
   }
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(statement)) == SQLITE_ROW)
@@ -104,7 +115,9 @@ Result<int64_t> Connection::number(const char* sql) {
 
 Result<std::string> Connection::text(const char* sql) {
   std::string out;
-  TRY_(query(sql, {}, [&](const Row& row) { if (out.empty()) out = row.text(0); }));
+  TRY_(query(sql, {}, [&](const Row& row) {
+    if (out.empty()) out = row.text(0);
+  }));
   return out;
 }
 

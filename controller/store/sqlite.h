@@ -23,7 +23,7 @@ using Value = std::variant<std::nullptr_t, int64_t, std::string>;
 class Row {
  public:
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
-  int64_t number(int column) const;   // 0 for NULL
+  int64_t number(int column) const;  // 0 for NULL
   std::string text(int column) const;
 
  private:
@@ -42,7 +42,8 @@ class Connection {
   // One or more statements without parameters or results.
   Status script(const std::string& sql);
   Status run(const char* sql, const std::vector<Value>& values);
-  Status query(const char* sql, const std::vector<Value>& values, const std::function<void(const Row&)>& on_row);
+  Status query(const char* sql, const std::vector<Value>& values,
+               const std::function<void(const Row&)>& on_row);
   // First column of the first row; 0 when there is none.
   Result<int64_t> number(const char* sql);
   Result<std::string> text(const char* sql);

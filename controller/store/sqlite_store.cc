@@ -47,7 +47,8 @@ bool has_intent(const std::vector<Batch>& group) {
     const auto* entry = std::get_if<JournalRow>(&row);
     return entry && entry->event == "intent";
   };
-  return std::any_of(group.begin(), group.end(), [&](const Batch& b) { return std::any_of(b.rows.begin(), b.rows.end(), intent); });
+  return std::any_of(group.begin(), group.end(),
+                     [&](const Batch& b) { return std::any_of(b.rows.begin(), b.rows.end(), intent); });
 }
 
 // All batches in one transaction: one fsync for the whole group, and a bad batch harms only itself.
@@ -74,8 +75,13 @@ class SqliteStore : public Store {
     std::string why, history;
     TimeMs restored = 0;
   };
-  SqliteStore(LockFile lock, Connection writer, Connection reader, Start start, std::function<void(Reactor::Task)> post)
-      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)), start_(std::move(start)), post_(std::move(post)) {
+  SqliteStore(LockFile lock, Connection writer, Connection reader, Start start,
+              std::function<void(Reactor::Task)> post)
+      : lock_(std::move(lock)),
+        writer_(std::move(writer)),
+        reader_(std::move(reader)),
+        start_(std::move(start)),
+        post_(std::move(post)) {
     thread_ = std::thread([this] { write_loop(); });
   }
   ~SqliteStore() override {
@@ -105,19 +111,27 @@ class SqliteStore : public Store {
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
   Result<NodeRow> node(const std::string& name) override { return read_node(reader_, name); }
   Result<TokenRow> token(const std::string& digest) override { return read_token(reader_, digest); }
-  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override { return read_join_tokens(reader_, node); }
-  Result<CertificateRow> certificate(const std::string& serial) override { return read_certificate(reader_, serial); }
+  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override {
+    return read_join_tokens(reader_, node);
+  }
+  Result<CertificateRow> certificate(const std::string& serial) override {
+    return read_certificate(reader_, serial);
+  }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {
     return read_events(reader_, after_seq, limit, node);
   }
   Result<ReportRow> report(int64_t run) override { return read_report(reader_, run); }
-  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override { return read_reports(reader_, run, limit); }
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
+    return read_reports(reader_, run, limit);
+  }
   TimeMs restored() const override { return start_.restored; }
   std::string restored_why() const override { return start_.why; }
   std::string history() const override { return start_.history; }
   int64_t next_run_id() override { return reserve(reserved_run_, "SELECT coalesce(max(id), 0) FROM run"); }
-  int64_t next_spec_revision() override { return reserve(reserved_spec_, "SELECT coalesce(max(revision), 0) FROM spec"); }
+  int64_t next_spec_revision() override {
+    return reserve(reserved_spec_, "SELECT coalesce(max(revision), 0) FROM spec");
+  }
 
  private:
   int64_t reserve(int64_t& reserved, const char* sql) {
@@ -137,11 +151,13 @@ class SqliteStore : public Store {
       std::vector<Status> results = commit_group(writer_, group);
       if (writes(group)) leave_mark(has_intent(group));
       // shared: a Task must be copyable.
-      auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group), std::move(results));
+      auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group),
+                                                                                         std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
           // Each by itself: the others of the group must hear of theirs.
-          if (*alive && answer->first[i].done) contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
+          if (*alive && answer->first[i].done)
+            contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
     }
   }
@@ -149,19 +165,21 @@ class SqliteStore : public Store {
   // Behind the commit, before anybody acts on it.
   void leave_mark(bool sync) {
     const auto commits = writer_.number("SELECT commits FROM history");
-    if (!commits.ok() || *commits == start_.entered.commits) return;   // it was not committed
+    if (!commits.ok() || *commits == start_.entered.commits) return;  // it was not committed
     start_.entered.commits = *commits;
     const Status left = start_.mark.write(start_.entered, sync);
-    if (!left.ok() && !std::exchange(complained_, true)) log::error("an older copy of the database could not be told from it", {{"error", left.error().message}});
+    if (!left.ok() && !std::exchange(complained_, true))
+      log::error("an older copy of the database could not be told from it",
+                 {{"error", left.error().message}});
     if (left.ok()) complained_ = false;
   }
 
-  LockFile lock_;   // first in, last out
+  LockFile lock_;  // first in, last out
   Connection writer_, reader_;
-  Start start_;              // mark and commits: the writing thread's
+  Start start_;  // mark and commits: the writing thread's
   bool complained_ = false;
   std::function<void(Reactor::Task)> post_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // reactor's thread
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // reactor's thread
   int64_t reserved_run_ = 0, reserved_spec_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -171,19 +189,24 @@ class SqliteStore : public Store {
 };
 
 Result<Connection> open_current(const std::string& path, int64_t version) {
-  if (version > 0 && version < newest_schema()) TRY_(backup_store(path, fmt::format("{}.schema{}.bak", path, version)));
+  if (version > 0 && version < newest_schema())
+    TRY_(backup_store(path, fmt::format("{}.schema{}.bak", path, version)));
   TRY(Connection writer, Connection::open(path, sqlite::Mode::read_write));
   ::chmod(path.c_str(), 0600);
-  TRY_(writer.script("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"));
+  TRY_(
+      writer.script("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA "
+                    "trusted_schema = OFF;"));
   TRY(const std::string mode, writer.text("PRAGMA journal_mode"));
-  if (mode != "wal") return fail(Code::failed, path + ": this file system does not support write-ahead logging");
+  if (mode != "wal")
+    return fail(Code::failed, path + ": this file system does not support write-ahead logging");
   TRY_(migrate(writer));
   return writer;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post, TimeMs now) {
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
+                                                 std::function<void(Reactor::Task)> post, TimeMs now) {
   TRY(LockFile lock, LockFile::take(path + ".lock", "another controller has this database open"));
   TRY(const int64_t version, inspect_database(path));
   TRY(Connection writer, open_current(path, version));
@@ -194,12 +217,13 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::f
   TRY(start.restored, writer.number("SELECT restored FROM history"));
   TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));
   TRY_(reader.script("PRAGMA query_only = ON"));
-  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader), std::move(start),
-                                                std::move(post)));
+  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader),
+                                                std::move(start), std::move(post)));
 }
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor) {
-  return open_sqlite_store(path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); }, reactor.now());
+  return open_sqlite_store(
+      path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); }, reactor.now());
 }
 
 }  // namespace muster

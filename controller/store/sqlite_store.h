@@ -1,8 +1,9 @@
-// The Store on SQLite: WAL, synchronous=FULL, one writer thread that commits whatever has queued up as one transaction.
+// The Store on SQLite: WAL, synchronous=FULL, one writer thread that commits whatever has queued up as one
+// transaction.
 //
-// One controller per database: a second one is refused (Code::conflict names the pid). A damaged, foreign or newer database is
-// refused and left byte for byte as it was. An older one is backed up beside itself before it is migrated.
-// Destroying the store writes what is queued; callbacks that have not run by then never do.
+// One controller per database: a second one is refused (Code::conflict names the pid). A damaged, foreign or
+// newer database is refused and left byte for byte as it was. An older one is backed up beside itself before
+// it is migrated. Destroying the store writes what is queued; callbacks that have not run by then never do.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@
 namespace muster {
 
 // `post` runs a task on the reactor's thread; called from the writer thread.
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, std::function<void(Reactor::Task)> post, TimeMs now = 0);
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
+                                                 std::function<void(Reactor::Task)> post, TimeMs now = 0);
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor);
 
 }  // namespace muster

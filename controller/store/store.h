@@ -1,9 +1,9 @@
 // Store: the port to everything that must survive a crash of the controller.
 //
-// Writes are batches: all or nothing, durable (fsync) when `done` is called, in the order they were handed over. `done` runs on
-// the reactor's thread. Reads see every write whose `done` was called. SQLite: controller/store/sqlite_store.cc;
-// in memory with "lose what was not synced": tests/fakes/mem_store.h. Both pass tests/conformance/store_suite.h.
-// Thread: the reactor's thread only.
+// Writes are batches: all or nothing, durable (fsync) when `done` is called, in the order they were handed
+// over. `done` runs on the reactor's thread. Reads see every write whose `done` was called. SQLite:
+// controller/store/sqlite_store.cc; in memory with "lose what was not synced": tests/fakes/mem_store.h. Both
+// pass tests/conformance/store_suite.h. Thread: the reactor's thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,63 +18,99 @@
 
 namespace muster {
 
-struct SpecRow { int64_t revision = 0; TimeMs time = 0; std::string text, digest, note; };
-struct PlanRow { std::string digest, kind; int64_t spec_revision = 0; TimeMs time = 0; std::string json; };
+struct SpecRow {
+  int64_t revision = 0;
+  TimeMs time = 0;
+  std::string text, digest, note;
+};
+struct PlanRow {
+  std::string digest, kind;
+  int64_t spec_revision = 0;
+  TimeMs time = 0;
+  std::string json;
+};
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  std::string state;        // running | done | failed | partial | cancelled
+  std::string state;  // running | done | failed | partial | cancelled
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
 // One transition of one action. The legal ones are in controller/run/step_log.h.
 struct JournalRow {
-  int64_t seq = 0;          // assigned by the store, grows
+  int64_t seq = 0;  // assigned by the store, grows
   int64_t run = 0;
-  std::string action;       // "" for rows about the run or a whole node
+  std::string action;  // "" for rows about the run or a whole node
   std::string node;
   int attempt = 0;
-  std::string event;        // intent | started | succeeded | failed | unknown | quarantined | step | ...
+  std::string event;  // intent | started | succeeded | failed | unknown | quarantined | step | ...
   TimeMs time = 0;
   Json data = Json::object();
 };
 struct NodeRow {
   std::string name;
-  std::string state = "unknown";   // unknown|discovered|installing|accepted|quarantined|unadmitted
+  std::string state = "unknown";  // unknown|discovered|installing|accepted|quarantined|unadmitted
   std::string reason;
   std::string image_digest, config_digest;
-  std::string mode, boot_id;       // of its agent, last seen
-  std::string product_uuid, system_serial;   // the machine this name is bound to
+  std::string mode, boot_id;                // of its agent, last seen
+  std::string product_uuid, system_serial;  // the machine this name is bound to
   TimeMs last_seen = 0;
   TimeMs facts_time = 0;
-  std::string facts;               // JSON of base/facts.h, "" when never seen
+  std::string facts;  // JSON of base/facts.h, "" when never seen
   int64_t accepted_run = 0;
 };
-struct TokenRow {                  // one-time join tokens: only the digest is stored
-  std::string digest, node, purpose;   // purpose: join | adopt | discover
+struct TokenRow {                     // one-time join tokens: only the digest is stored
+  std::string digest, node, purpose;  // purpose: join | adopt | discover
   TimeMs expires = 0;
-  std::string public_key;          // fingerprint of the key that used it; "" while unused
-  std::string certificate;         // what was answered, to answer the same again
+  std::string public_key;   // fingerprint of the key that used it; "" while unused
+  std::string certificate;  // what was answered, to answer the same again
 };
 struct CertificateRow {
   std::string serial, node, fingerprint;
   TimeMs issued = 0;
   bool revoked = false;
-  bool contested = false;          // two machines joined with its token: good, but nothing is asked of or told to its holder
+  bool contested =
+      false;  // two machines joined with its token: good, but nothing is asked of or told to its holder
 };
-struct SecretRow { std::string name; TimeMs time = 0; std::string sealed; };   // sealed: nonce+ciphertext+tag, base64
-struct EventRow { int64_t seq = 0; TimeMs time = 0; int64_t run = 0; std::string node, kind; std::string json; };  // live log
+struct SecretRow {
+  std::string name;
+  TimeMs time = 0;
+  std::string sealed;
+};  // sealed: nonce+ciphertext+tag, base64
+struct EventRow {
+  int64_t seq = 0;
+  TimeMs time = 0;
+  int64_t run = 0;
+  std::string node, kind;
+  std::string json;
+};  // live log
 
-// The signed report of a run that ended, byte for byte, and in short what it measured (controller/report/history.h).
-struct ReportRow { int64_t run = 0; TimeMs time = 0; std::string json, measured; };
+// The signed report of a run that ended, byte for byte, and in short what it measured
+// (controller/report/history.h).
+struct ReportRow {
+  int64_t run = 0;
+  TimeMs time = 0;
+  std::string json, measured;
+};
 
-struct DeleteSecret { std::string name; };
-struct DeleteNode { std::string name; };   // and its tokens; its certificates are revoked
-struct RevokeCertificates { std::string node; };   // all of the node that were written before this row
-struct PurgeTokens { TimeMs expired = 0; };        // those that expired before that time
-struct DeleteJoinTokens { std::string node; };     // used or not: a power-on of the node begins
-using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                           ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens, DeleteJoinTokens>;   // rows with a key replace the row of that key
+struct DeleteSecret {
+  std::string name;
+};
+struct DeleteNode {
+  std::string name;
+};  // and its tokens; its certificates are revoked
+struct RevokeCertificates {
+  std::string node;
+};  // all of the node that were written before this row
+struct PurgeTokens {
+  TimeMs expired = 0;
+};  // those that expired before that time
+struct DeleteJoinTokens {
+  std::string node;
+};  // used or not: a power-on of the node begins
+using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow,
+                           EventRow, ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
+                           DeleteJoinTokens>;  // rows with a key replace the row of that key
 
 class Store {
  public:
@@ -83,13 +119,14 @@ class Store {
 
   virtual void write(std::vector<Write> batch, Done done) = 0;
 
-  virtual Result<std::vector<SpecRow>> specs() = 0;                    // without text
-  virtual Result<SpecRow> spec(int64_t revision) = 0;                  // 0: the newest; not_found when none
-  virtual Result<PlanRow> plan(const std::string& digest) = 0;         // a unique prefix of at least 8 digits will do
+  virtual Result<std::vector<SpecRow>> specs() = 0;    // without text
+  virtual Result<SpecRow> spec(int64_t revision) = 0;  // 0: the newest; not_found when none
+  virtual Result<PlanRow> plan(
+      const std::string& digest) = 0;  // a unique prefix of at least 8 digits will do
   virtual Result<std::vector<RunRow>> runs() = 0;
-  virtual Result<RunRow> run(int64_t id) = 0;                          // 0: the newest
-  virtual Result<std::vector<JournalRow>> journal(int64_t run) = 0;    // in order
-  virtual Result<std::vector<NodeRow>> nodes() = 0;                    // by name
+  virtual Result<RunRow> run(int64_t id) = 0;                        // 0: the newest
+  virtual Result<std::vector<JournalRow>> journal(int64_t run) = 0;  // in order
+  virtual Result<std::vector<NodeRow>> nodes() = 0;                  // by name
   virtual Result<NodeRow> node(const std::string& name) = 0;
   virtual Result<TokenRow> token(const std::string& digest) = 0;
   // Of purpose "join", those that expire last at the end.
@@ -97,11 +134,12 @@ class Store {
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
-  virtual Result<ReportRow> report(int64_t run) = 0;                   // 0: the newest; not_found while a run has none
+  virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
   // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
-  // The controller went on from newer rows than these: the database is an older copy of itself, or was lost. When that was found, last;
-  // 0: never. Rows about machines from before that moment may be untrue. `why` of this start: "" when it was not found by it.
+  // The controller went on from newer rows than these: the database is an older copy of itself, or was lost.
+  // When that was found, last; 0: never. Rows about machines from before that moment may be untrue. `why` of
+  // this start: "" when it was not found by it.
   virtual TimeMs restored() const { return 0; }
   virtual std::string restored_why() const { return ""; }
   // Which history this is: another one after every restored(). "" where there is no telling.

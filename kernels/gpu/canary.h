@@ -1,8 +1,8 @@
-// The canary: a small product that every multiprocessor makes with its tensor cores, and the digest it must have. Integers, so
-// that the right one is known from plain arithmetic on the host.
+// The canary: a small product that every multiprocessor makes with its tensor cores, and the digest it must
+// have. Integers, so that the right one is known from plain arithmetic on the host.
 //
-// Eight warps each make a 16 x 8 block from K = 512; element k of a row or column is a function of its number alone.
-// Thread: pure functions.
+// Eight warps each make a 16 x 8 block from K = 512; element k of a row or column is a function of its number
+// alone. Thread: pure functions.
 #pragma once
 
 #include "kernels/gpu/tiles.h"
@@ -30,8 +30,10 @@ inline CanaryDigest canary_digest(uint64_t seed) {
     for (int row = 0; row < 16; ++row)
       for (int column = 0; column < 8; ++column) {
         int sum = 0;
-        for (int k = 0; k < kCanaryDepth; ++k) sum += canary_a(seed, warp, row, k) * canary_b(seed, warp, column, k);
-        const uint64_t h = word_hash(canary_position(warp, row, column), bits_of_float(static_cast<float>(sum)));
+        for (int k = 0; k < kCanaryDepth; ++k)
+          sum += canary_a(seed, warp, row, k) * canary_b(seed, warp, column, k);
+        const uint64_t h =
+            word_hash(canary_position(warp, row, column), bits_of_float(static_cast<float>(sum)));
         out.sum += h;
         out.mixed ^= word_mixed(h);
       }

@@ -1,12 +1,19 @@
-// NCCL: all-reduce, all-gather, reduce-scatter, all-to-all and send/receive, every element of every result checked.
+// NCCL: all-reduce, all-gather, reduce-scatter, all-to-all and send/receive, every element of every result
+// checked.
 //
-// How to run:  muster-accept-gpu nccl                                      this node's GPUs, one rank each, in this process
-//              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3     one process per node, the same
-//                                                                          number of GPUs on each; muster-mpi-check --load nccl starts them
-// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to everybody, so sums are exact
-//              in any order and each receiver knows what it must get. Compared bit by bit, after the buffer was filled with NaN.
+// How to run:  muster-accept-gpu nccl                                      this node's GPUs, one rank each,
+// in this process
+//              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3     one
+//              process per node, the same
+//                                                                          number of GPUs on each;
+//                                                                          muster-mpi-check --load nccl
+//                                                                          starts them
+// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to
+//              everybody, so sums are exact in any order and each receiver knows what it must get. Compared
+//              bit by bit, after the buffer was filled with NaN.
 // Structure:   for each collective and size one checked call, then timed ones in a row.
-// Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link. controller/report/expected.cc.
+// Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link.
+//              controller/report/expected.cc.
 // Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and NCCL.
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,16 +41,20 @@ struct Rank {
 
 class Ranks {
  public:
-  Ranks(const Nccl& nccl, Communicators comms) : nccl_(nccl), comms_(std::move(comms)), all_(comms_.ranks()) {}
+  Ranks(const Nccl& nccl, Communicators comms)
+      : nccl_(nccl), comms_(std::move(comms)), all_(comms_.ranks()) {}
 
   Status open(const std::vector<Gpu>& gpus, int first, size_t bytes);
   // One collective of `count` floats in all, enqueued on every rank of this process.
   Status enqueue(Collective what, size_t count);
   // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
-  Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad, unsigned long long& wrong);
-  // Of one call; at most `repeats`, fewer where they would take longer than `budget`. All ranks take the same number.
+  Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad,
+                unsigned long long& wrong);
+  // Of one call; at most `repeats`, fewer where they would take longer than `budget`. All ranks take the same
+  // number.
   Result<double> seconds(Collective what, size_t count, int repeats, double budget);
-  // The largest of what all processes say, by moving it and not by a reduction, which may be what is wrong here.
+  // The largest of what all processes say, by moving it and not by a reduction, which may be what is wrong
+  // here.
   Result<double> most(double mine);
   Status leave() { return comms_.leave(); }
   int all() const { return all_; }
@@ -80,21 +91,29 @@ Status Ranks::call(Collective what, const Rank& r, size_t count) {
   const cudaStream_t stream = r.stream.get();
   switch (what) {
     case Collective::all_reduce:
-      return nccl_.check(nccl_.all_reduce(r.sent(), r.received(), count, ncclFloat, ncclSum, r.comm, stream), "ncclAllReduce");
+      return nccl_.check(nccl_.all_reduce(r.sent(), r.received(), count, ncclFloat, ncclSum, r.comm, stream),
+                         "ncclAllReduce");
     case Collective::all_gather:
-      return nccl_.check(nccl_.all_gather(r.sent(), r.received(), share, ncclFloat, r.comm, stream), "ncclAllGather");
+      return nccl_.check(nccl_.all_gather(r.sent(), r.received(), share, ncclFloat, r.comm, stream),
+                         "ncclAllGather");
     case Collective::reduce_scatter:
-      return nccl_.check(nccl_.reduce_scatter(r.sent(), r.received(), share, ncclFloat, ncclSum, r.comm, stream), "ncclReduceScatter");
+      return nccl_.check(
+          nccl_.reduce_scatter(r.sent(), r.received(), share, ncclFloat, ncclSum, r.comm, stream),
+          "ncclReduceScatter");
     case Collective::all_to_all:
       for (int peer = 0; peer < all_; ++peer) {
         const size_t at = static_cast<size_t>(peer) * share;
         TRY_(nccl_.check(nccl_.send(r.sent() + at, share, ncclFloat, peer, r.comm, stream), "ncclSend"));
-        TRY_(nccl_.check(nccl_.receive(r.received() + at, share, ncclFloat, peer, r.comm, stream), "ncclRecv"));
+        TRY_(nccl_.check(nccl_.receive(r.received() + at, share, ncclFloat, peer, r.comm, stream),
+                         "ncclRecv"));
       }
       return Ok{};
     case Collective::send_receive:
-      TRY_(nccl_.check(nccl_.send(r.sent(), count, ncclFloat, (r.number + 1) % all_, r.comm, stream), "ncclSend"));
-      return nccl_.check(nccl_.receive(r.received(), count, ncclFloat, (r.number + all_ - 1) % all_, r.comm, stream), "ncclRecv");
+      TRY_(nccl_.check(nccl_.send(r.sent(), count, ncclFloat, (r.number + 1) % all_, r.comm, stream),
+                       "ncclSend"));
+      return nccl_.check(
+          nccl_.receive(r.received(), count, ncclFloat, (r.number + all_ - 1) % all_, r.comm, stream),
+          "ncclRecv");
   }
   return Ok{};
 }
@@ -128,17 +147,22 @@ Status Ranks::wait() const {
 Result<double> Ranks::most(double mine) {
   for (const auto& rank : ranks_) {
     TRY_(rank.use());
-    TRY_(cuda(cudaMemcpyAsync(rank.sent(), &mine, sizeof mine, cudaMemcpyHostToDevice, rank.stream.get()), "cudaMemcpyAsync"));
+    TRY_(cuda(cudaMemcpyAsync(rank.sent(), &mine, sizeof mine, cudaMemcpyHostToDevice, rank.stream.get()),
+              "cudaMemcpyAsync"));
   }
   TRY_(nccl_.grouped("ncclGroupEnd", [&]() -> Status {
     for (const auto& rank : ranks_)
-      TRY_(nccl_.check(nccl_.all_gather(rank.sent(), rank.received(), 1, ncclFloat64, rank.comm, rank.stream.get()), "ncclAllGather"));
+      TRY_(nccl_.check(
+          nccl_.all_gather(rank.sent(), rank.received(), 1, ncclFloat64, rank.comm, rank.stream.get()),
+          "ncclAllGather"));
     return Ok{};
   }));
   TRY_(wait());
   std::vector<double> every(static_cast<size_t>(all_));
   TRY_(ranks_.front().use());
-  TRY_(cuda(cudaMemcpy(every.data(), ranks_.front().received(), every.size() * sizeof(double), cudaMemcpyDeviceToHost), "cudaMemcpy"));
+  TRY_(cuda(cudaMemcpy(every.data(), ranks_.front().received(), every.size() * sizeof(double),
+                       cudaMemcpyDeviceToHost),
+            "cudaMemcpy"));
   return *std::max_element(every.begin(), every.end());
 }
 
@@ -148,7 +172,8 @@ Status Ranks::check(Collective what, const Rank& r, size_t count) const {
   const uint64_t mine = static_cast<uint64_t>(r.number) * share;
   auto* wrong = static_cast<unsigned long long*>(r.wrong.get());
   const auto is = [&](size_t at, size_t elements, int rank, int ranks, uint64_t first) {
-    return cuda(check_ranks(r.received() + at, elements, kSeed, rank, ranks, first, wrong, r.stream.get()), "check");
+    return cuda(check_ranks(r.received() + at, elements, kSeed, rank, ranks, first, wrong, r.stream.get()),
+                "check");
   };
   switch (what) {
     case Collective::all_reduce:
@@ -160,30 +185,40 @@ Status Ranks::check(Collective what, const Rank& r, size_t count) const {
     case Collective::all_gather:
     case Collective::all_to_all:
       for (int peer = 0; peer < all_; ++peer)
-        TRY_(is(static_cast<size_t>(peer) * share, share, peer, 1, what == Collective::all_gather ? 0 : mine));
+        TRY_(
+            is(static_cast<size_t>(peer) * share, share, peer, 1, what == Collective::all_gather ? 0 : mine));
       return Ok{};
   }
   return Ok{};
 }
 
-Status Ranks::verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad, unsigned long long& wrong) {
+Status Ranks::verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad,
+                     unsigned long long& wrong) {
   for (const auto& rank : ranks_) {
     TRY_(rank.use());
     TRY_(cuda(write_ranks(rank.sent(), count, kSeed, rank.number, 0, rank.stream.get()), "inputs"));
-    TRY_(cuda(cudaMemsetAsync(rank.received(), 0xff, count * sizeof(float), rank.stream.get()), "cudaMemsetAsync"));  // NaN
-    TRY_(cuda(cudaMemsetAsync(rank.wrong.get(), 0, sizeof(unsigned long long), rank.stream.get()), "cudaMemsetAsync"));
+    TRY_(cuda(cudaMemsetAsync(rank.received(), 0xff, count * sizeof(float), rank.stream.get()),
+              "cudaMemsetAsync"));  // NaN
+    TRY_(cuda(cudaMemsetAsync(rank.wrong.get(), 0, sizeof(unsigned long long), rank.stream.get()),
+              "cudaMemsetAsync"));
   }
   TRY_(enqueue(what, count));
   for (const auto& rank : ranks_) {
     TRY_(rank.use());
     if (flip && &rank == &ranks_.front())
-      TRY_(cuda(flip_bit(rank.received(), flip->index % (count / static_cast<size_t>(all_)) * 4 + flip->bit % 32 / 8, flip->bit % 8,
-                         rank.stream.get()), "flip"));
+      TRY_(cuda(flip_bit(rank.received(),
+                         flip->index % (count / static_cast<size_t>(all_)) * 4 + flip->bit % 32 / 8,
+                         flip->bit % 8, rank.stream.get()),
+                "flip"));
     TRY_(check(what, rank, count));
     unsigned long long here = 0;
-    TRY_(cuda(cudaMemcpyAsync(&here, rank.wrong.get(), sizeof here, cudaMemcpyDeviceToHost, rank.stream.get()), "cudaMemcpyAsync"));
+    TRY_(
+        cuda(cudaMemcpyAsync(&here, rank.wrong.get(), sizeof here, cudaMemcpyDeviceToHost, rank.stream.get()),
+             "cudaMemcpyAsync"));
     TRY_(rank.stream.wait());
-    if (here > 0) bad.push_back(fmt::format("{} as received by rank {}, GPU {}", to_string(what), rank.number, rank.gpu.uuid));
+    if (here > 0)
+      bad.push_back(
+          fmt::format("{} as received by rank {}, GPU {}", to_string(what), rank.number, rank.gpu.uuid));
     wrong += here;
   }
   return Ok{};
@@ -202,22 +237,29 @@ Result<double> Ranks::seconds(Collective what, size_t count, int repeats, double
 }
 
 // Checks, times and notes one collective at one size; seconds of one call.
-Result<double> run_size(Ranks& ranks, Collective what, uint64_t bytes, const CollectiveOptions& options, double budget, Measurement& out) {
+Result<double> run_size(Ranks& ranks, Collective what, uint64_t bytes, const CollectiveOptions& options,
+                        double budget, Measurement& out) {
   const size_t step = 4 * static_cast<size_t>(ranks.all());  // shares of 16 bytes each
   const size_t count = std::max<size_t>(bytes / sizeof(float) / step, 1) * step;
   std::vector<std::string> bad;
   unsigned long long wrong = 0;
   TRY_(ranks.verify(what, count, options.flip ? &*options.flip : nullptr, bad, wrong));
   TRY(const double seconds, ranks.seconds(what, count, options.repeats, budget));
-  const double busbw = static_cast<double>(count * sizeof(float)) / seconds / 1e9 * bus_factor(what, ranks.all());
+  const double busbw =
+      static_cast<double>(count * sizeof(float)) / seconds / 1e9 * bus_factor(what, ranks.all());
   out.metrics[fmt::format("{}_busbw_gbps", to_string(what))] = {busbw, "GB/s"};  // of the last, largest
-  out.detail["sizes"].push_back({{"collective", to_string(what)}, {"bytes", count * sizeof(float)}, {"us", rounded(seconds * 1e6)},
-                                 {"busbw_gbps", rounded(busbw)}, {"wrong", wrong}});
+  out.detail["sizes"].push_back({{"collective", to_string(what)},
+                                 {"bytes", count * sizeof(float)},
+                                 {"us", rounded(seconds * 1e6)},
+                                 {"busbw_gbps", rounded(busbw)},
+                                 {"wrong", wrong}});
   if (bad.empty()) return seconds;
-  if (out.outcome == Outcome::measured) out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
+  if (out.outcome == Outcome::measured)
+    out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
   out.outcome = Outcome::corrupt;
   for (auto& who : bad)
-    if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(std::move(who));
+    if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end())
+      out.blame.push_back(std::move(who));
   return seconds;
 }
 
@@ -245,7 +287,8 @@ Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& ou
 Result<Measurement> measure(const CollectiveOptions& options) {
   const Meeting& meeting = options.meeting;
   if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
-  if (options.repeats < 1 || options.bytes < 64 || !(options.seconds > 0)) return fail(Code::invalid, "repeats or size make no sense");
+  if (options.repeats < 1 || options.bytes < 64 || !(options.seconds > 0))
+    return fail(Code::invalid, "repeats or size make no sense");
   set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());
@@ -257,9 +300,15 @@ Result<Measurement> measure(const CollectiveOptions& options) {
   TRY_(ranks.open(gpus, first, options.bytes + 4096 * static_cast<size_t>(ranks.all())));
   Measurement out;
   out.metrics["ranks"] = {static_cast<double>(ranks.all()), "ranks"};
-  out.detail = {{"nccl_version", version}, {"nodes", meeting.nodes}, {"node", meeting.node}, {"gpus_per_node", here}, {"first_rank", first},
-                {"algorithm", meeting.algorithm.empty() ? "NCCL's choice" : meeting.algorithm},
-                {"verified", "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
+  out.detail = {
+      {"nccl_version", version},
+      {"nodes", meeting.nodes},
+      {"node", meeting.node},
+      {"gpus_per_node", here},
+      {"first_rank", first},
+      {"algorithm", meeting.algorithm.empty() ? "NCCL's choice" : meeting.algorithm},
+      {"verified",
+       "every element of every result of this process's ranks, bit by bit, once per collective and size"}};
   TRY_(run_sizes(ranks, options, out));
   TRY_(ranks.leave());
   return out;

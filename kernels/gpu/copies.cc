@@ -1,10 +1,12 @@
-// Copies between host and GPU from every memory node, beside what a plain cudaMemcpy reaches, and between all pairs of GPUs.
+// Copies between host and GPU from every memory node, beside what a plain cudaMemcpy reaches, and between
+// all pairs of GPUs.
 //
 // How to run:  muster-accept-gpu copies [--mib 512] [--samples 5] [--inject-flip 0:BYTE:BIT]
 // Reference:   what was sent, compared byte by byte after it came back; between GPUs pattern_at().
-// Structure:   one GPU after the other, so that none shares a link with another's test. Pinned memory is first touched by a thread
-//              that runs on the memory node's processors.
-// Expected:    the table of controller/report/expected.cc. One GPU at a quarter of the others: its link trained at a lower rate.
+// Structure:   one GPU after the other, so that none shares a link with another's test. Pinned memory is
+//              first touched by a thread that runs on the memory node's processors.
+// Expected:    the table of controller/report/expected.cc. One GPU at a quarter of the others: its link
+//              trained at a lower rate.
 // Unproven:    never ran on a GPU.
 #include <sched.h>
 #include <sys/mman.h>
@@ -42,7 +44,8 @@ void run_on(const MemoryNode& node) {
   CPU_ZERO(&set);
   for (const int cpu : node.cpus)
     if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
-  (void)sched_setaffinity(0, sizeof set, &set);  // where it is not allowed, the report's figures are just equal
+  (void)sched_setaffinity(0, sizeof set,
+                          &set);  // where it is not allowed, the report's figures are just equal
 }
 
 struct Unmap {
@@ -90,7 +93,8 @@ Result<double> rate_of(size_t bytes, int samples, Copy copy) {
   return median(std::move(rates));
 }
 
-Result<Rates> through(char* from, char* back, void* device, const CudaStream& stream, const CopiesOptions& options, bool plain) {
+Result<Rates> through(char* from, char* back, void* device, const CudaStream& stream,
+                      const CopiesOptions& options, bool plain) {
   const size_t bytes = options.bytes;
   SplitMix random(11);
   fill_random(random, from, bytes);
@@ -147,8 +151,10 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
   out.direct = can != 0;
   if (out.direct) {
     const auto error = cudaDeviceEnablePeerAccess(peer.device, 0);
-    if (error == cudaErrorPeerAccessAlreadyEnabled) (void)cudaGetLastError();
-    else TRY_(cuda(error, "cudaDeviceEnablePeerAccess"));
+    if (error == cudaErrorPeerAccessAlreadyEnabled)
+      (void)cudaGetLastError();
+    else
+      TRY_(cuda(error, "cudaDeviceEnablePeerAccess"));
   }
   const size_t words = options.bytes / 16 * 2;
   TRY(const CudaStream stream, CudaStream::open());
@@ -162,10 +168,13 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
   Wrong wrong;
   TRY_(cuda(cudaMemcpy(memory.get(), &wrong, sizeof wrong, cudaMemcpyHostToDevice), "cudaMemcpy"));
   TRY(out.gbps, rate_of(options.bytes, options.samples, [&]() -> Status {
-        TRY_(cuda(cudaMemcpyPeerAsync(to.get(), peer.device, from.get(), gpu.device, options.bytes, stream.get()), "cudaMemcpyPeerAsync"));
+        TRY_(cuda(
+            cudaMemcpyPeerAsync(to.get(), peer.device, from.get(), gpu.device, options.bytes, stream.get()),
+            "cudaMemcpyPeerAsync"));
         return stream.wait();
       }));
-  TRY_(cuda(check_pattern(to.get(), words, 8, 0, 5, static_cast<Wrong*>(memory.get()), there.get()), "check pattern"));
+  TRY_(cuda(check_pattern(to.get(), words, 8, 0, 5, static_cast<Wrong*>(memory.get()), there.get()),
+            "check pattern"));
   TRY_(there.wait());
   TRY_(cuda(cudaMemcpy(&wrong, memory.get(), sizeof wrong, cudaMemcpyDeviceToHost), "cudaMemcpy"));
   out.right = wrong.count == 0;
@@ -178,7 +187,8 @@ void raise(Measurement& out, const std::string& path) {
   out.blame.push_back("path " + path);
 }
 
-Status measure_peers(const Gpu& gpu, const std::vector<Gpu>& all, const CopiesOptions& options, Measurement& out) {
+Status measure_peers(const Gpu& gpu, const std::vector<Gpu>& all, const CopiesOptions& options,
+                     Measurement& out) {
   double slowest = 1e300;
   for (const auto& peer : all) {
     if (peer.device == gpu.device) continue;
@@ -186,7 +196,8 @@ Status measure_peers(const Gpu& gpu, const std::vector<Gpu>& all, const CopiesOp
     TRY_(cuda(cudaSetDevice(gpu.device), "cudaSetDevice"));
     if (!rate) return rate.error();
     slowest = std::min(slowest, rate->gbps);
-    out.detail["peers"].push_back({{"to", peer.uuid}, {"gbps", rounded(rate->gbps)}, {"direct", rate->direct}});
+    out.detail["peers"].push_back(
+        {{"to", peer.uuid}, {"gbps", rounded(rate->gbps)}, {"direct", rate->direct}});
     if (!rate->right) raise(out, fmt::format("from GPU {} to GPU {}", gpu.uuid, peer.uuid));
   }
   if (all.size() > 1) out.metrics["slowest_peer_gbps"] = {slowest, "GB/s"};
@@ -200,7 +211,8 @@ Result<Measurement> measure(const Gpu& gpu, const std::vector<Gpu>& all, const C
   double up = 0, down = 0;
   for (const auto& node : memory_nodes()) {
     TRY(const Rates rates, from_node(gpu, node, options));
-    out.detail["memory_nodes"].push_back({{"node", node.number}, {"h2d_gbps", rounded(rates.up)}, {"d2h_gbps", rounded(rates.down)}});
+    out.detail["memory_nodes"].push_back(
+        {{"node", node.number}, {"h2d_gbps", rounded(rates.up)}, {"d2h_gbps", rounded(rates.down)}});
     up = std::max(up, rates.up), down = std::max(down, rates.down);
     if (!rates.right) raise(out, fmt::format("between memory node {} and GPU {}", node.number, gpu.uuid));
   }
@@ -217,7 +229,8 @@ Result<Measurement> measure(const Gpu& gpu, const std::vector<Gpu>& all, const C
 }  // namespace
 
 Measurement run_copies(const CopiesOptions& options) {
-  if (options.bytes < 4096 || options.samples < 1) return not_measured("gpu-copies", fail(Code::invalid, "too small"));
+  if (options.bytes < 4096 || options.samples < 1)
+    return not_measured("gpu-copies", fail(Code::invalid, "too small"));
   const auto all = find_gpus(options.gpus);
   if (!all) return not_measured("gpu-copies", all.error());
   return measure_gpus("gpu-copies", options.gpus, Order::one_by_one,

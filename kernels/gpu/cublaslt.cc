@@ -99,37 +99,45 @@ struct Cublaslt::State {
   Status check(cublasStatus_t status, const char* what) const {
     if (status == CUBLAS_STATUS_SUCCESS) return Ok{};
     const bool absent = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
-    return fail(absent ? Code::unavailable : Code::failed, fmt::format("{}: {}", what, f.status_text(status)));
+    return fail(absent ? Code::unavailable : Code::failed,
+                fmt::format("{}: {}", what, f.status_text(status)));
   }
   Status prepare(const Types& types, const BlockProduct& product);
-  Status layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row, size_t batches, size_t step) const;
+  Status layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row,
+                size_t batches, size_t step) const;
   Status ask();
-  Status run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, cudaStream_t stream) const;
+  Status run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
+             cudaStream_t stream) const;
 };
 
 // A row-major matrix in memory, [rows][columns], in cuBLAS's column-major words: columns x rows.
-Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row, size_t batches,
-                               size_t step) const {
-  TRY_(check(f.layout_create(&out, type, columns, rows, static_cast<int64_t>(row)), "cublasLtMatrixLayoutCreate"));
+Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns,
+                               size_t row, size_t batches, size_t step) const {
+  TRY_(check(f.layout_create(&out, type, columns, rows, static_cast<int64_t>(row)),
+             "cublasLtMatrixLayoutCreate"));
   if (batches == 1) return Ok{};
   const auto count = static_cast<int32_t>(batches);
   const auto offset = static_cast<int64_t>(step);
   TRY_(check(f.layout_set(out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "BATCH_COUNT"));
-  return check(f.layout_set(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset), "STRIDED_BATCH_OFFSET");
+  return check(f.layout_set(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset),
+               "STRIDED_BATCH_OFFSET");
 }
 
-// Column-major words for a row-major product: C^T = op(B)^T op(A)^T. So the first operand is B, the second A, and what is not turned in
-// our words is not transposed in theirs.
+// Column-major words for a row-major product: C^T = op(B)^T op(A)^T. So the first operand is B, the second A,
+// and what is not turned in our words is not transposed in theirs.
 Status Cublaslt::State::prepare(const Types& types, const BlockProduct& p) {
   scale = types.scale;
   add = p.add;
   TRY_(check(f.create(&handle), "cublasLtCreate"));
   TRY_(check(f.operation_create(&operation, types.compute, types.scale), "cublasLtMatmulDescCreate"));
-  const cublasOperation_t first = p.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N, second = p.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t first = p.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          second = p.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
   TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first), "TRANSA"));
   TRY_(check(f.operation_set(operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second), "TRANSB"));
-  TRY_(layout(left, types.input, p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, p.a_row, p.batches, p.a_step));
-  TRY_(layout(right, types.input, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.b_row, p.batches, p.b_step));
+  TRY_(layout(left, types.input, p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, p.a_row, p.batches,
+              p.a_step));
+  TRY_(layout(right, types.input, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.b_row, p.batches,
+              p.b_step));
   TRY_(layout(result, types.output, p.m, p.n, p.c_row, p.batches, p.c_step));
   if (!workspace) {
     TRY(own_workspace, device_memory(kCublasltWorkspace));
@@ -145,32 +153,41 @@ Status Cublaslt::State::ask() {
   const uint32_t no_split = CUBLASLT_REDUCTION_SCHEME_NONE;
   int found = 0;
   guesses.resize(kGuesses);
-  Status status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes), "workspace");
+  Status status =
+      check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
+            "workspace");
   if (status)
-    status = check(f.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof no_split), "reduction");
-  for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    if (status) status = check(f.preference_set(preference, which, &alignment, sizeof alignment), "alignment");
+    status = check(
+        f.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof no_split),
+        "reduction");
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    if (status)
+      status = check(f.preference_set(preference, which, &alignment, sizeof alignment), "alignment");
   if (status)
-    status = check(f.guess(handle, operation, right, left, result, result, preference, kGuesses, guesses.data(), &found),
-                   "cublasLtMatmulAlgoGetHeuristic");
+    status = check(
+        f.guess(handle, operation, right, left, result, result, preference, kGuesses, guesses.data(), &found),
+        "cublasLtMatmulAlgoGetHeuristic");
   f.preference_destroy(preference);
   TRY_(std::move(status));
   guesses.resize(static_cast<size_t>(std::max(found, 0)));
   std::erase_if(guesses, [](const auto& guess) { return guess.state != CUBLAS_STATUS_SUCCESS; });
-  if (guesses.empty()) return fail(Code::unavailable, "cuBLASLt has no algorithm for this product on this GPU");
+  if (guesses.empty())
+    return fail(Code::unavailable, "cuBLASLt has no algorithm for this product on this GPU");
   return Ok{};
 }
 
-Status Cublaslt::State::run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, cudaStream_t stream) const {
+Status Cublaslt::State::run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
+                            cudaStream_t stream) const {
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const int32_t one32 = 1, zero32 = 0;
   const void *alpha = &one, *beta = add ? &one : &zero;
   if (scale == CUDA_R_64F) alpha = &one64, beta = &zero64;
   if (scale == CUDA_R_32I) alpha = &one32, beta = &zero32;
-  return check(f.matmul(handle, operation, alpha, b, right, a, left, beta, c, result, c, result, &algorithm, workspace,
-                        kCublasltWorkspace, stream),
+  return check(f.matmul(handle, operation, alpha, b, right, a, left, beta, c, result, c, result, &algorithm,
+                        workspace, kCublasltWorkspace, stream),
                "cublasLtMatmul");
 }
 
@@ -214,7 +231,8 @@ Status Cublaslt::tune(const void* a, const void* b, void* c, cudaStream_t stream
     if (seconds < best) best = seconds, state_->chosen = i;
     any = true;
   }
-  return any ? Status(Ok{}) : Status(fail(Code::unavailable, "none of cuBLASLt's algorithms runs on this GPU"));
+  return any ? Status(Ok{})
+             : Status(fail(Code::unavailable, "none of cuBLASLt's algorithms runs on this GPU"));
 }
 
 Status Cublaslt::multiply(const void* a, const void* b, void* c, cudaStream_t stream) const {

@@ -1,7 +1,8 @@
-// cuBLASLt, loaded at run time: the peer of the own products, and their stand-in wherever these are not proven.
+// cuBLASLt, loaded at run time: the peer of the own products, and their stand-in wherever these are not
+// proven.
 //
-// The same operands as the own kernels: C = A B^T, row-major, K innermost in both. Algorithms that add parts of a sum in an order
-// of their own (split K) are not used, so the same inputs must give the same bits.
+// The same operands as the own kernels: C = A B^T, row-major, K innermost in both. Algorithms that add parts
+// of a sum in an order of their own (split K) are not used, so the same inputs must give the same bits.
 // Thread: one object per GPU and thread.
 #pragma once
 
@@ -17,19 +18,21 @@ constexpr size_t kCublasltWorkspace = 64 << 20;
 // C (+)= op(A) op(B), row-major, bf16 operands and sums in fp32: what a transformer block is made of.
 struct BlockProduct {
   size_t m = 0, n = 0, k = 0;
-  bool a_turned = false, b_turned = false;   // in memory A is [m][k], turned [k][m]; B is [k][n], turned [n][k]
-  size_t a_row = 0, b_row = 0, c_row = 0;    // elements from one row in memory to the next
+  bool a_turned = false,
+       b_turned = false;                   // in memory A is [m][k], turned [k][m]; B is [k][n], turned [n][k]
+  size_t a_row = 0, b_row = 0, c_row = 0;  // elements from one row in memory to the next
   size_t batches = 1;
-  size_t a_step = 0, b_step = 0, c_step = 0; // elements from one of a batch to the next
-  bool add = false;                          // to what C holds
+  size_t a_step = 0, b_step = 0, c_step = 0;  // elements from one of a batch to the next
+  bool add = false;                           // to what C holds
 };
 
 class Cublaslt {
  public:
-  // Opens the library and prepares one product of edge n; `exact`: results of FormatInfo::exact_bytes, else in the usual small
-  // format. unavailable: no library, or it has no algorithm for it.
+  // Opens the library and prepares one product of edge n; `exact`: results of FormatInfo::exact_bytes, else
+  // in the usual small format. unavailable: no library, or it has no algorithm for it.
   static Result<Cublaslt> open(Format format, size_t n, bool exact);
-  // Not to be tuned where it adds: that would add as often. `workspace`: of kCublasltWorkspace bytes, shared by products of one stream.
+  // Not to be tuned where it adds: that would add as often. `workspace`: of kCublasltWorkspace bytes, shared
+  // by products of one stream.
   static Result<Cublaslt> open(const BlockProduct& product, void* workspace);
   Cublaslt(Cublaslt&&) noexcept;
   ~Cublaslt();

@@ -1,7 +1,9 @@
-// Launchers of the CUDA kernels: every one enqueues on `stream` and returns the launch's error. The .cu files implement them; the
-// .cc files beside, compiled by the host's compiler, call them. Nothing outside kernels/gpu/ includes this.
+// Launchers of the CUDA kernels: every one enqueues on `stream` and returns the launch's error. The .cu files
+// implement them; the .cc files beside, compiled by the host's compiler, call them. Nothing outside
+// kernels/gpu/ includes this.
 //
-// Pointers are to device memory unless said otherwise, aligned as cudaMalloc aligns. Sizes are trusted: callers check them.
+// Pointers are to device memory unless said otherwise, aligned as cudaMalloc aligns. Sizes are trusted:
+// callers check them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,90 +16,107 @@
 
 namespace muster::kernels::gpu {
 
-// --- exact.cu: inputs, digests, checks ------------------------------------------------------------------------------
+// --- exact.cu: inputs, digests, checks
 struct Fill {
   Format format = Format::bf16;
   size_t rows = 0, depth = 0;  // the matrix in memory, row-major [rows][depth]
-  bool transposed = false;     // element (row, d) is number d * rows + row of the sequence, not row * depth + d
+  bool transposed = false;  // element (row, d) is number d * rows + row of the sequence, not row * depth + d
   uint64_t seed = 0, first = 0;
-  int most = 0;                // integers in -most ... most; 0: uniform in [-1, 1), rounded to the format
+  int most = 0;  // integers in -most ... most; 0: uniform in [-1, 1), rounded to the format
 };
 cudaError_t fill(void* out, const Fill& what, cudaStream_t stream);
 
 struct Counts {  // added to: the caller sets it to zero
   unsigned long long sum = 0, mixed = 0, not_finite = 0;
 };
-enum class Words { integer, f32, bf16, fp16, f64 };  // what 32-bit words are made of, for counting what is no finite number
+enum class Words {
+  integer,
+  f32,
+  bf16,
+  fp16,
+  f64
+};  // what 32-bit words are made of, for counting what is no finite number
 cudaError_t digest(const void* data, size_t words, Words kind, Counts* out, cudaStream_t stream);
 
 cudaError_t flip_bit(void* data, size_t byte, unsigned bit, cudaStream_t stream);
 
-// Freivalds' test, in integers: out[row] = sum over columns of m[row][column] * x[column], and the same along the other axis,
-// added to `out`. `x` null: signs from `seed`. What is no integer raises `*odd`.
+// Freivalds' test, in integers: out[row] = sum over columns of m[row][column] * x[column], and the same along
+// the other axis, added to `out`. `x` null: signs from `seed`. What is no integer raises `*odd`.
 enum class Reading { bf16, fp16, f32, fp8, int8, int32, f64 };
-cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x, uint64_t seed, long long* out,
-                         unsigned long long* odd, cudaStream_t stream);
-cudaError_t transposed_times_signs(const void* m, Reading as, size_t rows, size_t columns, uint64_t seed, long long* out,
-                                   unsigned long long* odd, cudaStream_t stream);
+cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x,
+                         uint64_t seed, long long* out, unsigned long long* odd, cudaStream_t stream);
+cudaError_t transposed_times_signs(const void* m, Reading as, size_t rows, size_t columns, uint64_t seed,
+                                   long long* out, unsigned long long* odd, cudaStream_t stream);
 
 // How many 64-bit words differ, and the first that does (`*first` starts at ~0).
-cudaError_t compare(const void* a, const void* b, size_t words, unsigned long long* count, unsigned long long* first,
-                    cudaStream_t stream);
+cudaError_t compare(const void* a, const void* b, size_t words, unsigned long long* count,
+                    unsigned long long* first, cudaStream_t stream);
 
-// The same product on every multiprocessor: one block each, held apart by their shared memory. `out[block]` says where it ran
-// and what came out. Right is canary_digest() (canary.h).
+// The same product on every multiprocessor: one block each, held apart by their shared memory. `out[block]`
+// says where it ran and what came out. Right is canary_digest() (canary.h).
 struct Canary {
   unsigned multiprocessor = 0, wrong_rounds = 0;
   unsigned long long sum = 0, mixed = 0;  // of the last round
 };
-cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum, cudaStream_t stream);
+cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum,
+                   cudaStream_t stream);
 
-// --- gemm_mma.cu, gemm_wgmma.cu: C = A B^T, both with K innermost ---------------------------------------------------
+// --- gemm_mma.cu, gemm_wgmma.cu: C = A B^T, both with K innermost
 struct Product {
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
-  int m = 0, n = 0, k = 0;         // multiples of 256
-  Format format = Format::bf16;    // or fp8
-  bool exact = false;              // C in fp32 (else bf16), a digest in any case, fp8 sums promoted
-  Counts* digest = nullptr;        // of C while it is in registers; null: none
-  int rotation = 0;                // which block makes which tile
+  int m = 0, n = 0, k = 0;       // multiples of 256
+  Format format = Format::bf16;  // or fp8
+  bool exact = false;            // C in fp32 (else bf16), a digest in any case, fp8 sums promoted
+  Counts* digest = nullptr;      // of C while it is in registers; null: none
+  int rotation = 0;              // which block makes which tile
   // Flips a bit of one element on purpose; exact products only.
   enum class Fault { none, accumulator, output_register } fault = Fault::none;
   unsigned long long element = 0;  // row * n + column
   unsigned bit = 0;
 };
-cudaError_t multiply_mma(const Product& product, cudaStream_t stream);     // sm_80 and later; fp8: sm_89 and later
+cudaError_t multiply_mma(const Product& product,
+                         cudaStream_t stream);  // sm_80 and later; fp8: sm_89 and later
 cudaError_t multiply_hopper(const Product& product, cudaStream_t stream);  // compute capability 9.0 only
 
-// --- memory.cu --------------------------------------------------------------------------------------------------------
+// --- memory.cu
 enum class Stream { read, write, copy, triad };
-// Over arrays of `words` 16-byte words. read: xor of `a` into *sink when it is not what it cannot be; write: c; copy: c = a;
-// triad: c = a + 3 b, in floats.
-cudaError_t run_stream(Stream what, void* c, const void* a, const void* b, size_t words, unsigned long long* sink, cudaStream_t stream);
-// Fills with, and counts what is not, pattern_at(round, first + i, seed). `wrong`: count, first index, what was found there.
+// Over arrays of `words` 16-byte words. read: xor of `a` into *sink when it is not what it cannot be; write:
+// c; copy: c = a; triad: c = a + 3 b, in floats.
+cudaError_t run_stream(Stream what, void* c, const void* a, const void* b, size_t words,
+                       unsigned long long* sink, cudaStream_t stream);
+// Fills with, and counts what is not, pattern_at(round, first + i, seed). `wrong`: count, first index, what
+// was found there.
 struct Wrong {
   unsigned long long count = 0, first = ~0ull, found = 0;
 };
-cudaError_t write_pattern(void* data, size_t words64, int round, uint64_t first, uint64_t seed, cudaStream_t stream);
-cudaError_t check_pattern(const void* data, size_t words64, int round, uint64_t first, uint64_t seed, Wrong* wrong, cudaStream_t stream);
+cudaError_t write_pattern(void* data, size_t words64, int round, uint64_t first, uint64_t seed,
+                          cudaStream_t stream);
+cudaError_t check_pattern(const void* data, size_t words64, int round, uint64_t first, uint64_t seed,
+                          Wrong* wrong, cudaStream_t stream);
 
-// Inputs and checks of collectives: rank_value() of one rank, or summed over `ranks` of them from rank 0, from element `first`.
-cudaError_t write_ranks(float* data, size_t count, uint64_t seed, int rank, uint64_t first, cudaStream_t stream);
-cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank, int ranks, uint64_t first, unsigned long long* wrong,
+// Inputs and checks of collectives: rank_value() of one rank, or summed over `ranks` of them from rank 0,
+// from element `first`.
+cudaError_t write_ranks(float* data, size_t count, uint64_t seed, int rank, uint64_t first,
                         cudaStream_t stream);
+cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank, int ranks, uint64_t first,
+                        unsigned long long* wrong, cudaStream_t stream);
 
-// --- training.cu: bf16 numbers of kernels/training/digits.h --------------------------------------------------------------
+// --- training.cu: bf16 numbers of kernels/training/digits.h
 // to[i][j] = the digit of its place in the whole matrix, or with `of`: folded(of[i][j] + that digit).
-cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer, uint64_t kind, cudaStream_t stream);
-// Folds fp32 sums, [batches][rows][columns] without gaps, into bf16 at `to`, rows and batches as far apart as said (elements).
+cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer,
+                         uint64_t kind, cudaStream_t stream);
+// Folds fp32 sums, [batches][rows][columns] without gaps, into bf16 at `to`, rows and batches as far apart as
+// said (elements).
 struct Folding {
   size_t batches = 1, rows = 0, columns = 0, to_row = 0, to_step = 0;
 };
 cudaError_t fold(void* to, const float* from, const Folding& what, cudaStream_t stream);
 // to = folded(a + b); a and to in bf16, `to` may be `a`.
 cudaError_t fold_sum(void* to, const void* a, const float* b, size_t count, cudaStream_t stream);
-// Adds to *wrong how many of a part's numbers are not `factor` times those in their places of the whole, bit by bit.
-cudaError_t count_wrong(const float* got, const training::Placement& at, const float* whole, size_t whole_columns, float factor,
-                        unsigned long long* wrong, cudaStream_t stream);
+// Adds to *wrong how many of a part's numbers are not `factor` times those in their places of the whole, bit
+// by bit.
+cudaError_t count_wrong(const float* got, const training::Placement& at, const float* whole,
+                        size_t whole_columns, float factor, unsigned long long* wrong, cudaStream_t stream);
 
 }  // namespace muster::kernels::gpu

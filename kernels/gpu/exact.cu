@@ -1,10 +1,11 @@
 // Inputs, digests and the checks around a product on the GPU.
 //
 // How to run:  muster-accept-gpu sdc (kernels/gpu/sdc.cc)
-// Reference:   exact.h on the host: the same generator and digest; golden_product() and canary_digest() in integer arithmetic.
-// Structure:   grid-stride loops; sums and xors over all threads, so the order does not matter.
-// Expected:    the read-back digest reads C once: about 2.4 % of an 8192 cubed bf16 product on an H200 (derived, not measured).
-// Unproven:    never ran on a GPU; compiles for the architectures in cmake/gpu.cmake.
+// Reference:   exact.h on the host: the same generator and digest; golden_product() and canary_digest() in
+// integer arithmetic. Structure:   grid-stride loops; sums and xors over all threads, so the order does not
+// matter. Expected:    the read-back digest reads C once: about 2.4 % of an 8192 cubed bf16 product on an
+// H200 (derived, not measured). Unproven:    never ran on a GPU; compiles for the architectures in
+// cmake/gpu.cmake.
 #include <cuda_fp16.h>
 
 #include "kernels/gpu/canary.h"
@@ -79,7 +80,9 @@ __global__ void digest_kernel(const uint4* data, size_t words, Counts* out) {
   if (bad > 0) atomicAdd(&out->not_finite, static_cast<unsigned long long>(bad));
 }
 
-__global__ void flip_kernel(uint8_t* data, size_t byte, unsigned bit) { data[byte] ^= static_cast<uint8_t>(1u << bit % 8); }
+__global__ void flip_kernel(uint8_t* data, size_t byte, unsigned bit) {
+  data[byte] ^= static_cast<uint8_t>(1u << bit % 8);
+}
 
 // An element as an integer; what is none counts as odd and as 0.
 __device__ long long integer_of(double value, unsigned& odd) {
@@ -103,8 +106,8 @@ __device__ long long sign_at(uint64_t seed, size_t index) { return random_at(see
 
 // A block per row.
 template <Reading R>
-__global__ void times_vector_kernel(const void* m, size_t columns, const long long* x, uint64_t seed, long long* out,
-                                    unsigned long long* odd) {
+__global__ void times_vector_kernel(const void* m, size_t columns, const long long* x, uint64_t seed,
+                                    long long* out, unsigned long long* odd) {
   __shared__ unsigned long long total;
   if (threadIdx.x == 0) total = 0;
   __syncthreads();
@@ -122,19 +125,22 @@ constexpr size_t kRowsPerBlock = 64;
 
 // A thread per column of 64 rows, so that neighbours read neighbours.
 template <Reading R>
-__global__ void transposed_kernel(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out, unsigned long long* odd) {
+__global__ void transposed_kernel(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out,
+                                  unsigned long long* odd) {
   const size_t column = first_item();
   if (column >= columns) return;
-  const size_t first = blockIdx.y * kRowsPerBlock, last = first + kRowsPerBlock < rows ? first + kRowsPerBlock : rows;
+  const size_t first = blockIdx.y * kRowsPerBlock,
+               last = first + kRowsPerBlock < rows ? first + kRowsPerBlock : rows;
   long long sum = 0;
   unsigned odd_here = 0;
-  for (size_t row = first; row < last; ++row) sum += element<R>(m, row * columns + column, odd_here) * sign_at(seed, row);
+  for (size_t row = first; row < last; ++row)
+    sum += element<R>(m, row * columns + column, odd_here) * sign_at(seed, row);
   atomicAdd(reinterpret_cast<unsigned long long*>(&out[column]), static_cast<unsigned long long>(sum));
   if (odd_here > 0) atomicAdd(odd, static_cast<unsigned long long>(odd_here));
 }
 
-__global__ void compare_kernel(const unsigned long long* a, const unsigned long long* b, size_t words, unsigned long long* count,
-                               unsigned long long* first) {
+__global__ void compare_kernel(const unsigned long long* a, const unsigned long long* b, size_t words,
+                               unsigned long long* count, unsigned long long* first) {
   unsigned long long here = 0, lowest = ~0ull;
   for (size_t i = first_item(); i < words; i += stride())
     if (a[i] != b[i]) ++here, lowest = lowest < i ? lowest : i;
@@ -144,14 +150,16 @@ __global__ void compare_kernel(const unsigned long long* a, const unsigned long 
   }
 }
 
-// One 16 x 8 block per warp, K = 512, all from registers: nothing but the tensor core and the registers can be wrong.
+// One 16 x 8 block per warp, K = 512, all from registers: nothing but the tensor core and the registers can
+// be wrong.
 __device__ void canary_round(uint64_t seed, int warp, int lane, DigestPart& part) {
   float c[4] = {};
   for (int step = 0; step < kCanaryDepth; step += 16) {
     uint32_t a[4], b[2];
     const int row = lane / 4, k = step + lane % 4 * 2;
     const auto pair = [](int low, int high) {
-      return static_cast<uint32_t>(to_bf16(static_cast<float>(low))) | static_cast<uint32_t>(to_bf16(static_cast<float>(high))) << 16;
+      return static_cast<uint32_t>(to_bf16(static_cast<float>(low))) |
+             static_cast<uint32_t>(to_bf16(static_cast<float>(high))) << 16;
     };
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -159,7 +167,8 @@ __device__ void canary_round(uint64_t seed, int warp, int lane, DigestPart& part
       a[i] = pair(canary_a(seed, warp, r, at), canary_a(seed, warp, r, at + 1));
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i) b[i] = pair(canary_b(seed, warp, row, k + i * 8), canary_b(seed, warp, row, k + i * 8 + 1));
+    for (int i = 0; i < 2; ++i)
+      b[i] = pair(canary_b(seed, warp, row, k + i * 8), canary_b(seed, warp, row, k + i * 8 + 1));
     mma_bf16(c, a, b);
   }
 #pragma unroll
@@ -189,15 +198,16 @@ __global__ void canary_kernel(Canary* out, int rounds, uint64_t seed, unsigned l
 }
 
 template <Reading R>
-cudaError_t launch_times(const void* m, size_t rows, size_t columns, const long long* x, uint64_t seed, long long* out,
-                         unsigned long long* odd, cudaStream_t stream) {
+cudaError_t launch_times(const void* m, size_t rows, size_t columns, const long long* x, uint64_t seed,
+                         long long* out, unsigned long long* odd, cudaStream_t stream) {
   times_vector_kernel<R><<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(m, columns, x, seed, out, odd);
   return cudaGetLastError();
 }
 template <Reading R>
-cudaError_t launch_transposed(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out, unsigned long long* odd,
-                              cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>((columns + kThreads - 1) / kThreads), static_cast<unsigned>((rows + kRowsPerBlock - 1) / kRowsPerBlock));
+cudaError_t launch_transposed(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out,
+                              unsigned long long* odd, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>((columns + kThreads - 1) / kThreads),
+                  static_cast<unsigned>((rows + kRowsPerBlock - 1) / kRowsPerBlock));
   transposed_kernel<R><<<grid, kThreads, 0, stream>>>(m, rows, columns, seed, out, odd);
   return cudaGetLastError();
 }
@@ -207,12 +217,24 @@ cudaError_t launch_transposed(const void* m, size_t rows, size_t columns, uint64
 cudaError_t fill(void* out, const Fill& what, cudaStream_t stream) {
   const int blocks = blocks_for(what.rows * what.depth);
   switch (what.format) {
-    case Format::bf16: fill_kernel<Format::bf16><<<blocks, kThreads, 0, stream>>>(out, what); break;
-    case Format::fp16: fill_kernel<Format::fp16><<<blocks, kThreads, 0, stream>>>(out, what); break;
-    case Format::tf32: fill_kernel<Format::tf32><<<blocks, kThreads, 0, stream>>>(out, what); break;
-    case Format::fp8: fill_kernel<Format::fp8><<<blocks, kThreads, 0, stream>>>(out, what); break;
-    case Format::int8: fill_kernel<Format::int8><<<blocks, kThreads, 0, stream>>>(out, what); break;
-    case Format::fp64: fill_kernel<Format::fp64><<<blocks, kThreads, 0, stream>>>(out, what); break;
+    case Format::bf16:
+      fill_kernel<Format::bf16><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
+    case Format::fp16:
+      fill_kernel<Format::fp16><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
+    case Format::tf32:
+      fill_kernel<Format::tf32><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
+    case Format::fp8:
+      fill_kernel<Format::fp8><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
+    case Format::int8:
+      fill_kernel<Format::int8><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
+    case Format::fp64:
+      fill_kernel<Format::fp64><<<blocks, kThreads, 0, stream>>>(out, what);
+      break;
   }
   return cudaGetLastError();
 }
@@ -221,11 +243,21 @@ cudaError_t digest(const void* data, size_t words, Words kind, Counts* out, cuda
   const auto* from = static_cast<const uint4*>(data);
   const int blocks = blocks_for(words / 16 + 1);
   switch (kind) {
-    case Words::integer: digest_kernel<Words::integer><<<blocks, kThreads, 0, stream>>>(from, words, out); break;
-    case Words::f32: digest_kernel<Words::f32><<<blocks, kThreads, 0, stream>>>(from, words, out); break;
-    case Words::bf16: digest_kernel<Words::bf16><<<blocks, kThreads, 0, stream>>>(from, words, out); break;
-    case Words::fp16: digest_kernel<Words::fp16><<<blocks, kThreads, 0, stream>>>(from, words, out); break;
-    case Words::f64: digest_kernel<Words::f64><<<blocks, kThreads, 0, stream>>>(from, words, out); break;
+    case Words::integer:
+      digest_kernel<Words::integer><<<blocks, kThreads, 0, stream>>>(from, words, out);
+      break;
+    case Words::f32:
+      digest_kernel<Words::f32><<<blocks, kThreads, 0, stream>>>(from, words, out);
+      break;
+    case Words::bf16:
+      digest_kernel<Words::bf16><<<blocks, kThreads, 0, stream>>>(from, words, out);
+      break;
+    case Words::fp16:
+      digest_kernel<Words::fp16><<<blocks, kThreads, 0, stream>>>(from, words, out);
+      break;
+    case Words::f64:
+      digest_kernel<Words::f64><<<blocks, kThreads, 0, stream>>>(from, words, out);
+      break;
   }
   return cudaGetLastError();
 }
@@ -235,52 +267,73 @@ cudaError_t flip_bit(void* data, size_t byte, unsigned bit, cudaStream_t stream)
   return cudaGetLastError();
 }
 
-cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x, uint64_t seed, long long* out,
-                         unsigned long long* odd, cudaStream_t stream) {
+cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x,
+                         uint64_t seed, long long* out, unsigned long long* odd, cudaStream_t stream) {
   switch (as) {
-    case Reading::bf16: return launch_times<Reading::bf16>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::fp16: return launch_times<Reading::fp16>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::f32: return launch_times<Reading::f32>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::fp8: return launch_times<Reading::fp8>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::int8: return launch_times<Reading::int8>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::int32: return launch_times<Reading::int32>(m, rows, columns, x, seed, out, odd, stream);
-    case Reading::f64: return launch_times<Reading::f64>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::bf16:
+      return launch_times<Reading::bf16>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::fp16:
+      return launch_times<Reading::fp16>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::f32:
+      return launch_times<Reading::f32>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::fp8:
+      return launch_times<Reading::fp8>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::int8:
+      return launch_times<Reading::int8>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::int32:
+      return launch_times<Reading::int32>(m, rows, columns, x, seed, out, odd, stream);
+    case Reading::f64:
+      return launch_times<Reading::f64>(m, rows, columns, x, seed, out, odd, stream);
   }
   return cudaErrorInvalidValue;
 }
 
-cudaError_t transposed_times_signs(const void* m, Reading as, size_t rows, size_t columns, uint64_t seed, long long* out,
-                                   unsigned long long* odd, cudaStream_t stream) {
+cudaError_t transposed_times_signs(const void* m, Reading as, size_t rows, size_t columns, uint64_t seed,
+                                   long long* out, unsigned long long* odd, cudaStream_t stream) {
   switch (as) {
-    case Reading::bf16: return launch_transposed<Reading::bf16>(m, rows, columns, seed, out, odd, stream);
-    case Reading::fp16: return launch_transposed<Reading::fp16>(m, rows, columns, seed, out, odd, stream);
-    case Reading::f32: return launch_transposed<Reading::f32>(m, rows, columns, seed, out, odd, stream);
-    case Reading::fp8: return launch_transposed<Reading::fp8>(m, rows, columns, seed, out, odd, stream);
-    case Reading::int8: return launch_transposed<Reading::int8>(m, rows, columns, seed, out, odd, stream);
-    case Reading::f64: return launch_transposed<Reading::f64>(m, rows, columns, seed, out, odd, stream);
-    case Reading::int32: break;  // no input has this format
+    case Reading::bf16:
+      return launch_transposed<Reading::bf16>(m, rows, columns, seed, out, odd, stream);
+    case Reading::fp16:
+      return launch_transposed<Reading::fp16>(m, rows, columns, seed, out, odd, stream);
+    case Reading::f32:
+      return launch_transposed<Reading::f32>(m, rows, columns, seed, out, odd, stream);
+    case Reading::fp8:
+      return launch_transposed<Reading::fp8>(m, rows, columns, seed, out, odd, stream);
+    case Reading::int8:
+      return launch_transposed<Reading::int8>(m, rows, columns, seed, out, odd, stream);
+    case Reading::f64:
+      return launch_transposed<Reading::f64>(m, rows, columns, seed, out, odd, stream);
+    case Reading::int32:
+      break;  // no input has this format
   }
   return cudaErrorInvalidValue;
 }
 
-cudaError_t compare(const void* a, const void* b, size_t words, unsigned long long* count, unsigned long long* first,
-                    cudaStream_t stream) {
-  compare_kernel<<<blocks_for(words / 4 + 1), kThreads, 0, stream>>>(static_cast<const unsigned long long*>(a),
-                                                                     static_cast<const unsigned long long*>(b), words, count, first);
+cudaError_t compare(const void* a, const void* b, size_t words, unsigned long long* count,
+                    unsigned long long* first, cudaStream_t stream) {
+  compare_kernel<<<blocks_for(words / 4 + 1), kThreads, 0, stream>>>(
+      static_cast<const unsigned long long*>(a), static_cast<const unsigned long long*>(b), words, count,
+      first);
   return cudaGetLastError();
 }
 
-cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum, cudaStream_t stream) {
+cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum,
+                   cudaStream_t stream) {
   // As much shared memory as a block may have: then no two of them fit on one multiprocessor.
   int device = 0, most = 0;
   cudaFuncAttributes own = {};
   if (const auto error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (const auto error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device); error != cudaSuccess) return error;
+  if (const auto error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+      error != cudaSuccess)
+    return error;
   if (const auto error = cudaFuncGetAttributes(&own, canary_kernel); error != cudaSuccess) return error;
   const int bytes = (most - static_cast<int>(own.sharedSizeBytes)) / 128 * 128;
-  if (const auto error = cudaFuncSetAttribute(canary_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes); error != cudaSuccess)
+  if (const auto error =
+          cudaFuncSetAttribute(canary_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+      error != cudaSuccess)
     return error;
-  canary_kernel<<<blocks, kCanaryWarps * 32, static_cast<size_t>(bytes), stream>>>(out, rounds, seed, right_sum);
+  canary_kernel<<<blocks, kCanaryWarps * 32, static_cast<size_t>(bytes), stream>>>(out, rounds, seed,
+                                                                                   right_sum);
   return cudaGetLastError();
 }
 

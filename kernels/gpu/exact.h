@@ -1,8 +1,9 @@
-// The arithmetic that the processor and the GPU must do alike: the generator of the inputs, the number formats, and the
-// digest of a result. One text for both compilers, so that the tests on the host test what runs on the device.
+// The arithmetic that the processor and the GPU must do alike: the generator of the inputs, the number
+// formats, and the digest of a result. One text for both compilers, so that the tests on the host test what
+// runs on the device.
 //
-// Inputs come from a counter: element i is a function of (seed, i) alone, so any thread can make any of them and a GPU's inputs
-// are those of SplitMix(seed), the i-th of its sequence (kernels/sdc.cc uses the same).
+// Inputs come from a counter: element i is a function of (seed, i) alone, so any thread can make any of them
+// and a GPU's inputs are those of SplitMix(seed), the i-th of its sequence (kernels/sdc.cc uses the same).
 // Thread: pure functions. No allocation, no state.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace muster::kernels::gpu {
 
-// --- generator ------------------------------------------------------------------------------------------------------
+// --- generator
 constexpr uint64_t kGamma = 0x9e3779b97f4a7c15u;
 
 MUSTER_BOTH uint64_t mix(uint64_t value) {  // splitmix64's finisher: one to one
@@ -37,7 +38,7 @@ MUSTER_BOTH float uniform_at(uint64_t seed, uint64_t index) {
   return static_cast<float>(bits - (1 << 23)) / static_cast<float>(1 << 23);
 }
 
-// --- number formats -------------------------------------------------------------------------------------------------
+// --- number formats
 enum class Format { bf16, fp16, tf32, fp8, int8, fp64 };
 
 MUSTER_BOTH uint32_t bits_of_float(float value) {
@@ -58,8 +59,9 @@ MUSTER_BOTH uint16_t to_bf16(float value) {
 }
 MUSTER_BOTH float from_bf16(uint16_t bits) { return float_of_bits(static_cast<uint32_t>(bits) << 16); }
 
-// A magnitude in a small format: `mantissa` bits after the point, exponents biased by `bias`, rounded to nearest even, with
-// subnormals. Exact integer arithmetic on the float's own bits; the caller guards against overflow.
+// A magnitude in a small format: `mantissa` bits after the point, exponents biased by `bias`, rounded to
+// nearest even, with subnormals. Exact integer arithmetic on the float's own bits; the caller guards against
+// overflow.
 MUSTER_BOTH uint32_t to_small(float magnitude, int mantissa, int bias) {
   const uint32_t bits = bits_of_float(magnitude);
   const int exponent = static_cast<int>(bits >> 23) - 127 + bias;
@@ -91,14 +93,18 @@ MUSTER_BOTH float from_e4m3(uint8_t bits) {
 MUSTER_BOTH uint16_t to_fp16(float value) {
   const uint32_t sign = (bits_of_float(value) >> 16) & 0x8000u;
   const float magnitude = float_of_bits(bits_of_float(value) & 0x7fffffffu);  // also of -0
-  if (!(magnitude < 65520.0f)) return static_cast<uint16_t>(sign | (magnitude >= 65520.0f ? 0x7c00u : 0x7e00u));
+  if (!(magnitude < 65520.0f))
+    return static_cast<uint16_t>(sign | (magnitude >= 65520.0f ? 0x7c00u : 0x7e00u));
   return static_cast<uint16_t>(sign | to_small(magnitude, 10, 15));
 }
 
-// --- digest ---------------------------------------------------------------------------------------------------------
-// Of a result in 32-bit words with their positions. Sum and xor do not depend on the order, so any number of threads may make
-// parts. For one position the hash is one to one: a single wrong word always changes the sum.
-MUSTER_BOTH uint64_t word_hash(uint64_t position, uint32_t bits) { return mix(mix(position + kGamma) + bits); }
+// --- digest
+// Of a result in 32-bit words with their positions. Sum and xor do not depend on the order, so any number of
+// threads may make parts. For one position the hash is one to one: a single wrong word always changes the
+// sum.
+MUSTER_BOTH uint64_t word_hash(uint64_t position, uint32_t bits) {
+  return mix(mix(position + kGamma) + bits);
+}
 MUSTER_BOTH uint64_t word_mixed(uint64_t hash) { return ((hash << 23) | (hash >> 41)) * kGamma; }
 
 // Not a finite number, by its bits.
@@ -107,28 +113,40 @@ MUSTER_BOTH bool not_finite_bf16(uint16_t bits) { return (bits & 0x7f80u) == 0x7
 MUSTER_BOTH bool not_finite_fp16(uint16_t bits) { return (bits & 0x7c00u) == 0x7c00u; }
 MUSTER_BOTH bool not_finite_f64(uint64_t bits) { return ((bits >> 52) & 0x7ffu) == 0x7ffu; }
 
-// --- memory patterns ------------------------------------------------------------------------------------------------
-// What 64-bit word `index` of the memory under test holds in round `round`: every cell holds both values and its neighbours
-// differ from it, addresses that are wired together collide, and a random round and its inverse toggle every line at once.
+// --- memory patterns
+// What 64-bit word `index` of the memory under test holds in round `round`: every cell holds both values and
+// its neighbours differ from it, addresses that are wired together collide, and a random round and its
+// inverse toggle every line at once.
 constexpr int kPatterns = 10;
 MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
   const uint64_t walking = 1ull << (index % 64);
   switch (round % kPatterns) {
-    case 0: return 0;
-    case 1: return ~0ull;
-    case 2: return index % 2 ? 0xaaaaaaaaaaaaaaaaull : 0x5555555555555555ull;
-    case 3: return index % 2 ? 0x5555555555555555ull : 0xaaaaaaaaaaaaaaaaull;
-    case 4: return index;  // address in address
-    case 5: return ~index;
-    case 6: return walking;
-    case 7: return ~walking;
-    case 8: return random_at(seed, index);
-    default: return ~random_at(seed, index);
+    case 0:
+      return 0;
+    case 1:
+      return ~0ull;
+    case 2:
+      return index % 2 ? 0xaaaaaaaaaaaaaaaaull : 0x5555555555555555ull;
+    case 3:
+      return index % 2 ? 0x5555555555555555ull : 0xaaaaaaaaaaaaaaaaull;
+    case 4:
+      return index;  // address in address
+    case 5:
+      return ~index;
+    case 6:
+      return walking;
+    case 7:
+      return ~walking;
+    case 8:
+      return random_at(seed, index);
+    default:
+      return ~random_at(seed, index);
   }
 }
 
-// --- collectives ----------------------------------------------------------------------------------------------------
-// Element `index` of rank `rank`'s input: small integers, so that a sum over up to 2^13 ranks is exact in a float, in any order.
+// --- collectives
+// Element `index` of rank `rank`'s input: small integers, so that a sum over up to 2^13 ranks is exact in a
+// float, in any order.
 MUSTER_BOTH float rank_value(uint64_t seed, int rank, uint64_t index) {
   return static_cast<float>(integer_at(seed + static_cast<uint64_t>(rank) * 0x100000001b3ull, index, 1000));
 }

@@ -1,11 +1,14 @@
 // Speed of matrix products on every GPU at once, as a time series, every product compared with the first.
 //
 // How to run:  muster-accept-gpu gemm [--seconds 5] [--n 8192] [--format bf16] [--kernel auto] [--compare]
-// Reference:   the first product's digest: the inputs stay, so every later one must have its bits. What right means, and that the
-//              first one is, is the business of `sdc`; inputs here are uniform random numbers, which toggle all bits of a mantissa.
-// Structure:   warm-up of a fifth of the time (clocks and power settle in seconds), then samples of at least 50 ms between two events;
-//              after each sample the result's digest. A GPU's samples are its time series: throttling shows as `drift` below 1.
-// Expected:    the table of controller/report/expected.cc per model, accept from 0.93 of it (docs/acceptance-gpu.md).
+// Reference:   the first product's digest: the inputs stay, so every later one must have its bits. What
+//              right means, and that the first one is, is the business of `sdc`; inputs here are uniform
+//              random numbers, which toggle all bits of a mantissa.
+// Structure:   warm-up of a fifth of the time (clocks and power settle in seconds), then samples of at least
+//              50 ms between two events; after each sample the result's digest. A GPU's samples are its time
+//              series: throttling shows as `drift` below 1.
+// Expected:    the table of controller/report/expected.cc per model, accept from 0.93 of it
+//              (docs/acceptance-gpu.md).
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
@@ -78,12 +81,15 @@ void judge_data(Measurement& out, const Run& run, const Gpu& gpu) {
   if (run.different + run.not_finite == 0) return;
   out.outcome = Outcome::corrupt;
   out.blame = {"GPU " + gpu.uuid};
-  out.error = run.not_finite > 0 ? fmt::format("{} results are no finite numbers", run.not_finite)
-                                 : fmt::format("{} samples of the same product have other bits than the first", run.different);
+  out.error =
+      run.not_finite > 0
+          ? fmt::format("{} results are no finite numbers", run.not_finite)
+          : fmt::format("{} samples of the same product have other bits than the first", run.different);
 }
 
 // The other maker in the same run, and the own kernel with its digest.
-Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format, const GemmOptions& options) {
+Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format,
+                      const GemmOptions& options) {
   const Maker own = own_kernel(format.format, gpu.major, gpu.minor);
   TRY(ProductBench library, prepare(Maker::library, format.format, options.n));
   TRY(const Run theirs, run_products(library, options.seconds, false));
@@ -97,7 +103,8 @@ Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format
   judge_data(out, digested, gpu);
   out.metrics["own_tflops"] = {ours.series.median, format.unit};
   out.metrics["own_over_cublaslt"] = {ours.series.median / std::max(theirs.series.median, 1e-9), "ratio"};
-  out.metrics["digest_percent"] = {100 * (ours.series.median / std::max(digested.series.median, 1e-9) - 1), "%"};
+  out.metrics["digest_percent"] = {100 * (ours.series.median / std::max(digested.series.median, 1e-9) - 1),
+                                   "%"};
   out.detail["own"] = bench.describe();
   return Ok{};
 }
@@ -116,7 +123,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const Gemm
     out.detail["products"] = run.products;
     out.detail["series"] = run.series.json(kSeries);
     out.detail["samples"] = run.series.values.size();
-    out.detail["verified"] = "every sample's last product has the first one's bits, and no NaN; exactness is checked by sdc";
+    out.detail["verified"] =
+        "every sample's last product has the first one's bits, and no NaN; exactness is checked by sdc";
     judge_data(out, run, gpu);
   }
   if (options.compare) TRY_(compare_makers(out, gpu, format, options));
@@ -127,7 +135,9 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const Gemm
 
 Measurement run_gemm(const GemmOptions& options) {
   const FormatInfo* format = find_format(options.format);
-  if (!format) return not_measured("gpu-gemm", fail(Code::invalid, fmt::format("there is no format '{}'", options.format)));
+  if (!format)
+    return not_measured("gpu-gemm",
+                        fail(Code::invalid, fmt::format("there is no format '{}'", options.format)));
   // Clocks, power and reasons for throttling while it runs, not after.
   std::vector<SmiGpu> during;
   std::thread sampler([&] {

@@ -1,12 +1,13 @@
 // Matrix product with mma.sync: bf16 for compute capability 8.0 and later, fp8 (e4m3) for 8.9 and later.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
-// Reference:   golden_product() (kernels/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc walks the same index functions on
-//              the host, all threads of a block, against a plain product.
-// Structure:   128 x 128 tile per block of eight warps, each 64 x 32. Operand tiles of 128 rows x 128 bytes come by cp.async into
-//              three stages of swizzled shared memory, go by ldmatrix into registers, and every sum stays in a register until
-//              the end of K. The digest is taken there, before C is stored. bf16 and fp8 differ in one instruction.
-//              v1. Every sum is made in one fixed order: the same inputs give the same bits.
+// Reference:   golden_product() (kernels/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc walks the same
+//              index functions on the host, all threads of a block, against a plain product.
+// Structure:   128 x 128 tile per block of eight warps, each 64 x 32. Operand tiles of 128 rows x 128 bytes
+//              come by cp.async into three stages of swizzled shared memory, go by ldmatrix into registers,
+//              and every sum stays in a register until the end of K. The digest is taken there, before C is
+//              stored. bf16 and fp8 differ in one instruction. v1. Every sum is made in one fixed order: the
+//              same inputs give the same bits.
 // Expected:    not known. It is a check first; on Hopper mma.sync cannot reach the speed of wgmma.
 // Unproven:    never ran on a GPU, so it is off unless asked for by name.
 #include "kernels/gpu/ptx.cuh"
@@ -22,7 +23,8 @@ struct Sums {
 };
 
 // 128 bytes of K of 128 rows of A and of B.
-__device__ __forceinline__ void load_stage(uint32_t stage, const uint8_t* a, const uint8_t* b, size_t row_bytes) {
+__device__ __forceinline__ void load_stage(uint32_t stage, const uint8_t* a, const uint8_t* b,
+                                           size_t row_bytes) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const Place at = copy_place(static_cast<int>(threadIdx.x), i);
@@ -41,11 +43,13 @@ __device__ __forceinline__ void multiply_stage(uint32_t stage, Place warp, int l
     uint32_t a[kRowBlocks][4], b[kColumnBlocks / 2][4];
 #pragma unroll
     for (int i = 0; i < kRowBlocks; ++i)
-      load_matrices(a[i], stage + static_cast<uint32_t>(swizzled(warp.row + i * 16 + a_at.row, step + a_at.column)));
+      load_matrices(
+          a[i], stage + static_cast<uint32_t>(swizzled(warp.row + i * 16 + a_at.row, step + a_at.column)));
 #pragma unroll
     for (int j = 0; j < kColumnBlocks / 2; ++j)
-      load_matrices(b[j], stage + kMmaTile * kRowBytes +
-                              static_cast<uint32_t>(swizzled(warp.column + j * 16 + b_at.row, step + b_at.column)));
+      load_matrices(b[j],
+                    stage + kMmaTile * kRowBytes +
+                        static_cast<uint32_t>(swizzled(warp.column + j * 16 + b_at.row, step + b_at.column)));
 #pragma unroll
     for (int i = 0; i < kRowBlocks; ++i)
 #pragma unroll
@@ -68,7 +72,8 @@ __device__ __forceinline__ void for_pairs(Sums& sums, Place origin, int lane, Ea
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const Place at = c_place(lane, half * 2);
-        each(origin.row + i * 16 + at.row, origin.column + j * 8 + at.column, sums.at[i][j][half * 2], sums.at[i][j][half * 2 + 1]);
+        each(origin.row + i * 16 + at.row, origin.column + j * 8 + at.column, sums.at[i][j][half * 2],
+             sums.at[i][j][half * 2 + 1]);
       }
 }
 
@@ -105,10 +110,12 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
   const uint32_t base = shared_address(shared);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const Place tile = tile_place(static_cast<int>(blockIdx.x), p.m / kMmaTile, p.n / kMmaTile, p.rotation);
-  const Place inside = warp_origin(warp), origin = {tile.row * kMmaTile + inside.row, tile.column * kMmaTile + inside.column};
+  const Place inside = warp_origin(warp),
+              origin = {tile.row * kMmaTile + inside.row, tile.column * kMmaTile + inside.column};
   const size_t row_bytes = static_cast<size_t>(p.k) * (Fp8 ? 1 : 2);
   const uint8_t* a = static_cast<const uint8_t*>(p.a) + static_cast<size_t>(tile.row) * kMmaTile * row_bytes;
-  const uint8_t* b = static_cast<const uint8_t*>(p.b) + static_cast<size_t>(tile.column) * kMmaTile * row_bytes;
+  const uint8_t* b =
+      static_cast<const uint8_t*>(p.b) + static_cast<size_t>(tile.column) * kMmaTile * row_bytes;
   const int steps = static_cast<int>(row_bytes / kRowBytes);
   Sums sums = {};
 #pragma unroll
@@ -118,7 +125,7 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
   }
   for (int s = 0; s < steps; ++s) {
     copies_wait<kMmaStages - 2>();  // stage s is there, for this thread's copies
-    __syncthreads();                // and for all others'; and nobody reads the stage any more that is loaded next
+    __syncthreads();  // and for all others'; and nobody reads the stage any more that is loaded next
     if (const int next = s + kMmaStages - 1; next < steps)
       load_stage(base + next % kMmaStages * kMmaStageBytes, a + static_cast<size_t>(next) * kRowBytes,
                  b + static_cast<size_t>(next) * kRowBytes, row_bytes);
@@ -132,7 +139,9 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
 template <bool Fp8, bool Exact, bool Digested>
 cudaError_t launch(const Product& p, cudaStream_t stream) {
   const auto kernel = gemm_kernel<Fp8, Exact, Digested>;
-  if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes); error != cudaSuccess)
+  if (const auto error =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+      error != cudaSuccess)
     return error;
   kernel<<<static_cast<unsigned>(p.m / kMmaTile * (p.n / kMmaTile)), kMmaThreads, kSharedBytes, stream>>>(p);
   return cudaGetLastError();
@@ -147,7 +156,8 @@ cudaError_t choose(const Product& p, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t multiply_mma(const Product& p, cudaStream_t stream) {
-  if (p.m % 256 || p.n % 256 || p.k % 256 || p.m <= 0 || p.n <= 0 || p.k <= 0 || (p.exact && !p.digest)) return cudaErrorInvalidValue;
+  if (p.m % 256 || p.n % 256 || p.k % 256 || p.m <= 0 || p.n <= 0 || p.k <= 0 || (p.exact && !p.digest))
+    return cudaErrorInvalidValue;
   if (p.format == Format::bf16) return choose<false>(p, stream);
   return p.format == Format::fp8 ? choose<true>(p, stream) : cudaErrorInvalidValue;
 }

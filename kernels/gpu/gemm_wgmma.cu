@@ -1,14 +1,18 @@
-// Matrix product for Hopper (compute capability 9.0): wgmma on operands that the tensor memory access unit brings, bf16 and fp8.
+// Matrix product for Hopper (compute capability 9.0): wgmma on operands that the tensor memory access unit
+// brings, bf16 and fp8.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
-// Reference:   golden_product() (kernels/gpu_logic.h); the layouts are tested on the host (tests/unit/kernels/gpu_tiles_test.cc).
-// Structure:   persistent blocks of three warpgroups, one block per multiprocessor. One thread of warpgroup 0 loads operand tiles
-//              of 128 bytes of K, swizzled, into a ring guarded by mbarriers; warpgroups 1 and 2 multiply 64 rows each and keep
-//              every sum in registers until the end of K. The digest is taken there, before C is stored. While they store, the
-//              next tile's operands are loaded. Order of tiles: tile_place().
-//              v1, without clusters: tiles of 128 x 256. fp8's exact product takes 128 x 128, because its sums over 128 bytes of
-//              K are added in fp32 (the tensor core keeps fewer bits of an fp8 sum) and need a second set of registers.
-// Expected:    85-95 % of cuBLASLt by what others reached with this structure (docs/acceptance-gpu.md). Not measured.
+// Reference:   golden_product() (kernels/gpu_logic.h); the layouts are tested on the host
+//              (tests/unit/kernels/gpu_tiles_test.cc).
+// Structure:   persistent blocks of three warpgroups, one block per multiprocessor. One thread of warpgroup
+//              0 loads operand tiles of 128 bytes of K, swizzled, into a ring guarded by mbarriers;
+//              warpgroups 1 and 2 multiply 64 rows each and keep every sum in registers until the end of K.
+//              The digest is taken there, before C is stored. While they store, the next tile's operands are
+//              loaded. Order of tiles: tile_place(). v1, without clusters: tiles of 128 x 256. fp8's exact
+//              product takes 128 x 128, because its sums over 128 bytes of K are added in fp32 (the tensor
+//              core keeps fewer bits of an fp8 sum) and need a second set of registers.
+// Expected:    85-95 % of cuBLASLt by what others reached with this structure (docs/acceptance-gpu.md). Not
+//              measured.
 // Unproven:    never ran on a GPU, so it is off unless asked for by name. Code for other GPUs is empty.
 #include <cuda.h>
 
@@ -25,7 +29,8 @@ struct Shape {
   static constexpr int kColumns = Fp8 && Exact ? 128 : 256;
   static constexpr bool kPromote = Fp8 && Exact;
   static constexpr int kSums = kColumns / 2;
-  static constexpr int kABytes = kHopperRows * kRowBytes, kBBytes = kColumns * kRowBytes, kStageBytes = kABytes + kBBytes;
+  static constexpr int kABytes = kHopperRows * kRowBytes, kBBytes = kColumns * kRowBytes,
+                       kStageBytes = kABytes + kBBytes;
   static constexpr int kStages = 4;
   static constexpr int kSharedBytes = kStages * kStageBytes + 1024;  // the tiles begin at a multiple of 1024
 };
@@ -34,7 +39,7 @@ constexpr int kConsumerWarps = 8;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// --- instructions ---------------------------------------------------------------------------------------------------------
+// --- instructions
 
 __device__ __forceinline__ void barrier_init(uint32_t barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -43,23 +48,30 @@ __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 __device__ __forceinline__ void barrier_expect(uint32_t barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
 }
 __device__ __forceinline__ void barrier_wait(uint32_t barrier, unsigned parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
       "again:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n}\n" ::"r"(barrier), "r"(parity)
+      "@!done bra again;\n}\n" ::"r"(barrier),
+      "r"(parity)
       : "memory");
 }
-__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap* map, int byte, int row, uint32_t barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
-               "l"(map), "r"(barrier), "r"(byte), "r"(row)
-               : "memory");
+__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap* map, int byte, int row,
+                                          uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
+      "[%2];" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(byte), "r"(row)
+      : "memory");
 }
 
 __device__ __forceinline__ void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
@@ -73,9 +85,11 @@ __device__ __forceinline__ void settled(float (&sums)[Sums]) {
 }
 
 // d = a b + (keep ? d : 0), 32 bytes of K. The sums of 64 x N elements over 128 threads: N / 2 each.
-#define MUSTER_SUMS_8(d, i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define MUSTER_SUMS_32(d, i) MUSTER_SUMS_8(d, i), MUSTER_SUMS_8(d, i + 8), MUSTER_SUMS_8(d, i + 16), MUSTER_SUMS_8(d, i + 24)
+#define MUSTER_SUMS_8(d, i)                                                                   \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define MUSTER_SUMS_32(d, i) \
+  MUSTER_SUMS_8(d, i), MUSTER_SUMS_8(d, i + 8), MUSTER_SUMS_8(d, i + 16), MUSTER_SUMS_8(d, i + 24)
 #define MUSTER_SUMS_64(d) MUSTER_SUMS_32(d, 0), MUSTER_SUMS_32(d, 32)
 #define MUSTER_SUMS_128(d) MUSTER_SUMS_64(d), MUSTER_SUMS_32(d, 64), MUSTER_SUMS_32(d, 96)
 
@@ -138,7 +152,7 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Sums], uint32_t a, 
   wgmma_commit();
 }
 
-// --- the kernel -----------------------------------------------------------------------------------------------------------
+// --- the kernel
 
 // Where the ring is: goes round with its parity, which tells this round's barriers from the last one's.
 template <int Stages>
@@ -155,7 +169,8 @@ struct Shared {
 };
 
 template <typename S>
-__device__ void produce(const CUtensorMap* a, const CUtensorMap* b, const Product& p, Shared shared, int steps) {
+__device__ void produce(const CUtensorMap* a, const CUtensorMap* b, const Product& p, Shared shared,
+                        int steps) {
   Ring<S::kStages> ring;
   const int rows = p.m / kHopperRows, columns = p.n / S::kColumns;
   for (int t = static_cast<int>(blockIdx.x); t < rows * columns; t += static_cast<int>(gridDim.x)) {
@@ -172,7 +187,8 @@ __device__ void produce(const CUtensorMap* a, const CUtensorMap* b, const Produc
 
 // One tile's sums. Stages are handed back one step late, when the product that reads them is finished.
 template <bool Fp8, bool Exact, typename S>
-__device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::kStages>& ring, Shared shared, int half, int steps) {
+__device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::kStages>& ring, Shared shared,
+                                              int half, int steps) {
   const bool speaks = threadIdx.x % 32 == 0;
   [[maybe_unused]] float part[S::kPromote ? S::kSums : 1];
   if constexpr (S::kPromote) {
@@ -180,7 +196,8 @@ __device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::k
     for (int i = 0; i < S::kSums; ++i) sums[i] = 0;
   }
   int before = 0;
-  if constexpr (!S::kPromote) {  // the first stage begins the sums: by itself, or the compiler puts the rest in a row
+  if constexpr (!S::kPromote) {  // the first stage begins the sums: by itself, or the compiler puts the rest
+                                 // in a row
     barrier_wait(shared.full + 8 * ring.stage, ring.parity);
     multiply_stage<Fp8, 0>(sums, shared.tiles + ring.stage * S::kStageBytes + half * 64 * kRowBytes,
                            shared.tiles + ring.stage * S::kStageBytes + S::kABytes);
@@ -214,22 +231,26 @@ __device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::k
 }
 
 template <bool Exact, bool Digested, int Sums>
-__device__ __forceinline__ void store_tile(float (&sums)[Sums], const Product& p, int row, int column, DigestPart& part) {
+__device__ __forceinline__ void store_tile(float (&sums)[Sums], const Product& p, int row, int column,
+                                           DigestPart& part) {
   const int thread = static_cast<int>(threadIdx.x) % 128;
 #pragma unroll
   for (int i = 0; i < Sums; i += 2) {
     const Place at = wgmma_place(thread, i);
-    const unsigned long long element = static_cast<unsigned long long>(row + at.row) * p.n + column + at.column;
+    const unsigned long long element =
+        static_cast<unsigned long long>(row + at.row) * p.n + column + at.column;
     if constexpr (Exact) {
       if (p.fault != Product::Fault::none) {
         if (element == p.element) sums[i] = __uint_as_float(__float_as_uint(sums[i]) ^ (1u << p.bit % 32));
-        if (element + 1 == p.element) sums[i + 1] = __uint_as_float(__float_as_uint(sums[i + 1]) ^ (1u << p.bit % 32));
+        if (element + 1 == p.element)
+          sums[i + 1] = __uint_as_float(__float_as_uint(sums[i + 1]) ^ (1u << p.bit % 32));
       }
       part.add(element, __float_as_uint(sums[i]));
       part.add(element + 1, __float_as_uint(sums[i + 1]));
       *reinterpret_cast<float2*>(static_cast<float*>(p.c) + element) = make_float2(sums[i], sums[i + 1]);
     } else {
-      const uint32_t both = static_cast<uint32_t>(to_bf16(sums[i])) | static_cast<uint32_t>(to_bf16(sums[i + 1])) << 16;
+      const uint32_t both =
+          static_cast<uint32_t>(to_bf16(sums[i])) | static_cast<uint32_t>(to_bf16(sums[i + 1])) << 16;
       if constexpr (Digested) part.add(element / 2, both);
       static_cast<uint32_t*>(p.c)[element / 2] = both;
     }
@@ -254,7 +275,8 @@ __device__ __forceinline__ void consume(const Product& p, Shared shared, int hal
 
 template <bool Fp8, bool Exact, bool Digested>
 __global__ void __launch_bounds__(kHopperThreads, 1)
-    hopper_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, const __grid_constant__ Product p) {
+    hopper_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+                  const __grid_constant__ Product p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using S = Shape<Fp8, Exact>;
   extern __shared__ uint8_t raw[];
@@ -284,18 +306,20 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
 #endif
 }
 
-// --- launch -----------------------------------------------------------------------------------------------------------------
+// --- launch
 
-using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*,
-                                 const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*,
+                                 CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                 CUtensorMapFloatOOBfill);
 
 // From the driver by name: nothing here links with it.
 cudaError_t find_encoder(EncodeTiled& out) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-  const auto error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status);
+  const auto error =
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status);
 #else
   const auto error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &status);
 #endif
@@ -306,12 +330,14 @@ cudaError_t find_encoder(EncodeTiled& out) {
 }
 
 // A matrix of bytes with K innermost, loaded in boxes of 128 bytes x `box_rows`.
-cudaError_t describe(EncodeTiled encode, CUtensorMap& map, const void* data, size_t rows, size_t row_bytes, unsigned box_rows) {
+cudaError_t describe(EncodeTiled encode, CUtensorMap& map, const void* data, size_t rows, size_t row_bytes,
+                     unsigned box_rows) {
   const cuuint64_t size[2] = {row_bytes, rows}, row_stride[1] = {row_bytes};
   const cuuint32_t box[2] = {kRowBytes, box_rows}, element_strides[2] = {1, 1};
-  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, const_cast<void*>(data), size, row_stride, box, element_strides,
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, const_cast<void*>(data), size, row_stride, box,
+             element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -324,14 +350,21 @@ cudaError_t launch(const Product& p, cudaStream_t stream) {
   CUtensorMap a, b;
   const size_t row_bytes = static_cast<size_t>(p.k) * (Fp8 ? 1 : 2);
   if (const auto error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (const auto error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device); error != cudaSuccess) return error;
+  if (const auto error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+      error != cudaSuccess)
+    return error;
   if (const auto error = find_encoder(encode); error != cudaSuccess) return error;
-  if (const auto error = describe(encode, a, p.a, p.m, row_bytes, kHopperRows); error != cudaSuccess) return error;
-  if (const auto error = describe(encode, b, p.b, p.n, row_bytes, S::kColumns); error != cudaSuccess) return error;
-  if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes); error != cudaSuccess)
+  if (const auto error = describe(encode, a, p.a, p.m, row_bytes, kHopperRows); error != cudaSuccess)
+    return error;
+  if (const auto error = describe(encode, b, p.b, p.n, row_bytes, S::kColumns); error != cudaSuccess)
+    return error;
+  if (const auto error =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes);
+      error != cudaSuccess)
     return error;
   const int tiles = p.m / kHopperRows * (p.n / S::kColumns);
-  kernel<<<static_cast<unsigned>(tiles < processors ? tiles : processors), kHopperThreads, S::kSharedBytes, stream>>>(a, b, p);
+  kernel<<<static_cast<unsigned>(tiles < processors ? tiles : processors), kHopperThreads, S::kSharedBytes,
+           stream>>>(a, b, p);
   return cudaGetLastError();
 }
 
@@ -344,7 +377,8 @@ cudaError_t choose(const Product& p, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t multiply_hopper(const Product& p, cudaStream_t stream) {
-  if (p.m % 256 || p.n % 256 || p.k % 256 || p.m <= 0 || p.n <= 0 || p.k <= 0 || (p.exact && !p.digest)) return cudaErrorInvalidValue;
+  if (p.m % 256 || p.n % 256 || p.k % 256 || p.m <= 0 || p.n <= 0 || p.k <= 0 || (p.exact && !p.digest))
+    return cudaErrorInvalidValue;
   if (p.format == Format::bf16) return choose<false>(p, stream);
   return p.format == Format::fp8 ? choose<true>(p, stream) : cudaErrorInvalidValue;
 }

@@ -1,8 +1,10 @@
-// Acceptance kernels for GPUs: matrix products, silent data corruption, memory, copies, collectives. muster-accept-gpu
-// (kernels/gpu/main.cc) runs one per process and prints its Measurement (kernels/kernels.h) as JSON, one part per GPU.
+// Acceptance kernels for GPUs: matrix products, silent data corruption, memory, copies, collectives.
+// muster-accept-gpu (kernels/gpu/main.cc) runs one per process and prints its Measurement (kernels/kernels.h)
+// as JSON, one part per GPU.
 //
-// Nothing here needs a GPU to be linked or called: without driver, GPU or library the outcome is `unavailable` with the reason,
-// never a pass. No CUDA type leaks out. Thread: each function blocks its caller and joins every thread it started.
+// Nothing here needs a GPU to be linked or called: without driver, GPU or library the outcome is
+// `unavailable` with the reason, never a pass. No CUDA type leaks out. Thread: each function blocks its
+// caller and joins every thread it started.
 #pragma once
 
 #include <optional>
@@ -26,58 +28,60 @@ struct Meeting {
   std::string algorithm = {};  // NCCL_ALGO; "Ring" where a link is judged; empty: NCCL's choice
 };
 
-// --- gemm.cc --------------------------------------------------------------------------------------------------------
+// --- gemm.cc
 struct GemmOptions {
   Selection gpus = {};
   double seconds = 5;
-  size_t n = 8192;               // edge; of the own kernels a multiple of 256
-  std::string format = "bf16";   // formats() of kernels/gpu_logic.h
-  std::string maker = "auto";    // auto: the own kernel where it is proven, else cuBLASLt; own; cublaslt
-  bool compare = false;          // also the other maker, and what the digest in the registers costs
+  size_t n = 8192;              // edge; of the own kernels a multiple of 256
+  std::string format = "bf16";  // formats() of kernels/gpu_logic.h
+  std::string maker = "auto";   // auto: the own kernel where it is proven, else cuBLASLt; own; cublaslt
+  bool compare = false;         // also the other maker, and what the digest in the registers costs
 };
-// Metrics: tflops (median of the samples; TOP/s for int8), slowest_ratio, drift. With compare: own_tflops, cublaslt_tflops,
-// own_over_cublaslt, digest_percent. All GPUs at once. Verified: every product of the run has the first one's bits, no NaN.
+// Metrics: tflops (median of the samples; TOP/s for int8), slowest_ratio, drift. With compare: own_tflops,
+// cublaslt_tflops, own_over_cublaslt, digest_percent. All GPUs at once. Verified: every product of the run
+// has the first one's bits, no NaN.
 Measurement run_gemm(const GemmOptions& options);
 
-// --- sdc.cc ---------------------------------------------------------------------------------------------------------
+// --- sdc.cc
 struct GpuSdcOptions {
   Selection gpus = {};
   double seconds = 5;
   size_t n = 4096;
   std::string format = "bf16";
   std::string maker = "auto";
-  uint64_t seed = 1;              // of the first of `inputs` products
+  uint64_t seed = 1;  // of the first of `inputs` products
   size_t inputs = 2;
   std::optional<Flip> flip = {};  // part: number of sdc::Site
   bool flip_once = false;         // in the first product only: a passing disturbance
 };
-// Metrics: products, multiprocessors (how many the canary reached). Blame: "GPU uuid", "multiprocessor 17 of GPU uuid".
+// Metrics: products, multiprocessors (how many the canary reached). Blame: "GPU uuid", "multiprocessor 17 of
+// GPU uuid".
 Measurement run_gpu_sdc(const GpuSdcOptions& options);
 
-// --- memory.cc ------------------------------------------------------------------------------------------------------
+// --- memory.cc
 struct GpuMemoryOptions {
   Selection gpus = {};
-  double seconds = 5;             // for the pattern test; at least one round of all patterns unless `rounds` is less
-  int rounds = 0;                 // patterns; 0: until the time is over
-  uint64_t max_bytes = 0;         // under the pattern test; 0: all that is free
+  double seconds = 5;      // for the pattern test; at least one round of all patterns unless `rounds` is less
+  int rounds = 0;          // patterns; 0: until the time is over
+  uint64_t max_bytes = 0;  // under the pattern test; 0: all that is free
   std::optional<Flip> flip = {};  // index: 64-bit word
 };
-// Metrics: read_gbps, write_gbps, copy_gbps, triad_gbps (10^9 bytes), tested_gib, and from nvidia-smi: ecc_corrected,
-// ecc_uncorrected (how far they moved), remap_pending, remap_failed.
+// Metrics: read_gbps, write_gbps, copy_gbps, triad_gbps (10^9 bytes), tested_gib, and from nvidia-smi:
+// ecc_corrected, ecc_uncorrected (how far they moved), remap_pending, remap_failed.
 Measurement run_gpu_memory(const GpuMemoryOptions& options);
 
-// --- copies.cc ------------------------------------------------------------------------------------------------------
+// --- copies.cc
 struct CopiesOptions {
   Selection gpus = {};
   uint64_t bytes = 512 << 20;
   int samples = 5;
   std::optional<Flip> flip = {};  // index: byte
 };
-// Metrics per GPU: h2d_gbps, d2h_gbps (best memory node), plain_h2d_gbps, plain_d2h_gbps (cudaMemcpy of ordinary memory),
-// slowest_peer_gbps where there are peers. Detail: per memory node, per peer.
+// Metrics per GPU: h2d_gbps, d2h_gbps (best memory node), plain_h2d_gbps, plain_d2h_gbps (cudaMemcpy of
+// ordinary memory), slowest_peer_gbps where there are peers. Detail: per memory node, per peer.
 Measurement run_copies(const CopiesOptions& options);
 
-// --- collectives.cc ---------------------------------------------------------------------------------------------------
+// --- collectives.cc
 struct CollectiveOptions {
   Selection gpus = {};
   uint64_t bytes = 256 << 20;  // largest message of a rank
@@ -86,11 +90,11 @@ struct CollectiveOptions {
   Meeting meeting = {};
   std::optional<Flip> flip = {};
 };
-// Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a link). Of several nodes
-// each process says what its own ranks received.
+// Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a
+// link). Of several nodes each process says what its own ranks received.
 Measurement run_collectives(const CollectiveOptions& options);
 
-// --- training.cc ------------------------------------------------------------------------------------------------------
+// --- training.cc
 struct GpuTrainingOptions {
   Selection gpus = {};
   Meeting meeting = {};
@@ -100,8 +104,9 @@ struct GpuTrainingOptions {
   double seconds = 5;           // for each partition's timed steps; three at least
   std::optional<Flip> flip = {};
 };
-// Metrics: ranks; tflops_per_gpu (a GPU by itself, median), mfu; of each partition that these GPUs can make (weak, strong, tensor, pipeline)
-// NAME_seconds and NAME_tflops, per GPU. Blame: GPUs whose gradients differ from most others' or from their own of the first step.
+// Metrics: ranks; tflops_per_gpu (a GPU by itself, median), mfu; of each partition that these GPUs can make
+// (weak, strong, tensor, pipeline) NAME_seconds and NAME_tflops, per GPU. Blame: GPUs whose gradients differ
+// from most others' or from their own of the first step.
 Measurement run_gpu_training(const GpuTrainingOptions& options);
 
 }  // namespace muster::kernels::gpu

@@ -8,9 +8,11 @@ namespace muster::kernels::gpu {
 namespace {
 
 bool is_absence(cudaError_t error) {
-  return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorSystemDriverMismatch ||
-         error == cudaErrorSystemNotReady || error == cudaErrorStubLibrary || error == cudaErrorNoKernelImageForDevice ||
-         error == cudaErrorUnsupportedPtxVersion || error == cudaErrorDevicesUnavailable || error == cudaErrorCompatNotSupportedOnDevice;
+  return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+         error == cudaErrorSystemDriverMismatch || error == cudaErrorSystemNotReady ||
+         error == cudaErrorStubLibrary || error == cudaErrorNoKernelImageForDevice ||
+         error == cudaErrorUnsupportedPtxVersion || error == cudaErrorDevicesUnavailable ||
+         error == cudaErrorCompatNotSupportedOnDevice;
 }
 
 std::string uuid_text(const cudaUUID_t& uuid) {
@@ -25,7 +27,15 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 Result<Gpu> describe(int device) {
   cudaDeviceProp p = {};
   TRY_(cuda(cudaGetDeviceProperties(&p, device), "cudaGetDeviceProperties"));
-  Gpu gpu{device, p.name, uuid_text(p.uuid), {}, p.major, p.minor, p.multiProcessorCount, p.totalGlobalMem, static_cast<size_t>(p.l2CacheSize)};
+  Gpu gpu{device,
+          p.name,
+          uuid_text(p.uuid),
+          {},
+          p.major,
+          p.minor,
+          p.multiProcessorCount,
+          p.totalGlobalMem,
+          static_cast<size_t>(p.l2CacheSize)};
   char bus[32] = {};
   TRY_(cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, device), "cudaDeviceGetPCIBusId"));
   gpu.bus = bus;
@@ -63,8 +73,10 @@ Status cuda(cudaError_t error, const char* what) {
 
 Result<std::vector<Gpu>> find_gpus(const Selection& selection) {
   int count = 0;
-  if (const auto error = cudaGetDeviceCount(&count); error != cudaSuccess)  // whatever it is: nothing can be run here
-    return fail(Code::unavailable, fmt::format("no GPU can be used: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
+  if (const auto error = cudaGetDeviceCount(&count);
+      error != cudaSuccess)  // whatever it is: nothing can be run here
+    return fail(Code::unavailable, fmt::format("no GPU can be used: {} ({})", cudaGetErrorString(error),
+                                               cudaGetErrorName(error)));
   if (count == 0) return fail(Code::unavailable, "no GPU");
   if (selection.expect > 0 && count != selection.expect)
     return fail(Code::not_found, fmt::format("{} GPUs answer, {} are expected", count, selection.expect));
@@ -73,7 +85,8 @@ Result<std::vector<Gpu>> find_gpus(const Selection& selection) {
     for (int i = 0; i < count; ++i) wanted.push_back(i);
   std::vector<Gpu> out;
   for (const int device : wanted) {
-    if (device < 0 || device >= count) return fail(Code::not_found, fmt::format("no GPU {}; there are {}", device, count));
+    if (device < 0 || device >= count)
+      return fail(Code::not_found, fmt::format("no GPU {}; there are {}", device, count));
     TRY(Gpu gpu, describe(device));
     out.push_back(std::move(gpu));
   }
@@ -98,7 +111,9 @@ Result<CudaStream> CudaStream::open() {
   out.stream_.reset(stream);
   return out;
 }
-Status CudaStream::wait() const { return cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize"); }
+Status CudaStream::wait() const {
+  return cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+}
 
 Result<Timer> Timer::open() {
   Timer out;
@@ -109,7 +124,9 @@ Result<Timer> Timer::open() {
   }
   return out;
 }
-Status Timer::start(cudaStream_t stream) { return cuda(cudaEventRecord(first_.get(), stream), "cudaEventRecord"); }
+Status Timer::start(cudaStream_t stream) {
+  return cuda(cudaEventRecord(first_.get(), stream), "cudaEventRecord");
+}
 Result<double> Timer::stop(cudaStream_t stream) {
   TRY_(cuda(cudaEventRecord(last_.get(), stream), "cudaEventRecord"));
   TRY_(cuda(cudaEventSynchronize(last_.get()), "cudaEventSynchronize"));
@@ -129,10 +146,12 @@ Measurement not_measured(const std::string& check, const Error& error) {
   return out;
 }
 
-Measurement measure_gpus(const std::string& check, const Selection& selection, Order order, const MeasureOne& measure) {
+Measurement measure_gpus(const std::string& check, const Selection& selection, Order order,
+                         const MeasureOne& measure) {
   const auto gpus = find_gpus(selection);
   if (!gpus) return not_measured(check, gpus.error());
-  std::vector<Result<Measurement>> results(gpus->size(), Result<Measurement>(fail(Code::failed, "did not run")));
+  std::vector<Result<Measurement>> results(gpus->size(),
+                                           Result<Measurement>(fail(Code::failed, "did not run")));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < gpus->size(); ++i) {
     threads.emplace_back([&, i] { results[i] = measure_on((*gpus)[i], i, measure); });
@@ -148,10 +167,15 @@ Measurement measure_gpus(const std::string& check, const Selection& selection, O
     const Gpu& gpu = (*gpus)[i];
     Measurement part = results[i] ? std::move(results[i]).value() : not_measured(check, results[i].error());
     part.check = check;
-    if (part.outcome != Outcome::measured && part.outcome != Outcome::unavailable && part.blame.empty()) part.blame = {"GPU " + gpu.uuid};
+    if (part.outcome != Outcome::measured && part.outcome != Outcome::unavailable && part.blame.empty())
+      part.blame = {"GPU " + gpu.uuid};
     const SmiGpu* state = smi_of(smi, gpu);
-    part.detail["gpu"] = {{"device", gpu.device}, {"name", gpu.name}, {"uuid", gpu.uuid}, {"bus", gpu.bus},
-                          {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}, {"multiprocessors", gpu.processors}};
+    part.detail["gpu"] = {{"device", gpu.device},
+                          {"name", gpu.name},
+                          {"uuid", gpu.uuid},
+                          {"bus", gpu.bus},
+                          {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
+                          {"multiprocessors", gpu.processors}};
     if (state) part.detail["gpu"]["serial"] = state->serial, part.detail["after"] = state->numbers;
     if (rank_of(part.outcome) > rank_of(out.outcome)) out.outcome = part.outcome, out.error = part.error;
     out.blame.insert(out.blame.end(), part.blame.begin(), part.blame.end());
@@ -163,7 +187,8 @@ Measurement measure_gpus(const std::string& check, const Selection& selection, O
 std::vector<SmiGpu> ask_smi(std::string* why) {
   const auto process = make_process();
   const auto ask = [&](const std::string& what, const std::string& fields) -> std::vector<SmiGpu> {
-    const auto output = run_ok(*process, {.argv = {"nvidia-smi", what + "=" + fields, "--format=csv,nounits"}, .deadline = 30 * kSecond});
+    const auto output = run_ok(*process, {.argv = {"nvidia-smi", what + "=" + fields, "--format=csv,nounits"},
+                                          .deadline = 30 * kSecond});
     if (!output && why) *why = output.error().message;
     return output ? parse_smi(*output) : std::vector<SmiGpu>();
   };

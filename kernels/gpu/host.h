@@ -1,7 +1,8 @@
-// What all GPU kernels' host sides share: finding the GPUs, owners of CUDA objects, errors, one thread per GPU.
+// What all GPU kernels' host sides share: finding the GPUs, owners of CUDA objects, errors, one thread per
+// GPU.
 //
-// A CUDA error becomes Code::unavailable when there is nothing to run on, else Code::failed with the call's name. A GPU that
-// returned an error once is not used again by this process: each program is one measurement.
+// A CUDA error becomes Code::unavailable when there is nothing to run on, else Code::failed with the call's
+// name. A GPU that returned an error once is not used again by this process: each program is one measurement.
 // Thread: an object belongs to the thread whose current device it was made on.
 #pragma once
 
@@ -26,7 +27,8 @@ struct Gpu {
   int major = 0, minor = 0, processors = 0;
   size_t memory = 0, l2 = 0;
 };
-// Those chosen, after checking that the expected number is there. unavailable: no driver, no GPU; not_found: too few.
+// Those chosen, after checking that the expected number is there. unavailable: no driver, no GPU; not_found:
+// too few.
 Result<std::vector<Gpu>> find_gpus(const Selection& selection);
 
 struct FreeDevice {
@@ -62,11 +64,12 @@ class Timer {
   std::unique_ptr<CUevent_st, Destroy> first_, last_;
 };
 
-// One part of a Measurement per GPU, all measured at the same time in a thread of its own; the worst outcome is the whole's, and
-// all blame is gathered. `measure` runs with the GPU current.
+// One part of a Measurement per GPU, all measured at the same time in a thread of its own; the worst outcome
+// is the whole's, and all blame is gathered. `measure` runs with the GPU current.
 using MeasureOne = std::function<Result<Measurement>(const Gpu& gpu, size_t index)>;
 enum class Order { at_once, one_by_one };
-Measurement measure_gpus(const std::string& check, const Selection& selection, Order order, const MeasureOne& measure);
+Measurement measure_gpus(const std::string& check, const Selection& selection, Order order,
+                         const MeasureOne& measure);
 // The measurement that says why there is none.
 Measurement not_measured(const std::string& check, const Error& error);
 

@@ -1,5 +1,6 @@
-// muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on stdout.
-// Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
+// muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on
+// stdout. Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or
+// could not run here.
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu_logic.h"
 #include "kernels/program.h"
@@ -41,7 +42,8 @@ void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t&
 }
 
 void add_meeting(CLI::App& sub, Meeting& meeting) {
-  sub.add_option("--nodes", meeting.nodes, "of the whole run, a process each; 1: this node's GPUs by themselves");
+  sub.add_option("--nodes", meeting.nodes,
+                 "of the whole run, a process each; 1: this node's GPUs by themselves");
   sub.add_option("--node", meeting.node, "number of this one");
   sub.add_option("--root", meeting.root, "ADDRESS:PORT that node 0 listens on");
   sub.add_option("--algorithm", meeting.algorithm, "NCCL_ALGO: Ring, where a link is judged");
@@ -50,7 +52,8 @@ void add_meeting(CLI::App& sub, Meeting& meeting) {
 void declare(CLI::App& app, Arguments& a) {
   auto* gemm = add(app, a, "gemm", "speed of matrix products, as a time series per GPU");
   add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
-  gemm->add_flag("--compare", a.gemm.compare, "also the other kernel, and the cost of the digest in the registers");
+  gemm->add_flag("--compare", a.gemm.compare,
+                 "also the other kernel, and the cost of the digest in the registers");
   auto* sdc = add(app, a, "sdc", "silent data corruption: products that must be right to the last bit");
   add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
   sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
@@ -72,14 +75,16 @@ void declare(CLI::App& app, Arguments& a) {
   nccl->add_option("--seconds", a.nccl.seconds, "for all; sizes that no time is left for are left out");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
-  auto* training = add(app, a, "training", "a training-shaped load: transformer blocks over all GPUs, every gradient compared");
+  auto* training = add(app, a, "training",
+                       "a training-shaped load: transformer blocks over all GPUs, every gradient compared");
   add_meeting(*training, a.training.meeting);
   training->add_option("--model", a.training.shape.model, "width");
   training->add_option("--heads", a.training.shape.heads, "attention heads");
   training->add_option("--sequence", a.training.shape.sequence, "tokens of a sequence");
   training->add_option("--layers", a.training.shape.layers, "blocks");
   training->add_option("--sequences", a.training.sequences, "per GPU and step");
-  training->add_option("--strong-sequences", a.training.strong_sequences, "per step of all GPUs together; 0: not measured");
+  training->add_option("--strong-sequences", a.training.strong_sequences,
+                       "per step of all GPUs together; 0: not measured");
   training->add_option("--seconds", a.training.seconds, "for each partition");
   add_flip(*training, a.flip);
 }
@@ -102,7 +107,9 @@ int main_with(int argc, char** argv) {
   CLI::App app("muster-accept-gpu: acceptance kernels for one node's GPUs");
   declare(app, arguments);
   return run_program(app, argc, argv, arguments.flip,
-                     [&](const std::string& kernel, const std::optional<Flip>& flip) { return run(kernel, arguments, flip); });
+                     [&](const std::string& kernel, const std::optional<Flip>& flip) {
+                       return run(kernel, arguments, flip);
+                     });
 }
 
 }  // namespace

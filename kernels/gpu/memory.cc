@@ -2,9 +2,11 @@
 //
 // How to run:  muster-accept-gpu memory [--seconds 5] [--rounds 0] [--max-mib 0] [--inject-flip 0:WORD:BIT]
 // Reference:   pattern_at() (kernels/gpu/exact.h). The counters are nvidia-smi's own.
-// Structure:   four bandwidth loops over arrays larger than the cache, median of the samples; then all free memory in pieces: write
-//              a pattern to all of it, then compare all of it, so that a word rests for as long as the rest takes.
-// Expected:    the table of controller/report/expected.cc; every word right; counters that do not move (docs/acceptance-gpu.md).
+// Structure:   four bandwidth loops over arrays larger than the cache, median of the samples; then all free
+//              memory in pieces: write a pattern to all of it, then compare all of it, so that a word rests
+//              for as long as the rest takes.
+// Expected:    the table of controller/report/expected.cc; every word right; counters that do not move
+//              (docs/acceptance-gpu.md).
 // Unproven:    never ran on a GPU.
 #include <algorithm>
 #include <fmt/format.h>
@@ -24,7 +26,9 @@ struct Loop {
   const char* metric;
   double arrays;  // read or written
 };
-constexpr Loop kLoops[] = {{Stream::write, "write_gbps", 1}, {Stream::read, "read_gbps", 1}, {Stream::copy, "copy_gbps", 2},
+constexpr Loop kLoops[] = {{Stream::write, "write_gbps", 1},
+                           {Stream::read, "read_gbps", 1},
+                           {Stream::copy, "copy_gbps", 2},
                            {Stream::triad, "triad_gbps", 3}};
 
 Status measure_bandwidth(const Gpu& gpu, Measurement& out) {
@@ -46,7 +50,8 @@ Status measure_bandwidth(const Gpu& gpu, Measurement& out) {
       TRY_(timer.start(stream.get()));
       TRY_(cuda(run_stream(loop.what, c.get(), a.get(), b.get(), words, odd, stream.get()), loop.metric));
       TRY(const double seconds, timer.stop(stream.get()));
-      if (i >= 2) rates.push_back(loop.arrays * static_cast<double>(bytes) / seconds / 1e9);  // two to warm up
+      if (i >= 2)
+        rates.push_back(loop.arrays * static_cast<double>(bytes) / seconds / 1e9);  // two to warm up
     }
     const Series series = summarise(std::move(rates));
     out.metrics[loop.metric] = {series.median, "GB/s"};
@@ -55,10 +60,12 @@ Status measure_bandwidth(const Gpu& gpu, Measurement& out) {
   // What triad left, read back: every word of four equal floats folds to zero.
   TRY_(cuda(run_stream(Stream::read, nullptr, c.get(), nullptr, words, odd, stream.get()), "read"));
   unsigned long long wrong = 0;
-  TRY_(cuda(cudaMemcpyAsync(&wrong, odd, sizeof wrong, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync"));
+  TRY_(cuda(cudaMemcpyAsync(&wrong, odd, sizeof wrong, cudaMemcpyDeviceToHost, stream.get()),
+            "cudaMemcpyAsync"));
   TRY_(stream.wait());
   out.detail["array_bytes"] = bytes;
-  if (wrong > 0) out.outcome = Outcome::corrupt, out.error = fmt::format("{} words of the arrays changed", wrong);
+  if (wrong > 0)
+    out.outcome = Outcome::corrupt, out.error = fmt::format("{} words of the arrays changed", wrong);
   return Ok{};
 }
 
@@ -95,15 +102,20 @@ Result<std::vector<Piece>> take_memory(uint64_t max_bytes) {
   return out;
 }
 
-Status one_pattern(const std::vector<Piece>& pieces, int round, uint64_t seed, const Flip* flip, Wrong* wrong, const CudaStream& stream) {
+Status one_pattern(const std::vector<Piece>& pieces, int round, uint64_t seed, const Flip* flip, Wrong* wrong,
+                   const CudaStream& stream) {
   for (const auto& piece : pieces)
-    TRY_(cuda(write_pattern(piece.memory.get(), piece.words, round, piece.first, seed, stream.get()), "write pattern"));
+    TRY_(cuda(write_pattern(piece.memory.get(), piece.words, round, piece.first, seed, stream.get()),
+              "write pattern"));
   if (flip) {
     const size_t word = flip->index % pieces.front().words;
-    TRY_(cuda(flip_bit(pieces.front().memory.get(), word * 8 + flip->bit % 64 / 8, flip->bit % 8, stream.get()), "flip"));
+    TRY_(cuda(
+        flip_bit(pieces.front().memory.get(), word * 8 + flip->bit % 64 / 8, flip->bit % 8, stream.get()),
+        "flip"));
   }
   for (const auto& piece : pieces)
-    TRY_(cuda(check_pattern(piece.memory.get(), piece.words, round, piece.first, seed, wrong, stream.get()), "check pattern"));
+    TRY_(cuda(check_pattern(piece.memory.get(), piece.words, round, piece.first, seed, wrong, stream.get()),
+              "check pattern"));
   return stream.wait();
 }
 
@@ -121,14 +133,19 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
   for (; more() && out.outcome == Outcome::measured; ++round) {
     Wrong found;
     const uint64_t seed = 1 + static_cast<uint64_t>(round / kPatterns);
-    TRY_(cuda(cudaMemcpyAsync(wrong, &found, sizeof found, cudaMemcpyHostToDevice, stream.get()), "cudaMemcpyAsync"));
-    TRY_(one_pattern(pieces, round, seed, options.flip && round == 0 ? &*options.flip : nullptr, wrong, stream));
-    TRY_(cuda(cudaMemcpyAsync(&found, wrong, sizeof found, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync"));
+    TRY_(cuda(cudaMemcpyAsync(wrong, &found, sizeof found, cudaMemcpyHostToDevice, stream.get()),
+              "cudaMemcpyAsync"));
+    TRY_(one_pattern(pieces, round, seed, options.flip && round == 0 ? &*options.flip : nullptr, wrong,
+                     stream));
+    TRY_(cuda(cudaMemcpyAsync(&found, wrong, sizeof found, cudaMemcpyDeviceToHost, stream.get()),
+              "cudaMemcpyAsync"));
     TRY_(stream.wait());
     if (found.count == 0) continue;
     out.outcome = Outcome::corrupt;
-    out.error = fmt::format("{} words of memory are wrong in pattern {}; the first, number {}, holds {:016x} or a neighbour's value, right is {:016x}",
-                            found.count, round % kPatterns, found.first, found.found, pattern_at(round, found.first, seed));
+    out.error = fmt::format(
+        "{} words of memory are wrong in pattern {}; the first, number {}, holds {:016x} or a neighbour's "
+        "value, right is {:016x}",
+        found.count, round % kPatterns, found.first, found.found, pattern_at(round, found.first, seed));
   }
   const Piece& last = pieces.back();
   const double bytes = static_cast<double>(last.first + last.words) * 8;
@@ -144,7 +161,8 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
   const auto after = ask_smi(&why);
   const SmiGpu *first = smi_of(before, gpu), *last = smi_of(after, gpu);
   if (!first || !last) {
-    out.detail["counters"] = "not read: " + (why.empty() ? std::string("nvidia-smi does not list this GPU") : why);
+    out.detail["counters"] =
+        "not read: " + (why.empty() ? std::string("nvidia-smi does not list this GPU") : why);
     return;
   }
   const auto moved = [&](const char* name) -> std::optional<double> {
@@ -152,10 +170,14 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
     if (a == first->numbers.end() || b == last->numbers.end()) return {};
     return b->second - a->second;
   };
-  if (const auto count = moved("ecc.errors.corrected.volatile.total")) out.metrics["ecc_corrected"] = {*count, "errors"};
-  if (const auto count = moved("ecc.errors.uncorrected.volatile.total")) out.metrics["ecc_uncorrected"] = {*count, "errors"};
-  for (const auto& [metric, field] : {std::pair{"remap_pending", "remapped_rows.pending"}, {"remap_failed", "remapped_rows.failure"}})
-    if (const auto it = last->numbers.find(field); it != last->numbers.end()) out.metrics[metric] = {it->second, "rows"};
+  if (const auto count = moved("ecc.errors.corrected.volatile.total"))
+    out.metrics["ecc_corrected"] = {*count, "errors"};
+  if (const auto count = moved("ecc.errors.uncorrected.volatile.total"))
+    out.metrics["ecc_uncorrected"] = {*count, "errors"};
+  for (const auto& [metric, field] :
+       {std::pair{"remap_pending", "remapped_rows.pending"}, {"remap_failed", "remapped_rows.failure"}})
+    if (const auto it = last->numbers.find(field); it != last->numbers.end())
+      out.metrics[metric] = {it->second, "rows"};
   const SmiVerdict verdict = judge_smi(*first, *last);
   out.detail["counters"] = {{"bad", verdict.bad}, {"worn", verdict.worn}};
   if (verdict.bad.empty() || out.outcome != Outcome::measured) return;
@@ -163,7 +185,8 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
   out.error = verdict.bad.front();
 }
 
-Result<Measurement> measure(const Gpu& gpu, const GpuMemoryOptions& options, const std::vector<SmiGpu>& before) {
+Result<Measurement> measure(const Gpu& gpu, const GpuMemoryOptions& options,
+                            const std::vector<SmiGpu>& before) {
   Measurement out;
   out.detail["verified"] = "every word of all free memory against its pattern, bit by bit";
   TRY_(measure_bandwidth(gpu, out));

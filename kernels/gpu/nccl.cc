@@ -43,7 +43,8 @@ const char* unfit(const Meeting& m, const Selection& gpus) {
   if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes) return "node and nodes make no sense";
   if (m.nodes > 1 && m.root.empty()) return "several nodes need the address that the first one listens on";
   // With another number on some node the ranks would not add up, and NCCL would wait for ever.
-  if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty()) return "several nodes need the number of GPUs of each";
+  if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty())
+    return "several nodes need the number of GPUs of each";
   return nullptr;
 }
 
@@ -52,9 +53,11 @@ void set_environment(const Meeting& m) {
   if (!m.algorithm.empty()) ::setenv("NCCL_ALGO", m.algorithm.c_str(), 1);
 }
 
-Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeting, const std::vector<Gpu>& gpus) {
+Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeting,
+                                          const std::vector<Gpu>& gpus) {
   ncclUniqueId id = {};
-  TRY_(nccl.check(nccl.make_id(&id), "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
+  TRY_(nccl.check(nccl.make_id(&id),
+                  "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
   const int here = static_cast<int>(gpus.size());
   Communicators out(nccl, meeting.nodes * here);
   out.comms_.resize(gpus.size());
@@ -67,7 +70,8 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
     for (int i = 0; i < here; ++i) {
       const auto at = static_cast<size_t>(i);
       TRY_(cuda(cudaSetDevice(gpus[at].device), "cudaSetDevice"));
-      TRY_(nccl.check(nccl.join(&out.comms_[at], out.ranks_, id, meeting.node * here + i), "ncclCommInitRank"));
+      TRY_(nccl.check(nccl.join(&out.comms_[at], out.ranks_, id, meeting.node * here + i),
+                      "ncclCommInitRank"));
     }
     return Ok{};
   }));
@@ -79,7 +83,8 @@ Status Communicators::leave() {
     for (const ncclComm_t comm : comms_) TRY_(nccl_.check(nccl_.finalize(comm), "ncclCommFinalize"));
     return Ok{};
   }));
-  for (ncclComm_t& comm : comms_) TRY_(nccl_.check(nccl_.destroy(std::exchange(comm, nullptr)), "ncclCommDestroy"));
+  for (ncclComm_t& comm : comms_)
+    TRY_(nccl_.check(nccl_.destroy(std::exchange(comm, nullptr)), "ncclCommDestroy"));
   return Ok{};
 }
 

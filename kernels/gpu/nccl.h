@@ -1,8 +1,8 @@
 // NCCL, loaded at run time, and one communicator per GPU of this process.
 //
-// Ranks of several processes meet at an address (NCCL_COMM_ID): an id made by ncclGetUniqueId() is good only as long as the process
-// that made it lives. A peer that does not come makes NCCL wait: the caller's deadline ends it.
-// Thread: calls on one communicator belong to one thread at a time.
+// Ranks of several processes meet at an address (NCCL_COMM_ID): an id made by ncclGetUniqueId() is good only
+// as long as the process that made it lives. A peer that does not come makes NCCL wait: the caller's deadline
+// ends it. Thread: calls on one communicator belong to one thread at a time.
 #pragma once
 
 #include <nccl.h>
@@ -46,9 +46,13 @@ void set_environment(const Meeting& meeting);
 class Communicators {
  public:
   static Result<Communicators> join(const Nccl& nccl, const Meeting& meeting, const std::vector<Gpu>& gpus);
-  Communicators(Communicators&& other) noexcept : nccl_(other.nccl_), ranks_(other.ranks_), comms_(std::move(other.comms_)) { other.comms_.clear(); }
+  Communicators(Communicators&& other) noexcept
+      : nccl_(other.nccl_), ranks_(other.ranks_), comms_(std::move(other.comms_)) {
+    other.comms_.clear();
+  }
   ~Communicators();
-  // After the last call went well: waits until the network has sent what this process owes to others. Without it the ranks are broken off.
+  // After the last call went well: waits until the network has sent what this process owes to others. Without
+  // it the ranks are broken off.
   Status leave();
   ncclComm_t at(size_t gpu) const { return comms_[gpu]; }
   int ranks() const { return ranks_; }

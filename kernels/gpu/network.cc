@@ -21,7 +21,8 @@ struct GpuNetwork::State {
   Part part;
   size_t first_layer = 0, layers = 0;
   cudaStream_t stream = nullptr;
-  size_t s = 0, d = 0, width = 0, hidden = 0, heads = 0, size = 0;  // tokens, model, own heads' width, own hidden, own heads, one head's width
+  size_t s = 0, d = 0, width = 0, hidden = 0, heads = 0,
+         size = 0;  // tokens, model, own heads' width, own hidden, own heads, one head's width
 
   struct Layer {
     DeviceMemory weights[kCount];
@@ -32,13 +33,34 @@ struct GpuNetwork::State {
   size_t gradient_count = 0;
 
   // Products of the forward pass, of the backward pass (d...), of the gradients (g...).
-  enum Which { kForQkv, kForScores, kForContext, kForOut, kForUp, kForDown, kDHidden, kDUp, kDContext, kDScores, kDValues, kDQueries, kDKeys,
-               kDQkv, kGQkv, kGOut, kGUp, kGDown, kProducts };
+  enum Which {
+    kForQkv,
+    kForScores,
+    kForContext,
+    kForOut,
+    kForUp,
+    kForDown,
+    kDHidden,
+    kDUp,
+    kDContext,
+    kDScores,
+    kDValues,
+    kDQueries,
+    kDKeys,
+    kDQkv,
+    kGQkv,
+    kGOut,
+    kGUp,
+    kGDown,
+    kProducts
+  };
   std::vector<Cublaslt> products;
 
   float* sums() const { return static_cast<float*>(scratch.get()); }
   float* partials() const { return static_cast<float*>(partial.get()); }
-  Status multiply(Which which, const void* a, const void* b, void* c) const { return products[which].multiply(a, b, c, stream); }
+  Status multiply(Which which, const void* a, const void* b, void* c) const {
+    return products[which].multiply(a, b, c, stream);
+  }
   // A product that is folded into `to`, rows `to_row` apart; of heads side by side when there are several.
   Status folded(Which which, const void* a, const void* b, void* to, const Folding& what) const {
     TRY_(multiply(which, a, b, sums()));
@@ -61,7 +83,8 @@ struct GpuNetwork::State {
 
 Status GpuNetwork::State::prepare() {
   s = shape.sequence, d = shape.model;
-  heads = shape.heads / part.count, width = d / part.count, hidden = shape.hidden() / part.count, size = d / shape.heads;
+  heads = shape.heads / part.count, width = d / part.count, hidden = shape.hidden() / part.count,
+  size = d / shape.heads;
   const size_t widest = std::max({3 * width, hidden, d, heads * s});
   TRY(scratch, device_memory(s * widest * sizeof(float)));
   TRY(partial, device_memory(s * d * sizeof(float)));
@@ -88,7 +111,8 @@ Status GpuNetwork::State::make_weights() {
     for (size_t i = 0; i < kCount; ++i) {
       const auto at = training::placement(shape, kMatrices[i], part);
       TRY(weights[l].weights[i], device_memory(at.rows * at.columns * 2));
-      TRY_(cuda(write_digits(weights[l].weights[i].get(), nullptr, at, first_layer + l, kMatrices[i], stream), "weights"));
+      TRY_(cuda(write_digits(weights[l].weights[i].get(), nullptr, at, first_layer + l, kMatrices[i], stream),
+                "weights"));
       weights[l].gradients[i] = next;
       next += at.rows * at.columns;
     }
@@ -97,10 +121,16 @@ Status GpuNetwork::State::make_weights() {
 
 Status GpuNetwork::State::make_products() {
   const size_t row = 3 * width, ss = s * s, each = s * size;
-  const auto whole = [](size_t m, size_t n, size_t k) { return BlockProduct{m, n, k, false, false, k, n, n}; };
-  const auto turned = [](size_t m, size_t n, size_t k) { return BlockProduct{m, n, k, false, true, k, k, n}; };
+  const auto whole = [](size_t m, size_t n, size_t k) {
+    return BlockProduct{m, n, k, false, false, k, n, n};
+  };
+  const auto turned = [](size_t m, size_t n, size_t k) {
+    return BlockProduct{m, n, k, false, true, k, k, n};
+  };
   // sum over tokens of a[token][m] b[token][n], added
-  const auto gradient = [&](size_t m, size_t n) { return BlockProduct{m, n, s, true, false, m, n, n, 1, 0, 0, 0, true}; };
+  const auto gradient = [&](size_t m, size_t n) {
+    return BlockProduct{m, n, s, true, false, m, n, n, 1, 0, 0, 0, true};
+  };
   BlockProduct all[kProducts] = {};
   all[kForQkv] = whole(s, row, d);
   all[kForScores] = {s, s, size, false, true, row, row, s, heads, size, size, ss};
@@ -146,7 +176,8 @@ GpuNetwork::GpuNetwork(std::unique_ptr<State> state) : state_(std::move(state)) 
 GpuNetwork::GpuNetwork(GpuNetwork&&) noexcept = default;
 GpuNetwork::~GpuNetwork() = default;
 
-Result<GpuNetwork> GpuNetwork::open(const Shape& shape, size_t first_layer, size_t layers, Part part, cudaStream_t stream) {
+Result<GpuNetwork> GpuNetwork::open(const Shape& shape, size_t first_layer, size_t layers, Part part,
+                                    cudaStream_t stream) {
   auto state = std::make_unique<State>();
   state->shape = shape;
   state->part = part;
@@ -175,7 +206,8 @@ Result<GpuNetwork::Activations> GpuNetwork::activations() const {
 
 Status GpuNetwork::fill_input(uint64_t index, Activations& kept) const {
   const auto at = training::placement(state_->shape, Kind::kInput, {});
-  return cuda(write_digits(kept.layers.front().x.get(), nullptr, at, index, Kind::kInput, state_->stream), "input");
+  return cuda(write_digits(kept.layers.front().x.get(), nullptr, at, index, Kind::kInput, state_->stream),
+              "input");
 }
 
 Status GpuNetwork::forward(Activations& kept, const Sum& sum) {
@@ -225,21 +257,25 @@ void* GpuNetwork::grad() const { return state_->grad.get(); }
 float* GpuNetwork::gradients() const { return static_cast<float*>(state_->gradients.get()); }
 size_t GpuNetwork::gradient_count() const { return state_->gradient_count; }
 Status GpuNetwork::clear() {
-  return cuda(cudaMemsetAsync(gradients(), 0, gradient_count() * sizeof(float), state_->stream), "cudaMemsetAsync");
+  return cuda(cudaMemsetAsync(gradients(), 0, gradient_count() * sizeof(float), state_->stream),
+              "cudaMemsetAsync");
 }
 
 Status GpuNetwork::count_wrong(const float* whole, float factor, unsigned long long* wrong) const {
   const State& n = *state_;
   for (size_t i = 0, before = 0; i < kCount; ++i) {
-    const auto at = training::placement(n.shape, kMatrices[i], n.part), all = training::placement(n.shape, kMatrices[i], {});
+    const auto at = training::placement(n.shape, kMatrices[i], n.part),
+               all = training::placement(n.shape, kMatrices[i], {});
     size_t of_layer = 0;
     for (const Kind kind : kMatrices) {
       const auto one = training::placement(n.shape, kind, {});
       of_layer += one.rows * one.columns;
     }
     for (size_t l = 0; l < n.layers; ++l)
-      TRY_(cuda(gpu::count_wrong(n.weights[l].gradients[i], at, whole + (n.first_layer + l) * of_layer + before, all.columns, factor, wrong, n.stream),
-                "compare"));
+      TRY_(cuda(
+          gpu::count_wrong(n.weights[l].gradients[i], at, whole + (n.first_layer + l) * of_layer + before,
+                           all.columns, factor, wrong, n.stream),
+          "compare"));
     before += all.rows * all.columns;
   }
   return Ok{};

@@ -1,5 +1,6 @@
-// The exact transformer blocks of kernels/training/block.h on one GPU: the same numbers, folds and gradients, products by cuBLASLt in bf16
-// with sums in fp32. The gradients must have the bits of training::Network's, and of every other GPU's.
+// The exact transformer blocks of kernels/training/block.h on one GPU: the same numbers, folds and gradients,
+// products by cuBLASLt in bf16 with sums in fp32. The gradients must have the bits of training::Network's,
+// and of every other GPU's.
 //
 // One sequence at a time; everything is enqueued on one stream, and the caller waits for it.
 // Thread: belongs to the thread of its GPU.
@@ -29,7 +30,8 @@ class GpuNetwork {
     DeviceMemory out = {};  // [S, D]
   };
 
-  static Result<GpuNetwork> open(const training::Shape& shape, size_t first_layer, size_t layers, training::Part part, cudaStream_t stream);
+  static Result<GpuNetwork> open(const training::Shape& shape, size_t first_layer, size_t layers,
+                                 training::Part part, cudaStream_t stream);
   GpuNetwork(GpuNetwork&&) noexcept;
   ~GpuNetwork();
 
@@ -46,7 +48,8 @@ class GpuNetwork {
   Status clear();
   float* gradients() const;  // of all layers, in the order of training::Network::gradients()
   size_t gradient_count() const;
-  // Adds to *wrong how many gradients are not `factor` times those of the whole network, whose gradients() these are.
+  // Adds to *wrong how many gradients are not `factor` times those of the whole network, whose gradients()
+  // these are.
   Status count_wrong(const float* whole, float factor, unsigned long long* wrong) const;
 
  private:

@@ -43,15 +43,19 @@ size_t input_bytes(Format format) {
 Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gpu) {
   const Maker own = own_kernel(format, gpu.major, gpu.minor);
   if (word == "cublaslt") return Maker::library;
-  if (word == "auto") return own != Maker::library && proven(own, format, gpu.major, gpu.minor) ? own : Maker::library;
+  if (word == "auto")
+    return own != Maker::library && proven(own, format, gpu.major, gpu.minor) ? own : Maker::library;
   if (word != "own") return fail(Code::invalid, fmt::format("'{}' is neither auto, own nor cublaslt", word));
   if (own == Maker::library)
-    return fail(Code::unavailable, fmt::format("there is no own kernel for this format on compute capability {}.{}", gpu.major, gpu.minor));
+    return fail(Code::unavailable,
+                fmt::format("there is no own kernel for this format on compute capability {}.{}", gpu.major,
+                            gpu.minor));
   return own;
 }
 
 Result<ProductBench> ProductBench::open(Maker maker, Format format, size_t n, bool exact) {
-  if (!edge_fits(maker, n)) return fail(Code::invalid, fmt::format("an edge of {} does not fit {}", n, to_string(maker)));
+  if (!edge_fits(maker, n))
+    return fail(Code::invalid, fmt::format("an edge of {} does not fit {}", n, to_string(maker)));
   TRY(CudaStream stream, CudaStream::open());
   ProductBench out(std::move(stream));
   out.maker_ = maker;
@@ -76,7 +80,9 @@ Status ProductBench::fill_inputs(uint64_t seed, int most) {
   return cuda(fill(b_.get(), what, stream()), "fill B");
 }
 
-Status ProductBench::tune() { return library_ ? library_->tune(a_.get(), b_.get(), c_.get(), stream()) : Status(Ok{}); }
+Status ProductBench::tune() {
+  return library_ ? library_->tune(a_.get(), b_.get(), c_.get(), stream()) : Status(Ok{});
+}
 
 Status ProductBench::multiply(Counts* digest, int rotation, const ProductFault& fault) {
   if (library_) return library_->multiply(a_.get(), b_.get(), c_.get(), stream());
@@ -90,7 +96,8 @@ Status ProductBench::multiply(Counts* digest, int rotation, const ProductFault& 
   p.fault = fault.where;
   p.element = fault.element % (n_ * n_);
   p.bit = fault.bit;
-  return cuda(maker_ == Maker::hopper ? multiply_hopper(p, stream()) : multiply_mma(p, stream()), "own product");
+  return cuda(maker_ == Maker::hopper ? multiply_hopper(p, stream()) : multiply_mma(p, stream()),
+              "own product");
 }
 
 Status ProductBench::digest_memory(Counts* digest) {
@@ -100,12 +107,16 @@ Status ProductBench::digest_memory(Counts* digest) {
 
 Status ProductBench::flip_input(bool second, size_t element, unsigned bit) {
   const size_t bytes = input_bytes(format_), at = bit % (8 * bytes);
-  return cuda(flip_bit(second ? b_.get() : a_.get(), element % (n_ * n_) * bytes + at / 8, static_cast<unsigned>(at % 8), stream()), "flip");
+  return cuda(flip_bit(second ? b_.get() : a_.get(), element % (n_ * n_) * bytes + at / 8,
+                       static_cast<unsigned>(at % 8), stream()),
+              "flip");
 }
 
 Status ProductBench::flip_output(size_t element, unsigned bit) {
   const size_t bytes = result_bytes(format_, exact_), at = bit % (8 * bytes);
-  return cuda(flip_bit(c_.get(), element % (n_ * n_) * bytes + at / 8, static_cast<unsigned>(at % 8), stream()), "flip");
+  return cuda(
+      flip_bit(c_.get(), element % (n_ * n_) * bytes + at / 8, static_cast<unsigned>(at % 8), stream()),
+      "flip");
 }
 
 // C x against A (B x): B is stored transposed, so B x is a sum along its columns.
@@ -115,7 +126,8 @@ Result<bool> ProductBench::freivalds(uint64_t seed) {
   auto* bx = static_cast<long long*>(memory.get());
   auto *abx = bx + n_, *cx = abx + n_;
   auto* odd = reinterpret_cast<unsigned long long*>(cx + n_);
-  TRY_(cuda(cudaMemsetAsync(memory.get(), 0, 3 * vector + 2 * sizeof(unsigned long long), stream()), "cudaMemsetAsync"));
+  TRY_(cuda(cudaMemsetAsync(memory.get(), 0, 3 * vector + 2 * sizeof(unsigned long long), stream()),
+            "cudaMemsetAsync"));
   TRY_(cuda(cudaMemsetAsync(odd + 2, 0xff, sizeof(unsigned long long), stream()), "cudaMemsetAsync"));
   const Reading input = reading_of_input(format_), result = reading_of_exact_result(format_);
   TRY_(cuda(transposed_times_signs(b_.get(), input, n_, n_, seed, bx, odd, stream()), "B x"));
@@ -123,7 +135,8 @@ Result<bool> ProductBench::freivalds(uint64_t seed) {
   TRY_(cuda(times_vector(c_.get(), result, n_, n_, nullptr, seed, cx, odd, stream()), "C x"));
   TRY_(cuda(compare(abx, cx, n_, odd + 1, odd + 2, stream()), "compare"));
   unsigned long long counts[2] = {1, 1};
-  TRY_(cuda(cudaMemcpyAsync(counts, odd, sizeof counts, cudaMemcpyDeviceToHost, stream()), "cudaMemcpyAsync"));
+  TRY_(
+      cuda(cudaMemcpyAsync(counts, odd, sizeof counts, cudaMemcpyDeviceToHost, stream()), "cudaMemcpyAsync"));
   TRY_(wait());
   return counts[0] == 0 && counts[1] == 0;
 }
@@ -146,7 +159,9 @@ Status DigestSlots::clear(cudaStream_t stream) {
 }
 Result<std::vector<Counts>> DigestSlots::read(cudaStream_t stream) {
   std::vector<Counts> out(count_);
-  TRY_(cuda(cudaMemcpyAsync(out.data(), memory_.get(), count_ * sizeof(Counts), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync"));
+  TRY_(cuda(
+      cudaMemcpyAsync(out.data(), memory_.get(), count_ * sizeof(Counts), cudaMemcpyDeviceToHost, stream),
+      "cudaMemcpyAsync"));
   TRY_(cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize"));
   return out;
 }

@@ -1,4 +1,5 @@
-// One product on one GPU, whoever makes it: operands, the own kernels and cuBLASLt behind one call, digests brought to the host.
+// One product on one GPU, whoever makes it: operands, the own kernels and cuBLASLt behind one call, digests
+// brought to the host.
 //
 // Thread: belongs to the thread of its GPU.
 #pragma once
@@ -28,8 +29,8 @@ class ProductBench {
   Status fill_inputs(uint64_t seed, int most);
   // Picks the library's fastest algorithm; nothing for the own kernels.
   Status tune();
-  // Enqueues C = A B^T. `fault` only in exact products of own kernels. The digest in the registers is added to `digest`, where
-  // not null.
+  // Enqueues C = A B^T. `fault` only in exact products of own kernels. The digest in the registers is added
+  // to `digest`, where not null.
   Status multiply(Counts* digest, int rotation, const ProductFault& fault = {});
   // Enqueues the digest of C in memory.
   Status digest_memory(Counts* digest);
@@ -42,7 +43,9 @@ class ProductBench {
   Status wait() const { return stream_.wait(); }
   Maker maker() const { return maker_; }
   size_t n() const { return n_; }
-  double flop() const { return 2.0 * static_cast<double>(n_) * static_cast<double>(n_) * static_cast<double>(n_); }
+  double flop() const {
+    return 2.0 * static_cast<double>(n_) * static_cast<double>(n_) * static_cast<double>(n_);
+  }
   Json describe() const;
 
  private:

@@ -1,13 +1,16 @@
-// Silent data corruption on a GPU: products of integers that must be right to the last bit, on every GPU at once, and a small one
-// on every multiprocessor by itself.
+// Silent data corruption on a GPU: products of integers that must be right to the last bit, on every GPU at
+// once, and a small one on every multiprocessor by itself.
 //
 // How to run:  muster-accept-gpu sdc [--seconds 5] [--n 4096] [--format bf16] [--kernel auto]
-//              [--inject-flip SITE:ELEMENT:BIT [--flip-once]]   (SITE as in muster-accept sdc; 2 and 3 need an own kernel)
-// Reference:   golden_product(): integer arithmetic on the host, from the seed; shares neither unit nor format with what is tested.
-//              The checks are those of kernels/sdc.h, which is this program's CPU reference.
-// Structure:   fill -> product (own kernel: digest in the registers) -> digest of the memory -> the same product again with its tiles
-//              on other multiprocessors -> digest; every tenth time Freivalds' test. Before and after: the canary.
-//              cuBLASLt has no digest in the registers: there the digest of the memory is compared with the golden one.
+//              [--inject-flip SITE:ELEMENT:BIT [--flip-once]]   (SITE as in muster-accept sdc; 2 and 3 need
+//              an own kernel)
+// Reference:   golden_product(): integer arithmetic on the host, from the seed; shares neither unit nor
+//              format with what is tested. The checks are those of kernels/sdc.h, which is this program's
+//              CPU reference.
+// Structure:   fill -> product (own kernel: digest in the registers) -> digest of the memory -> the same
+//              product again with its tiles on other multiprocessors -> digest; every tenth time Freivalds'
+//              test. Before and after: the canary. cuBLASLt has no digest in the registers: there the digest
+//              of the memory is compared with the golden one.
 // Expected:    no alarm; with a planted flip, one (docs/acceptance-gpu.md). Unproven on a GPU.
 #include "kernels/sdc.h"
 
@@ -59,9 +62,13 @@ Result<size_t> run_canary(const Gpu& gpu, Alarms& alarms) {
   TRY(const CudaStream stream, CudaStream::open());
   const auto blocks = static_cast<size_t>(gpu.processors);
   TRY(const DeviceMemory memory, device_memory(blocks * sizeof(Canary)));
-  TRY_(cuda(canary(static_cast<Canary*>(memory.get()), gpu.processors, kCanaryRounds, seed, right.sum, stream.get()), "canary"));
+  TRY_(cuda(canary(static_cast<Canary*>(memory.get()), gpu.processors, kCanaryRounds, seed, right.sum,
+                   stream.get()),
+            "canary"));
   std::vector<Canary> results(blocks);
-  TRY_(cuda(cudaMemcpyAsync(results.data(), memory.get(), blocks * sizeof(Canary), cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync"));
+  TRY_(cuda(cudaMemcpyAsync(results.data(), memory.get(), blocks * sizeof(Canary), cudaMemcpyDeviceToHost,
+                            stream.get()),
+            "cudaMemcpyAsync"));
   TRY_(stream.wait());
   std::set<unsigned> reached;
   for (const auto& one : results) {
@@ -99,7 +106,8 @@ Status one_product(Session& s, uint64_t seed, const Flip* flip, size_t slot, int
 }
 
 // One product of these inputs, its repetition, and all checks.
-Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round, const Flip* flip, bool once, Alarms& alarms) {
+Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round, const Flip* flip, bool once,
+               Alarms& alarms) {
   const auto rotation = static_cast<int>(round * 7 % 1024);
   TRY_(s.slots.clear(s.bench.stream()));
   TRY_(one_product(s, seed, flip, 0, rotation));
@@ -113,7 +121,8 @@ Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round
   const auto check = [&](sdc::Check which, bool wrong) {
     if (wrong) alarms.raise(sdc::to_string(which), sdc::explain(which));
   };
-  const sdc::Digest first = digest_of(counts[own ? 0 : 1]), stored = digest_of(counts[1]), again = digest_of(counts[3]);
+  const sdc::Digest first = digest_of(counts[own ? 0 : 1]), stored = digest_of(counts[1]),
+                    again = digest_of(counts[3]);
   check(sdc::Check::golden, first != right);
   check(sdc::Check::stored, own && stored != first);
   check(sdc::Check::repeat, again != stored);
@@ -124,7 +133,8 @@ Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round
 
 Result<Session> open_session(Maker maker, Format format, size_t n) {
   const int most = exact_most(format, maker, n);
-  if (most == 0) return fail(Code::invalid, fmt::format("with an edge of {} sums of this format are not exact", n));
+  if (most == 0)
+    return fail(Code::invalid, fmt::format("with an edge of {} sums of this format are not exact", n));
   TRY(ProductBench bench, ProductBench::open(maker, format, n, true));
   TRY(DigestSlots slots, DigestSlots::open(4));
   Session s{std::move(bench), std::move(slots), most};
@@ -133,10 +143,13 @@ Result<Session> open_session(Maker maker, Format format, size_t n) {
   return s;
 }
 
-Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuSdcOptions& options, Goldens& goldens) {
+Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuSdcOptions& options,
+                            Goldens& goldens) {
   TRY(const Maker maker, choose_maker(options.maker, format.format, gpu));
   if (options.flip && !can_flip(sdc::kSites[options.flip->part % sdc::kSites.size()], maker))
-    return fail(Code::invalid, "cuBLASLt's registers cannot be reached: flip an input or the output in memory, or take an own kernel");
+    return fail(Code::invalid,
+                "cuBLASLt's registers cannot be reached: flip an input or the output in memory, or take an "
+                "own kernel");
   TRY(Session s, open_session(maker, format.format, options.n));
   Alarms alarms;
   TRY(const size_t reached, run_canary(gpu, alarms));
@@ -147,8 +160,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
   while (rounds < inputs || seconds_now() < start + options.seconds) {
     const uint64_t seed = options.seed + rounds % inputs;
     const bool flipped = options.flip && (!options.flip_once || rounds == 0);
-    TRY_(examine(s, seed, goldens.of(options.n, seed, s.most, format.format), rounds, flipped ? &*options.flip : nullptr,
-                 options.flip_once, alarms));
+    TRY_(examine(s, seed, goldens.of(options.n, seed, s.most, format.format), rounds,
+                 flipped ? &*options.flip : nullptr, options.flip_once, alarms));
     ++rounds;
   }
   TRY_(run_canary(gpu, alarms));  // the second one, after the heat
@@ -159,7 +172,9 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
   out.detail["format"] = format.name;
   out.detail["integers_up_to"] = s.most;
   out.detail["alarms"] = alarms.seen;
-  out.detail["verified"] = "every result bit by digest against integer arithmetic on the host, a repetition, Freivalds, and a canary per multiprocessor";
+  out.detail["verified"] =
+      "every result bit by digest against integer arithmetic on the host, a repetition, Freivalds, and a "
+      "canary per multiprocessor";
   if (alarms.first.empty()) return out;
   out.outcome = Outcome::corrupt;
   out.error = alarms.first;
@@ -171,7 +186,9 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
 
 Measurement run_gpu_sdc(const GpuSdcOptions& options) {
   const FormatInfo* format = find_format(options.format);
-  if (!format) return not_measured("gpu-sdc", fail(Code::invalid, fmt::format("there is no format '{}'", options.format)));
+  if (!format)
+    return not_measured("gpu-sdc",
+                        fail(Code::invalid, fmt::format("there is no format '{}'", options.format)));
   Goldens goldens;
   return measure_gpus("gpu-sdc", options.gpus, Order::at_once,
                       [&](const Gpu& gpu, size_t) { return measure(gpu, *format, options, goldens); });

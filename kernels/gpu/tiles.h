@@ -1,11 +1,11 @@
-// Where everything is in the own matrix products: which tile a block makes, where a byte of it lies in shared memory, which
-// thread holds which element. C = A B with A row-major [M][K] and B stored transposed [N][K]: both with K innermost, so bf16 and
-// fp8 differ in the number of elements per byte only, and all offsets along K below are bytes.
+// Where everything is in the own matrix products: which tile a block makes, where a byte of it lies in shared
+// memory, which thread holds which element. C = A B with A row-major [M][K] and B stored transposed [N][K]:
+// both with K innermost, so bf16 and fp8 differ in the number of elements per byte only, and all offsets
+// along K below are bytes.
 //
-// The kernels and the tests (tests/unit/kernels/gpu_tiles_test.cc, which walks a whole product on the host) use these functions.
-// Source of the fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16", "mma.m16n8k32" and "Register Fragments and
-// Shared Memory Matrix Layouts for wgmma".
-// Thread: pure functions.
+// The kernels and the tests (tests/unit/kernels/gpu_tiles_test.cc, which walks a whole product on the host)
+// use these functions. Source of the fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16",
+// "mma.m16n8k32" and "Register Fragments and Shared Memory Matrix Layouts for wgmma". Thread: pure functions.
 #pragma once
 
 #include "kernels/gpu/exact.h"
@@ -16,8 +16,9 @@ constexpr int kRowBytes = 128;  // of a tile's row in shared memory: 64 bf16 or 
 constexpr int kChunk = 16;      // bytes: what cp.async copies and a row of ldmatrix' 8x8 matrix holds
 constexpr int kStepBytes = 32;  // of K that one tensor core instruction takes: 16 bf16 or 32 fp8
 
-// Rows of 128 bytes, the chunks of each exchanged by its number modulo 8: eight rows' same chunk lie in eight different bank
-// groups. The same as the tensor memory access unit's 128-byte swizzle, for tiles that begin at a multiple of 1024 bytes.
+// Rows of 128 bytes, the chunks of each exchanged by its number modulo 8: eight rows' same chunk lie in eight
+// different bank groups. The same as the tensor memory access unit's 128-byte swizzle, for tiles that begin
+// at a multiple of 1024 bytes.
 MUSTER_BOTH int swizzled(int row, int byte) {
   return row * kRowBytes + ((((byte / kChunk) ^ (row & 7)) * kChunk) | (byte % kChunk));
 }
@@ -26,42 +27,47 @@ struct Place {
   int row = 0, column = 0;
 };
 
-// --- mma.sync: 128 x 128 tile, 8 warps as 2 x 4, each 64 x 32 ---------------------------------------------------------
+// --- mma.sync: 128 x 128 tile, 8 warps as 2 x 4, each 64 x 32
 constexpr int kMmaTile = 128, kMmaThreads = 256, kMmaStages = 3;
 constexpr int kWarpRows = 64, kWarpColumns = 32;
 constexpr int kRowBlocks = kWarpRows / 16, kColumnBlocks = kWarpColumns / 8;
 constexpr int kMmaStageBytes = 2 * kMmaTile * kRowBytes;
 
 MUSTER_BOTH Place warp_origin(int warp) { return {warp / 4 * kWarpRows, warp % 4 * kWarpColumns}; }
-// Copy `i` (0 ... 3) of a thread: which 16 bytes of a 128-row operand tile. Eight threads take a row's 128 bytes.
+// Copy `i` (0 ... 3) of a thread: which 16 bytes of a 128-row operand tile. Eight threads take a row's 128
+// bytes.
 MUSTER_BOTH Place copy_place(int thread, int i) {
   const int chunk = thread + i * kMmaThreads;
   return {chunk / 8, chunk % 8 * kChunk};  // column: byte
 }
-// ldmatrix.x4: the row address that a lane gives, within a 16-row block of A: matrices 0, 1 are the upper and lower eight rows
-// of the first 16 bytes, 2, 3 those of the second: the order of the registers a0 ... a3.
+// ldmatrix.x4: the row address that a lane gives, within a 16-row block of A: matrices 0, 1 are the upper and
+// lower eight rows of the first 16 bytes, 2, 3 those of the second: the order of the registers a0 ... a3.
 MUSTER_BOTH Place a_address(int lane) { return {lane % 16, lane / 16 * kChunk}; }
-// The same for two neighbouring 8-column blocks of B at once: registers b0, b1 of the first, then of the second.
+// The same for two neighbouring 8-column blocks of B at once: registers b0, b1 of the first, then of the
+// second.
 MUSTER_BOTH Place b_address(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2 * kChunk}; }
 // Accumulator `i` (0 ... 3) of a 16 x 8 block.
 MUSTER_BOTH Place c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
-// --- wgmma: 128 x N tile, two consumer warpgroups of 64 rows each ------------------------------------------------------
+// --- wgmma: 128 x N tile, two consumer warpgroups of 64 rows each
 constexpr int kHopperRows = 128;
 constexpr int kHopperThreads = 384;  // warpgroup 0 loads, 1 and 2 multiply
 // Accumulator `i` (0 ... N/2 - 1) of thread `t` (0 ... 127) of a consumer warpgroup, in its 64 x N block.
 MUSTER_BOTH Place wgmma_place(int t, int i) {
   return {t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + t % 4 * 2 + i % 2};
 }
-// Shared memory matrix descriptor of a K-major operand with 128-byte swizzle: address / 16 in bits 0-13, leading offset (unused
-// with this swizzle) in 16-29, offset between groups of eight rows (1024 bytes) in 32-45, swizzle mode 1 in 62-63.
+// Shared memory matrix descriptor of a K-major operand with 128-byte swizzle: address / 16 in bits 0-13,
+// leading offset (unused with this swizzle) in 16-29, offset between groups of eight rows (1024 bytes) in
+// 32-45, swizzle mode 1 in 62-63.
 MUSTER_BOTH uint64_t wgmma_descriptor(uint32_t shared_address) {
-  return ((shared_address & 0x3ffffu) >> 4) | (uint64_t{1} << 16) | (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
+  return ((shared_address & 0x3ffffu) >> 4) | (uint64_t{1} << 16) | (uint64_t{1024 >> 4} << 32) |
+         (uint64_t{1} << 62);
 }
 
-// --- order of the tiles ------------------------------------------------------------------------------------------------
-// Groups of `kGroup` rows of tiles, walked column by column: the blocks that run at the same time share operands in the L2
-// cache. `rotation` shifts which block gets which tile: a multiprocessor that computes wrong moves its errors with it.
+// --- order of the tiles
+// Groups of `kGroup` rows of tiles, walked column by column: the blocks that run at the same time share
+// operands in the L2 cache. `rotation` shifts which block gets which tile: a multiprocessor that computes
+// wrong moves its errors with it.
 constexpr int kGroup = 8;
 MUSTER_BOTH Place tile_place(int index, int rows, int columns, int rotation) {
   const int all = rows * columns;

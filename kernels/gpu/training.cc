@@ -1,18 +1,24 @@
-// Training-shaped load over GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline parallel over NCCL, every
-// gradient compared.
+// Training-shaped load over GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline
+// parallel over NCCL, every gradient compared.
 //
-// How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N --node I --root A:P --gpus 0,1]
+// How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N
+// --node I --root A:P --gpus 0,1]
 // Partitions:  weak      data parallel, the same sequences per GPU: gradients all-reduced
 //              strong    data parallel, so many sequences in all, where there is one for each GPU
-//              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer; where they divide the heads
-//              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where they divide the layers
-// Reference:   a small network is compared with training::Network on the host, bit by bit (kernels/training/block.h says why bits may be
-//              compared). Of the large one every GPU computes the same gradients alone; those that most agree on are right, and each
-//              partition must give the same ones.
-// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for ever. kernels/gpu/network.cc.
-//              A GPU that breaks ends the process with its name: the others' calls into NCCL would never come back.
-//              Memory is taken and given back while no call of NCCL runs in this process: the two can wait for each other.
-// Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time / (multiprocessors x operations per cycle x highest clock).
+//              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer;
+//                        where they divide the heads
+//              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where
+//                        they divide the layers
+// Reference:   a small network is compared with training::Network on the host, bit by bit
+//              (kernels/training/block.h says why bits may be compared). Of the large one every GPU computes
+//              the same gradients alone; those that most agree on are right, and each partition must give
+//              the same ones.
+// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for
+//              ever. kernels/gpu/network.cc. A GPU that breaks ends the process with its name: the others'
+//              calls into NCCL would never come back. Memory is taken and given back while no call of NCCL
+//              runs in this process: the two can wait for each other.
+// Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
+//              (multiprocessors x operations per cycle x highest clock).
 // Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.
 #include <algorithm>
 #include <barrier>
@@ -35,7 +41,8 @@ using training::Shape;
 
 constexpr const char* kCheck = "gpu-training";
 constexpr int kLeastSteps = 3, kMostSteps = 1000;
-constexpr double kMostTokens = 8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
+constexpr double kMostTokens =
+    8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
 constexpr Shape kSmall = {64, 4, 32, 2};
 
 // What one GPU found.
@@ -49,13 +56,14 @@ bool by_itself(const std::string& partition) { return partition == "small" || pa
 // Small agreements of all ranks, on this rank's stream.
 class Agreement {
  public:
-  Agreement(const Nccl& nccl, ncclComm_t comm, int ranks, cudaStream_t stream) : nccl_(nccl), comm_(comm), ranks_(ranks), stream_(stream) {}
+  Agreement(const Nccl& nccl, ncclComm_t comm, int ranks, cudaStream_t stream)
+      : nccl_(nccl), comm_(comm), ranks_(ranks), stream_(stream) {}
   Status open() {
     TRY(memory_, device_memory(sizeof(uint64_t) * (1 + static_cast<size_t>(ranks_))));
     return Ok{};
   }
-  // The largest of what all ranks say, none negative; also a barrier. Not by an all-reduce: one that is wrong on a rank would make it take
-  // another number of steps than the rest.
+  // The largest of what all ranks say, none negative; also a barrier. Not by an all-reduce: one that is wrong
+  // on a rank would make it take another number of steps than the rest.
   Result<double> most(double mine) {
     TRY(const auto every, all(std::bit_cast<uint64_t>(mine)));
     double out = 0;
@@ -86,8 +94,15 @@ class Agreement {
 // One rank of the load.
 class Trainer {
  public:
-  Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks, CudaStream stream, std::barrier<>& here)
-      : options_(options), nccl_(nccl), comm_(comm), rank_(rank), ranks_(ranks), stream_(std::move(stream)), agree_(nccl, comm, ranks, stream_.get()),
+  Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks,
+          CudaStream stream, std::barrier<>& here)
+      : options_(options),
+        nccl_(nccl),
+        comm_(comm),
+        rank_(rank),
+        ranks_(ranks),
+        stream_(std::move(stream)),
+        agree_(nccl, comm, ranks, stream_.get()),
         here_(here) {}
 
   Result<Found> run() {
@@ -97,11 +112,13 @@ class Trainer {
     TRY_(check_small());
     TRY(GpuNetwork whole, open(0, options_.shape.layers, {}, 1, kept_of_whole_));
     TRY_(alone(whole, "alone", options_.sequences));
-    TRY(const double convicted, agree_.most(static_cast<double>(found_.wrong["small"] + found_.wrong["alone"])));
+    TRY(const double convicted,
+        agree_.most(static_cast<double>(found_.wrong["small"] + found_.wrong["alone"])));
     found_.explained = convicted > 0;
     if (ranks_ == 1) found_.seconds["weak"] = found_.seconds["alone"];
     if (ranks_ > 1) TRY_(data_parallel(whole, "weak", 0, options_.sequences, static_cast<float>(ranks_)));
-    if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0) TRY_(tensor_parallel());
+    if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0)
+      TRY_(tensor_parallel());
     if (ranks_ > 1 && options_.shape.layers % static_cast<size_t>(ranks_) == 0) TRY_(pipeline());
     here_.arrive_and_wait();  // the parts' memory is given back
     const auto rank = static_cast<size_t>(rank_), ranks = static_cast<size_t>(ranks_);
@@ -117,20 +134,24 @@ class Trainer {
   using Kept = std::vector<GpuNetwork::Activations>;
   Status wait() const { return stream_.wait(); }
 
-  // A network with room for what `sequences` leave. Memory is what may be short on one GPU, and then no rank goes on: the others would wait
-  // for it inside NCCL.
+  // A network with room for what `sequences` leave. Memory is what may be short on one GPU, and then no rank
+  // goes on: the others would wait for it inside NCCL.
   Result<GpuNetwork> open(size_t first_layer, size_t layers, Part part, size_t sequences, Kept& kept) {
     auto network = GpuNetwork::open(options_.shape, first_layer, layers, part, stream_.get());
     Status status = network ? Status(Ok{}) : Status(network.error());
     for (size_t i = 0; status && i < sequences; ++i) {
       auto one = network->activations();
-      if (one) kept.push_back(std::move(one).value());
-      else status = one.error();
+      if (one)
+        kept.push_back(std::move(one).value());
+      else
+        status = one.error();
     }
     if (status && !reference_) {
       auto memory = device_memory(network->gradient_count() * sizeof(float));
-      if (memory) reference_ = std::move(memory).value();
-      else status = memory.error();
+      if (memory)
+        reference_ = std::move(memory).value();
+      else
+        status = memory.error();
     }
     here_.arrive_and_wait();
     TRY(const double short_of_it, agree_.most(status ? 0 : 1));
@@ -140,7 +161,8 @@ class Trainer {
   }
 
   // Sequences [first, first + count), gradients added up.
-  Status pass(GpuNetwork& network, GpuNetwork::Activations& kept, size_t first, size_t count, const GpuNetwork::Sum& sum) {
+  Status pass(GpuNetwork& network, GpuNetwork::Activations& kept, size_t first, size_t count,
+              const GpuNetwork::Sum& sum) {
     for (size_t i = first; i < first + count; ++i) {
       TRY_(network.fill_input(i, kept));
       TRY_(network.forward(kept, sum));
@@ -150,7 +172,8 @@ class Trainer {
     return Ok{};
   }
   Status add_up(float* values, size_t count) const {
-    return nccl_.check(nccl_.all_reduce(values, values, count, ncclFloat, ncclSum, comm_, stream_.get()), "ncclAllReduce");
+    return nccl_.check(nccl_.all_reduce(values, values, count, ncclFloat, ncclSum, comm_, stream_.get()),
+                       "ncclAllReduce");
   }
 
   // Steps until the time is over, as many on every rank; the slowest rank's time counts.
@@ -167,7 +190,9 @@ class Trainer {
       own.push_back(seconds_now() - start);
       TRY(const double slowest, agree_.most(own.back()));
       all.push_back(slowest);
-      if (i == 0) steps = static_cast<size_t>(std::clamp(options_.seconds / std::max(slowest, 1e-6), double{kLeastSteps}, double{kMostSteps}));
+      if (i == 0)
+        steps = static_cast<size_t>(
+            std::clamp(options_.seconds / std::max(slowest, 1e-6), double{kLeastSteps}, double{kMostSteps}));
     }
     found_.seconds[name] = median(by_itself(name) ? std::move(own) : std::move(all));
     return Ok{};
@@ -178,19 +203,24 @@ class Trainer {
     TRY_(cuda(cudaMemsetAsync(count, 0, sizeof *count, stream_.get()), "cudaMemsetAsync"));
     TRY_(network.count_wrong(reference, factor, count));
     unsigned long long out = 0;
-    TRY_(cuda(cudaMemcpyAsync(&out, count, sizeof out, cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync"));
+    TRY_(cuda(cudaMemcpyAsync(&out, count, sizeof out, cudaMemcpyDeviceToHost, stream_.get()),
+              "cudaMemcpyAsync"));
     TRY_(wait());
     return out;
   }
   Result<uint64_t> digest_of_gradients(const GpuNetwork& network) {
     TRY_(digests_.clear(stream_.get()));
-    TRY_(cuda(digest(network.gradients(), network.gradient_count(), Words::f32, digests_.at(0), stream_.get()), "digest"));
+    TRY_(
+        cuda(digest(network.gradients(), network.gradient_count(), Words::f32, digests_.at(0), stream_.get()),
+             "digest"));
     TRY(const auto counts, digests_.read(stream_.get()));
     return counts[0].sum ^ counts[0].mixed ^ (counts[0].not_finite ? 1 : 0);
   }
   Status flip(const GpuNetwork& network) {
     const size_t at = options_.flip->index % network.gradient_count();
-    return cuda(flip_bit(network.gradients(), at * sizeof(float) + options_.flip->bit % 32 / 8, options_.flip->bit % 8, stream_.get()), "flip");
+    return cuda(flip_bit(network.gradients(), at * sizeof(float) + options_.flip->bit % 32 / 8,
+                         options_.flip->bit % 8, stream_.get()),
+                "flip");
   }
 
   // A network small enough for the host to say what every gradient must be.
@@ -200,7 +230,9 @@ class Trainer {
     TRY_(network.clear());
     TRY_(pass(network, kept, 0, 2, nullptr));
     std::vector<float> got(network.gradient_count());
-    TRY_(cuda(cudaMemcpyAsync(got.data(), network.gradients(), got.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync"));
+    TRY_(cuda(cudaMemcpyAsync(got.data(), network.gradients(), got.size() * sizeof(float),
+                              cudaMemcpyDeviceToHost, stream_.get()),
+              "cudaMemcpyAsync"));
     TRY_(wait());
     training::Network host(kSmall, 0, kSmall.layers, {}, 1);
     training::Activations activations;
@@ -211,12 +243,14 @@ class Trainer {
     host.backward(activations, grad, nullptr);
     const std::vector<float> right = host.gradients();
     unsigned long long wrong = got.size() == right.size() ? 0 : 1;
-    for (size_t i = 0; i < got.size() && i < right.size(); ++i) wrong += std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(right[i]);
+    for (size_t i = 0; i < got.size() && i < right.size(); ++i)
+      wrong += std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(right[i]);
     found_.wrong["small"] = wrong;
     return Ok{};
   }
 
-  // What every GPU computes by itself; leaves the gradients as the reference of the partitions. A name: timed, and compared with the others'.
+  // What every GPU computes by itself; leaves the gradients as the reference of the partitions. A name:
+  // timed, and compared with the others'.
   Status alone(GpuNetwork& whole, const std::string& name, size_t sequences) {
     const auto step = [&]() -> Status {
       TRY_(whole.clear());
@@ -230,13 +264,16 @@ class Trainer {
     TRY(const auto all, agree_.all(last));
     std::map<uint64_t, int> votes;
     for (const uint64_t one : all) ++votes[one];
-    const auto most = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::max_element(votes.begin(), votes.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
     // Without a majority nobody knows who is right: all who disagree are named.
     const bool decided = 2 * most->second > ranks_;
     const std::string key = name.empty() ? "alone" : name;
     found_.wrong[key] += (first != last) + (decided ? last != most->first : votes.size() > 1);
     const size_t bytes = whole.gradient_count() * sizeof(float);
-    TRY_(cuda(cudaMemcpyAsync(reference_.get(), whole.gradients(), bytes, cudaMemcpyDeviceToDevice, stream_.get()), "cudaMemcpyAsync"));
+    TRY_(cuda(
+        cudaMemcpyAsync(reference_.get(), whole.gradients(), bytes, cudaMemcpyDeviceToDevice, stream_.get()),
+        "cudaMemcpyAsync"));
     return wait();
   }
 
@@ -261,7 +298,8 @@ class Trainer {
     TRY(GpuNetwork mine, open(0, options_.shape.layers, part, 1, kept));
     TRY_(timed("tensor", [&]() -> Status {
       TRY_(mine.clear());
-      return pass(mine, kept.front(), 0, options_.sequences, [&](float* values, size_t count) { return add_up(values, count); });
+      return pass(mine, kept.front(), 0, options_.sequences,
+                  [&](float* values, size_t count) { return add_up(values, count); });
     }));
     return compare("tensor", mine, 1);
   }
@@ -315,7 +353,8 @@ const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
   if (*training::unfit(o.shape) != 0) return training::unfit(o.shape);
   if (o.sequences == 0) return "at least one sequence";
   if (o.shape.model / o.shape.heads % 8 != 0) return "a head's width is no multiple of 8";
-  const auto most = static_cast<double>(std::max(o.sequences * ranks, o.strong_sequences)) * static_cast<double>(o.shape.sequence);
+  const auto most = static_cast<double>(std::max(o.sequences * ranks, o.strong_sequences)) *
+                    static_cast<double>(o.shape.sequence);
   return most > kMostTokens ? "sequences x tokens are above 2^23: sums would not be exact" : nullptr;
 }
 
@@ -326,7 +365,8 @@ double peak_of(const Gpu& gpu) {
   return static_cast<double>(gpu.processors) * bf16_operations_per_cycle(gpu.major, gpu.minor) * khz * 1e3;
 }
 
-void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& found, const std::vector<Gpu>& gpus, int ranks, Measurement& out) {
+void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& found,
+                 const std::vector<Gpu>& gpus, int ranks, Measurement& out) {
   const double per_sequence = training::operations(options.shape);
   const auto add = [&](const std::string& name, double seconds, double sequences) {
     const double rate = per_sequence * sequences / seconds / ranks;
@@ -336,7 +376,10 @@ void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& fo
   const auto sequences = static_cast<double>(options.sequences);
   for (const auto& [name, seconds] : found.front().seconds) {
     if (name == "alone") continue;
-    add(name, seconds, name == "strong" ? static_cast<double>(options.strong_sequences) : name == "weak" ? sequences * ranks : sequences);
+    add(name, seconds,
+        name == "strong" ? static_cast<double>(options.strong_sequences)
+        : name == "weak" ? sequences * ranks
+                         : sequences);
   }
   std::vector<double> rates;
   for (const auto& one : found) rates.push_back(per_sequence * sequences / one.seconds.at("alone"));
@@ -344,12 +387,14 @@ void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& fo
   out.metrics["tflops_per_gpu"] = {*slowest / 1e12, "TFLOP/s"};
   out.metrics["slowest_gpu_ratio"] = {*slowest / median(rates), "ratio"};
   if (const double peak = peak_of(gpus.front()); peak > 0) out.metrics["mfu"] = {*slowest / peak, "ratio"};
-  for (size_t i = 0; i < gpus.size(); ++i) out.detail["gpus"].push_back({{"uuid", gpus[i].uuid}, {"tflops", rounded(rates[i] / 1e12)}});
+  for (size_t i = 0; i < gpus.size(); ++i)
+    out.detail["gpus"].push_back({{"uuid", gpus[i].uuid}, {"tflops", rounded(rates[i] / 1e12)}});
   out.detail["slowest"] = gpus[static_cast<size_t>(slowest - rates.begin())].uuid;
 }
 
 // A thread per GPU.
-Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl, const Communicators& comms, const std::vector<Gpu>& gpus) {
+Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl,
+                                   const Communicators& comms, const std::vector<Gpu>& gpus) {
   const int first = options.meeting.node * static_cast<int>(gpus.size());
   std::vector<Result<Found>> results(gpus.size(), Result<Found>(fail(Code::failed, "did not run")));
   std::barrier<> here(static_cast<std::ptrdiff_t>(gpus.size()));
@@ -358,14 +403,18 @@ Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl
     TRY(CudaStream stream, CudaStream::open());
     GpuTrainingOptions own = options;
     if (i > 0) own.flip.reset();
-    return Trainer(own, nccl, comms.at(i), first + static_cast<int>(i), comms.ranks(), std::move(stream), here).run();
+    return Trainer(own, nccl, comms.at(i), first + static_cast<int>(i), comms.ranks(), std::move(stream),
+                   here)
+        .run();
   };
   std::vector<std::thread> threads;
   for (size_t i = 0; i < gpus.size(); ++i)
     threads.emplace_back([&, i] {
       results[i] = run(i);
       if (results[i] || results[i].error().code == Code::cancelled) return;
-      Measurement broken = not_measured(kCheck, fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message)));
+      Measurement broken = not_measured(
+          kCheck,
+          fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message)));
       if (broken.outcome == Outcome::failed) broken.blame = {"GPU " + gpus[i].uuid};
       end_program(broken);
     });
@@ -400,7 +449,8 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
   set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   const auto here = gpus.size();
-  if (const char* why = unfit_load(options, here * static_cast<size_t>(meeting.nodes))) return fail(Code::invalid, why);
+  if (const char* why = unfit_load(options, here * static_cast<size_t>(meeting.nodes)))
+    return fail(Code::invalid, why);
   TRY(const Nccl nccl, Nccl::open());
   TRY(Communicators comms, Communicators::join(nccl, meeting, gpus));
   TRY(const std::vector<Found> found, run_all(options, nccl, comms, gpus));
@@ -410,11 +460,19 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
   out.metrics["ranks"] = {static_cast<double>(comms.ranks()), "ranks"};
   const Json wrong = judge(found, gpus, first, out);
   const Shape& s = options.shape;
-  out.detail = {{"model", {{"width", s.model}, {"heads", s.heads}, {"sequence", s.sequence}, {"layers", s.layers}}},
-                {"sequences", {{"weak_per_gpu", options.sequences}, {"strong", options.strong_sequences}}},
-                {"nodes", meeting.nodes}, {"node", meeting.node}, {"gpus_per_node", here}, {"first_rank", first}, {"wrong", wrong},
-                {"gpu", gpus.front().name}, {"unproven", "this load has not been run on a GPU before release"},
-                {"verified", "a small network against the host's; every gradient of every partition against one GPU's own, bit by bit"}};
+  out.detail = {
+      {"model", {{"width", s.model}, {"heads", s.heads}, {"sequence", s.sequence}, {"layers", s.layers}}},
+      {"sequences", {{"weak_per_gpu", options.sequences}, {"strong", options.strong_sequences}}},
+      {"nodes", meeting.nodes},
+      {"node", meeting.node},
+      {"gpus_per_node", here},
+      {"first_rank", first},
+      {"wrong", wrong},
+      {"gpu", gpus.front().name},
+      {"unproven", "this load has not been run on a GPU before release"},
+      {"verified",
+       "a small network against the host's; every gradient of every partition against one GPU's own, bit by "
+       "bit"}};
   add_metrics(options, found, gpus, comms.ranks(), out);
   return out;
 }

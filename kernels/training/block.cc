@@ -17,7 +17,8 @@ using View = kernels::View<float>;
 
 auto chosen = kernels::multipliers<float>().front();
 
-void add_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+void add_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c,
+                 size_t c_row) {
   chosen.add_product(rows, depth, columns, a, b, b_row, c, c_row);
 }
 
@@ -26,11 +27,13 @@ void fold(float* c, size_t rows, size_t columns, size_t c_row) {
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < columns; ++j) c[i * c_row + j] = folded(c[i * c_row + j]);
 }
-void product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+void product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c,
+             size_t c_row) {
   for (size_t i = 0; i < rows; ++i) std::fill_n(c + i * c_row, columns, 0.0F);
   add_product(rows, depth, columns, a, b, b_row, c, c_row);
 }
-void folded_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c, size_t c_row) {
+void folded_product(size_t rows, size_t depth, size_t columns, View a, const float* b, size_t b_row, float* c,
+                    size_t c_row) {
   product(rows, depth, columns, a, b, b_row, c, c_row);
   fold(c, rows, columns, c_row);
 }
@@ -57,9 +60,11 @@ void choose_product(const std::string& name) {
 }
 
 const char* unfit(const Shape& s) {
-  if (s.model == 0 || s.heads == 0 || s.sequence == 0 || s.layers == 0) return "model, heads, sequence and layers must be positive";
+  if (s.model == 0 || s.heads == 0 || s.sequence == 0 || s.layers == 0)
+    return "model, heads, sequence and layers must be positive";
   if (s.model % s.heads != 0) return "model is not a multiple of heads";
-  if (s.model > 65536 || s.sequence > 65536 || s.layers > 4096) return "model, sequence or layers is too large";
+  if (s.model > 65536 || s.sequence > 65536 || s.layers > 4096)
+    return "model, sequence or layers is too large";
   return "";
 }
 
@@ -96,7 +101,8 @@ struct Network::Worker {
   template <typename Body>
   void share(size_t total, const Body& body) const {
     const size_t groups = (total + kTall - 1) / kTall;
-    const size_t from = std::min(total, groups * index / count * kTall), to = std::min(total, groups * (index + 1) / count * kTall);
+    const size_t from = std::min(total, groups * index / count * kTall),
+                 to = std::min(total, groups * (index + 1) / count * kTall);
     if (from < to) body(from, to - from);
   }
   // `sum` by one thread, between all others' work before and after.
@@ -162,7 +168,8 @@ void Network::attention(const Worker& w, Activations::OfLayer& kept, size_t sequ
   }
 }
 
-void Network::attention_back(const Worker& w, const Activations::OfLayer& kept, const std::vector<float>& dcontext, std::vector<float>& dqkv,
+void Network::attention_back(const Worker& w, const Activations::OfLayer& kept,
+                             const std::vector<float>& dcontext, std::vector<float>& dqkv,
                              size_t sequences) const {
   const size_t s = shape_.sequence, size = shape_.model / shape_.heads, row = 3 * width_;
   std::vector<float> turned(size * s), dscores(s * s);
@@ -180,30 +187,37 @@ void Network::attention_back(const Worker& w, const Activations::OfLayer& kept, 
   }
 }
 
-void Network::forward_layer(const Worker& w, const Layer& layer, Activations::OfLayer& kept, std::vector<float>& partial, size_t sequences,
-                            std::vector<float>& out, const Sum& sum) const {
+void Network::forward_layer(const Worker& w, const Layer& layer, Activations::OfLayer& kept,
+                            std::vector<float>& partial, size_t sequences, std::vector<float>& out,
+                            const Sum& sum) const {
   const size_t d = shape_.model, tokens = sequences * shape_.sequence;
   w.share(tokens, [&](size_t i, size_t n) {
-    folded_product(n, d, 3 * width_, {&kept.x[i * d], d, 1}, layer.qkv.values.data(), 3 * width_, &kept.qkv[i * 3 * width_], 3 * width_);
+    folded_product(n, d, 3 * width_, {&kept.x[i * d], d, 1}, layer.qkv.values.data(), 3 * width_,
+                   &kept.qkv[i * 3 * width_], 3 * width_);
   });
   w.wait();
   attention(w, kept, sequences);
   w.wait();
   w.share(tokens, [&](size_t i, size_t n) {
-    product(n, width_, d, {&kept.context[i * width_], width_, 1}, layer.out.values.data(), d, &partial[i * d], d);
+    product(n, width_, d, {&kept.context[i * width_], width_, 1}, layer.out.values.data(), d, &partial[i * d],
+            d);
   });
   w.sum_over_parts(sum, partial, part_);
   w.share(tokens, [&](size_t i, size_t n) {
     folded_sum(&kept.x[i * d], &partial[i * d], &kept.y[i * d], n * d);
-    folded_product(n, d, hidden_, {&kept.y[i * d], d, 1}, layer.up.values.data(), hidden_, &kept.hidden[i * hidden_], hidden_);
-    product(n, hidden_, d, {&kept.hidden[i * hidden_], hidden_, 1}, layer.down.values.data(), d, &partial[i * d], d);
+    folded_product(n, d, hidden_, {&kept.y[i * d], d, 1}, layer.up.values.data(), hidden_,
+                   &kept.hidden[i * hidden_], hidden_);
+    product(n, hidden_, d, {&kept.hidden[i * hidden_], hidden_, 1}, layer.down.values.data(), d,
+            &partial[i * d], d);
   });
   w.sum_over_parts(sum, partial, part_);
-  w.share(tokens, [&](size_t i, size_t n) { folded_sum(&kept.y[i * d], &partial[i * d], &out[i * d], n * d); });
+  w.share(tokens,
+          [&](size_t i, size_t n) { folded_sum(&kept.y[i * d], &partial[i * d], &out[i * d], n * d); });
   w.wait();
 }
 
-void Network::forward(const std::vector<float>& x, size_t sequences, Activations& kept, const Sum& sum) const {
+void Network::forward(const std::vector<float>& x, size_t sequences, Activations& kept,
+                      const Sum& sum) const {
   const size_t d = shape_.model, tokens = sequences * shape_.sequence;
   kept.sequences = sequences;
   kept.layers.resize(layers_.size());
@@ -220,18 +234,21 @@ void Network::forward(const std::vector<float>& x, size_t sequences, Activations
   kept.layers.front().x = x;
   run([&](const Worker& w) {
     for (size_t l = 0; l < layers_.size(); ++l)
-      forward_layer(w, layers_[l], kept.layers[l], partial, sequences, l + 1 < layers_.size() ? kept.layers[l + 1].x : kept.out, sum);
+      forward_layer(w, layers_[l], kept.layers[l], partial, sequences,
+                    l + 1 < layers_.size() ? kept.layers[l + 1].x : kept.out, sum);
   });
 }
 
 void Network::backward(const Activations& kept, std::vector<float>& grad, const Sum& sum) {
   const size_t d = shape_.model, tokens = kept.sequences * shape_.sequence;
-  std::vector<float> partial(tokens * d), dhidden(tokens * hidden_), dy(tokens * d), dcontext(tokens * width_), dqkv(tokens * 3 * width_);
+  std::vector<float> partial(tokens * d), dhidden(tokens * hidden_), dy(tokens * d),
+      dcontext(tokens * width_), dqkv(tokens * 3 * width_);
   // gradient[i][j] += sum over tokens of left[token][i] right[token][j]: rows of the gradient are shared out.
-  const auto add_gradient = [&](const Worker& w, Weights& weights, const std::vector<float>& left, const std::vector<float>& right) {
+  const auto add_gradient = [&](const Worker& w, Weights& weights, const std::vector<float>& left,
+                                const std::vector<float>& right) {
     w.share(weights.rows, [&](size_t i, size_t n) {
-      add_product(n, tokens, weights.columns, {left.data() + i, 1, weights.rows}, right.data(), weights.columns,
-                  &weights.gradient[i * weights.columns], weights.columns);
+      add_product(n, tokens, weights.columns, {left.data() + i, 1, weights.rows}, right.data(),
+                  weights.columns, &weights.gradient[i * weights.columns], weights.columns);
     });
   };
   run([&](const Worker& w) {
@@ -239,8 +256,10 @@ void Network::backward(const Activations& kept, std::vector<float>& grad, const 
       Layer& layer = layers_[l];
       const auto& k = kept.layers[l];
       w.share(tokens, [&](size_t i, size_t n) {
-        folded_product(n, d, hidden_, {&grad[i * d], d, 1}, layer.down.transposed.data(), hidden_, &dhidden[i * hidden_], hidden_);
-        product(n, hidden_, d, {&dhidden[i * hidden_], hidden_, 1}, layer.up.transposed.data(), d, &partial[i * d], d);
+        folded_product(n, d, hidden_, {&grad[i * d], d, 1}, layer.down.transposed.data(), hidden_,
+                       &dhidden[i * hidden_], hidden_);
+        product(n, hidden_, d, {&dhidden[i * hidden_], hidden_, 1}, layer.up.transposed.data(), d,
+                &partial[i * d], d);
       });
       w.wait();
       add_gradient(w, layer.down, k.hidden, grad);
@@ -248,19 +267,22 @@ void Network::backward(const Activations& kept, std::vector<float>& grad, const 
       w.sum_over_parts(sum, partial, part_);
       w.share(tokens, [&](size_t i, size_t n) {
         folded_sum(&grad[i * d], &partial[i * d], &dy[i * d], n * d);
-        folded_product(n, d, width_, {&dy[i * d], d, 1}, layer.out.transposed.data(), width_, &dcontext[i * width_], width_);
+        folded_product(n, d, width_, {&dy[i * d], d, 1}, layer.out.transposed.data(), width_,
+                       &dcontext[i * width_], width_);
       });
       w.wait();
       add_gradient(w, layer.out, k.context, dy);
       attention_back(w, k, dcontext, dqkv, kept.sequences);
       w.wait();
       w.share(tokens, [&](size_t i, size_t n) {
-        product(n, 3 * width_, d, {&dqkv[i * 3 * width_], 3 * width_, 1}, layer.qkv.transposed.data(), d, &partial[i * d], d);
+        product(n, 3 * width_, d, {&dqkv[i * 3 * width_], 3 * width_, 1}, layer.qkv.transposed.data(), d,
+                &partial[i * d], d);
       });
       w.wait();
       add_gradient(w, layer.qkv, k.x, dqkv);
       w.sum_over_parts(sum, partial, part_);
-      w.share(tokens, [&](size_t i, size_t n) { folded_sum(&dy[i * d], &partial[i * d], &grad[i * d], n * d); });
+      w.share(tokens,
+              [&](size_t i, size_t n) { folded_sum(&dy[i * d], &partial[i * d], &grad[i * d], n * d); });
       w.wait();
     }
   });
@@ -300,7 +322,8 @@ size_t Network::wrong(const Network& whole, float factor) const {
     for (size_t i = 0; i < mine.rows; ++i)
       for (size_t j = 0; j < mine.columns; ++j) {
         const Place at = place_of(p, i, j);
-        const float expected = factor * theirs.gradient[at.row * theirs.columns + at.column], got = mine.gradient[i * mine.columns + j];
+        const float expected = factor * theirs.gradient[at.row * theirs.columns + at.column],
+                    got = mine.gradient[i * mine.columns + j];
         if (std::bit_cast<uint32_t>(got) != std::bit_cast<uint32_t>(expected)) ++out;
       }
   };
@@ -319,7 +342,8 @@ void fill_input(const Shape& shape, uint64_t index, float* x) {
     for (size_t j = 0; j < shape.model; ++j) x[i * shape.model + j] = digit(key(index, kInput, i, j));
 }
 
-void start_backward(const Shape& shape, uint64_t first_sequence, const Activations& kept, std::vector<float>& grad) {
+void start_backward(const Shape& shape, uint64_t first_sequence, const Activations& kept,
+                    std::vector<float>& grad) {
   grad.resize(kept.out.size());
   for (size_t s = 0; s < kept.sequences; ++s)
     for (size_t i = 0; i < shape.sequence; ++i)

@@ -48,7 +48,7 @@ void polite_off_becomes_forced(PowerHarness& h) {
 void network_boot_holds_once(PowerHarness& h) {
   ok(h.power().boot_once_network(kCall));
   ok(h.power().boot_once_network(kCall));
-  CHECK_FALSE(h.machine_runs());   // sets, never switches
+  CHECK_FALSE(h.machine_runs());  // sets, never switches
   ok(h.power().on(kCall));
   CHECK(h.boots() == "n");
   ok(h.power().off(kCall, false));

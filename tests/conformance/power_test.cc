@@ -14,7 +14,8 @@ namespace {
 class RedfishHarness : public PowerHarness {
  public:
   explicit RedfishHarness(const std::string& profile)
-      : bench_(profile), power_(with_retries(make_redfish(bench_.target, bench_.waiter()), bench_.waiter(), 1)) {}
+      : bench_(profile),
+        power_(with_retries(make_redfish(bench_.target, bench_.waiter()), bench_.waiter(), 1)) {}
   Power& power() override { return *power_; }
   bool machine_runs() override { return bench_.machine.running(); }
   void machine_ignores_polite_requests() override { bench_.machine.set_listens(false); }
@@ -32,8 +33,8 @@ TEST_CASE("power conformance over every emulated BMC", "[power][conformance]") {
   for (const lab::BmcProfile& profile : lab::bmc_profiles()) {
     INFO(profile.name);
     using Check = void (*)(PowerHarness&);
-    for (const Check check : {switches_on_and_off, asking_for_what_holds_is_ok, polite_off_becomes_forced, network_boot_holds_once,
-                              a_dead_machine_is_a_timeout, power_cycles_at_once}) {
+    for (const Check check : {switches_on_and_off, asking_for_what_holds_is_ok, polite_off_becomes_forced,
+                              network_boot_holds_once, a_dead_machine_is_a_timeout, power_cycles_at_once}) {
       RedfishHarness harness(profile.name);
       check(harness);
     }

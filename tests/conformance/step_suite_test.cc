@@ -1,4 +1,5 @@
-// One suite for all step modules: what every module promises in agent/step.h. A module without a sample here fails the suite.
+// One suite for all step modules: what every module promises in agent/step.h. A module without a sample here
+// fails the suite.
 #include <unistd.h>
 
 #include <functional>
@@ -24,11 +25,16 @@ struct Sample {
 Json mfs_mount() { return {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}}; }
 
 Json shared_file(const std::string& name, const std::string& content) {
-  return {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", name}, {"content", content}};
+  return {{"target", "/shared"},
+          {"fstype", "fuse*"},
+          {"source", "*10.20.0.11:9421"},
+          {"file", name},
+          {"content", content}};
 }
 
 void with_mfs(FakeMachine& m) {
-  m.put("/etc/passwd", m.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" + std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
+  m.put("/etc/passwd", m.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" +
+                           std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
   m.put("/etc/group", m.get("/etc/group") + "mfs:x:" + std::to_string(getgid()) + ":\n");
   m.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
   m.add_disk("nvme3n1", "C");
@@ -43,17 +49,20 @@ void with_ceph(FakeMachine& m) {
   m.put("/etc/passwd", m.get("/etc/passwd") + "ceph:x:" + id + ":" + group + "::/var/lib/ceph:/bin/false\n");
   m.put("/etc/group", m.get("/etc/group") + "ceph:x:" + group + ":\n");
   m.put("/var/lib/ceph/mon/.keep", "");
-  for (const char* kind : {"osd@0", "mon@node01", "mgr@node01", "mds@node01"}) m.units[std::string("ceph-") + kind + ".service"] = {};
+  for (const char* kind : {"osd@0", "mon@node01", "mgr@node01", "mds@node01"})
+    m.units[std::string("ceph-") + kind + ".service"] = {};
 }
 // Three object stores on three nodes.
 void with_osds(FakeMachine& m) {
-  for (const char* n : {"1", "2", "3"}) m.put(std::string("/ceph/osds/") + n, std::string("u") + n + " node0" + n + " 1 1");
+  for (const char* n : {"1", "2", "3"})
+    m.put(std::string("/ceph/osds/") + n, std::string("u") + n + " node0" + n + " 1 1");
   m.put("/ceph/mons", "node01 node02 node03 ");
   m.put("/ceph/quorum", "node01 node02 node03 ");
 }
 Json named(std::initializer_list<const char*> names) {
   Json out = Json::array();
-  for (const char* name : names) out.push_back({{"name", name}, {"address", std::string("10.20.0.1") + name[5]}});
+  for (const char* name : names)
+    out.push_back({{"name", name}, {"address", std::string("10.20.0.1") + name[5]}});
   return out;
 }
 
@@ -61,123 +70,335 @@ Json named(std::initializer_list<const char*> names) {
 const std::string kKey = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ==\n-----END PGP PUBLIC KEY BLOCK-----\n";
 void booted(FakeMachine& m) { m.put("/run/systemd/system/x", ""); }
 
-// Modules that change something, and how to ask for it.
-const std::map<std::string, Sample>& changing() {
-  const auto nothing = [](FakeMachine&) {};
-  static const std::map<std::string, Sample> samples = {
-      {"file", {nothing, [](FakeMachine&) { return Json{{"path", "/etc/x.conf"}, {"content", "a\n"}, {"mode", "0640"}}; }}},
-      {"directory", {nothing, [](FakeMachine&) { return Json{{"path", "/srv/x"}, {"mode", "0750"}}; }}},
-      {"line", {[](FakeMachine& m) { m.put("/etc/x", "a 1\nb 2\n"); }, [](FakeMachine&) { return Json{{"path", "/etc/x"}, {"line", "a 3"}, {"prefix", "a "}}; }}},
-      {"package", {[](FakeMachine& m) { m.put("/var/lib/dpkg/status", ""); }, [](FakeMachine&) { return Json{{"names", {"fio"}}}; }}},
-      {"service", {[](FakeMachine& m) { m.units["chrony.service"] = {}; }, [](FakeMachine&) { return Json{{"names", {"chrony"}}, {"enabled", true}}; }}},
-      {"user", {nothing, [](FakeMachine&) { return Json{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}}; }}},
-      {"group", {nothing, [](FakeMachine&) { return Json{{"name", "hpc"}, {"gid", 950}}; }}},
-      {"sysctl", {[](FakeMachine& m) { m.put("/proc/sys/net/core/somaxconn", ""); }, [](FakeMachine&) { return Json{{"values", {{"net.core.somaxconn", 4096}}}}; }}},
-      {"hostname", {[](FakeMachine& m) { m.put("/proc/sys/kernel/hostname", ""); }, [](FakeMachine&) { return Json{{"name", "node01"}}; }}},
-      {"command", {nothing, [](FakeMachine&) { return Json{{"argv", {"touch", "/var/done"}}, {"creates", "/var/done"}}; }}},
-      {"apt_repository", {[](FakeMachine& m) { m.web["https://example.org/key"] = kKey; }, [](FakeMachine&) {
-         return Json{{"name", "tools"}, {"uris", {"https://example.org/debian"}}, {"suites", {"stable"}}, {"components", {"main"}},
-                     {"key_url", "https://example.org/key"}, {"key_sha256", sha256(kKey)},
-                     {"pins", Json::array({{{"packages", "*"}, {"pin", "origin example.org"}, {"priority", 90}}})}};
-       }}},
-      {"download", {[](FakeMachine& m) { m.web["https://example.org/a.tar"] = "tarball\n"; }, [](FakeMachine&) {
-         return Json{{"url", "https://example.org/a.tar"}, {"path", "/opt/a.tar"}, {"sha256", sha256("tarball\n")}, {"mode", "0600"}};
-       }}},
-      {"archive", {[](FakeMachine& m) { m.put("/opt/a.tar", "tarball\n"); }, [](FakeMachine&) {
-         return Json{{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("tarball\n")}, {"strip", 1}};
-       }}},
-      {"kernel_module", {[](FakeMachine& m) {
-         booted(m), m.put("/usr/sbin/update-initramfs", ""), m.put("/sys/module/nouveau/refcnt", "0\n");
-       }, [](FakeMachine&) { return Json{{"name", "gpu"}, {"load", {"nvidia-peermem"}}, {"blacklist", {"nouveau"}}, {"options", {{"nvidia", "x=1"}}}}; }}},
-      {"kernel_command_line", {[](FakeMachine& m) {
-         booted(m), m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
-         m.put("/proc/cmdline", "root=PARTUUID=1 rw quiet iommu=on\n");
-         m.put("/boot/efi/loader/entries/muster-a.conf", "title x\noptions root=PARTUUID=1 rw quiet iommu=on\n");
-       }, [](FakeMachine&) { return Json{{"present", {"iommu=pt"}}, {"absent", {"quiet"}}}; }}},
-      {"udev_rule", {booted, [](FakeMachine&) { return Json{{"name", "nics"}, {"rules", {"SUBSYSTEM==\"net\", NAME=\"rail0\""}}, {"subsystems", {"net"}}}; }}},
-      {"config", {[](FakeMachine& m) { m.put("/etc/x.ini", "# kept\n[a]\nk=1\n[b]\nk=1\n"); }, [](FakeMachine&) {
-         return Json{{"path", "/etc/x.ini"}, {"format", "ini"}, {"section", "b"}, {"values", {{"k", 2}, {"new", "x"}}}};
-       }}},
-      {"reboot", {[](FakeMachine& m) { booted(m), m.put("/run/muster/reboot/kernel_module-gpu", "nouveau is in use\n"); },
-                  [](FakeMachine&) { return Json::object(); }}},
-      {"acs", {[](FakeMachine& m) {
-         booted(m), m.units["muster-acs.service"] = {}, m.units["muster-acs.timer"] = {};
-         m.put("/sys/bus/pci/devices/0000:00:02.0/config", tests::acs_config(0x001d));
-       }, [](FakeMachine&) { return Json{{"bridges", {"00:02.0"}}}; }}},
-      {"limits", {booted, [](FakeMachine&) { return Json{{"values", {{"memlock", "unlimited"}, {"nofile", 1048576}}}, {"services", {{"memlock", "unlimited"}}}}; }}},
-      {"timer", {[](FakeMachine& m) { booted(m), m.units["health.timer"] = {}; }, [](FakeMachine&) {
-         return Json{{"name", "health"}, {"argv", {"/usr/bin/true", "50% \"$x\""}}, {"calendar", "hourly"}};
-       }}},
-      {"ufw", {[](FakeMachine& m) {
-         m.put("/etc/ufw/ufw.conf", "ENABLED=no\nLOGLEVEL=low\n");
-         m.put("/etc/default/ufw", "IPV6=no\nDEFAULT_INPUT_POLICY=\"ACCEPT\"\nIPT_MODULES=\"\"\n");
-       }, [](FakeMachine&) { return Json{{"allow", {{{"port", 22}}, {{"from", "10.20.0.0/24"}, {"ports", "1024:65535"}, {"proto", "udp"}}}}}; }}},
-      {"sshd", {[](FakeMachine& m) { m.put("/etc/ssh/sshd_config", "# x\nInclude /etc/ssh/sshd_config.d/*.conf\n"); },
-                [](FakeMachine&) { return Json{{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}}; }}},
-      {"raid", {[](FakeMachine& m) { m.add_disk("nvme1n1", "A"), m.add_disk("nvme2n1", "B"); },
-                [](FakeMachine& m) { return Json{{"name", "scratch"}, {"disks", {m.approved("A"), m.approved("B")}}}; }}},
-      {"filesystem", {[](FakeMachine& m) { m.add_disk("nvme1n1", "A"); },
-                      [](FakeMachine& m) { return Json{{"label", "data"}, {"disks", Json::array({m.approved("A")})}}; }}},
-      {"partition", {[](FakeMachine& m) { m.add_disk("nvme1n1", "A", 48 << 20), m.add_disk("nvme2n1", "B", 48 << 20); }, [](FakeMachine& m) {
-         return Json{{"partitions", {{{"name", "cache"}, {"size_mib", 8}}, {{"name", "log"}, {"size_mib", 8}, {"type", "raid"}}, {{"name", "data"}}}},
-                     {"disks", {m.approved("A"), m.approved("B")}}};
-       }}},
-      {"mount", {[](FakeMachine& m) {
-         m.add_disk("nvme1n1", "A");
-         (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
-       }, [](FakeMachine&) { return Json{{"source", "LABEL=data"}, {"target", "/scratch"}}; }}},
-      {"mount_flags", {[](FakeMachine& m) {
-         m.put("/proc/self/mountinfo", "40 1 0:50 / /beegfs rw,relatime - beegfs beegfs_nodev rw\n");
-       }, [](FakeMachine&) { return Json{{"target", "/beegfs"}}; }}},
-      {"moosefs_disks", {with_mfs, [](FakeMachine& m) { return Json{{"disks", Json::array({m.approved("C")})}}; }}},
-      {"moosefs_master", {with_mfs, [](FakeMachine& m) { return Json{{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", true}, {"disks", Json::array({m.approved("C")})}}; }}},
-      {"moosefs_metalogger", {with_mfs, [](FakeMachine&) { return Json{{"master", "10.20.0.11"}}; }}},
-      {"moosefs_chunkserver", {with_mfs, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}}; }}},
+using Samples = std::map<std::string, Sample>;
+
+void nothing(FakeMachine&) {}
+
+Samples samples_of_configuration() {
+  return {
+      {"file",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"path", "/etc/x.conf"}, {"content", "a\n"}, {"mode", "0640"}};
+        }}},
+      {"directory",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"path", "/srv/x"}, {"mode", "0750"}};
+        }}},
+      {"line",
+       {[](FakeMachine& m) { m.put("/etc/x", "a 1\nb 2\n"); },
+        [](FakeMachine&) {
+          return Json{{"path", "/etc/x"}, {"line", "a 3"}, {"prefix", "a "}};
+        }}},
+      {"package",
+       {[](FakeMachine& m) { m.put("/var/lib/dpkg/status", ""); },
+        [](FakeMachine&) {
+          return Json{{"names", {"fio"}}};
+        }}},
+      {"service",
+       {[](FakeMachine& m) { m.units["chrony.service"] = {}; },
+        [](FakeMachine&) {
+          return Json{{"names", {"chrony"}}, {"enabled", true}};
+        }}},
+      {"user",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}};
+        }}},
+      {"group",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"name", "hpc"}, {"gid", 950}};
+        }}},
+      {"sysctl",
+       {[](FakeMachine& m) { m.put("/proc/sys/net/core/somaxconn", ""); },
+        [](FakeMachine&) {
+          return Json{{"values", {{"net.core.somaxconn", 4096}}}};
+        }}},
+      {"hostname",
+       {[](FakeMachine& m) { m.put("/proc/sys/kernel/hostname", ""); },
+        [](FakeMachine&) {
+          return Json{{"name", "node01"}};
+        }}},
+      {"command",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"argv", {"touch", "/var/done"}}, {"creates", "/var/done"}};
+        }}},
+      {"apt_repository",
+       {[](FakeMachine& m) { m.web["https://example.org/key"] = kKey; },
+        [](FakeMachine&) {
+          return Json{
+              {"name", "tools"},
+              {"uris", {"https://example.org/debian"}},
+              {"suites", {"stable"}},
+              {"components", {"main"}},
+              {"key_url", "https://example.org/key"},
+              {"key_sha256", sha256(kKey)},
+              {"pins", Json::array({{{"packages", "*"}, {"pin", "origin example.org"}, {"priority", 90}}})}};
+        }}},
+      {"download",
+       {[](FakeMachine& m) { m.web["https://example.org/a.tar"] = "tarball\n"; },
+        [](FakeMachine&) {
+          return Json{{"url", "https://example.org/a.tar"},
+                      {"path", "/opt/a.tar"},
+                      {"sha256", sha256("tarball\n")},
+                      {"mode", "0600"}};
+        }}},
+      {"archive",
+       {[](FakeMachine& m) { m.put("/opt/a.tar", "tarball\n"); },
+        [](FakeMachine&) {
+          return Json{
+              {"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("tarball\n")}, {"strip", 1}};
+        }}},
+  };
+}
+
+Samples samples_of_the_system() {
+  return {
+      {"kernel_module",
+       {[](FakeMachine& m) {
+          booted(m), m.put("/usr/sbin/update-initramfs", ""), m.put("/sys/module/nouveau/refcnt", "0\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"name", "gpu"},
+                      {"load", {"nvidia-peermem"}},
+                      {"blacklist", {"nouveau"}},
+                      {"options", {{"nvidia", "x=1"}}}};
+        }}},
+      {"kernel_command_line",
+       {[](FakeMachine& m) {
+          booted(m), m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
+          m.put("/proc/cmdline", "root=PARTUUID=1 rw quiet iommu=on\n");
+          m.put("/boot/efi/loader/entries/muster-a.conf",
+                "title x\noptions root=PARTUUID=1 rw quiet iommu=on\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"present", {"iommu=pt"}}, {"absent", {"quiet"}}};
+        }}},
+      {"udev_rule",
+       {booted,
+        [](FakeMachine&) {
+          return Json{
+              {"name", "nics"}, {"rules", {"SUBSYSTEM==\"net\", NAME=\"rail0\""}}, {"subsystems", {"net"}}};
+        }}},
+      {"config",
+       {[](FakeMachine& m) { m.put("/etc/x.ini", "# kept\n[a]\nk=1\n[b]\nk=1\n"); },
+        [](FakeMachine&) {
+          return Json{{"path", "/etc/x.ini"},
+                      {"format", "ini"},
+                      {"section", "b"},
+                      {"values", {{"k", 2}, {"new", "x"}}}};
+        }}},
+      {"reboot",
+       {[](FakeMachine& m) {
+          booted(m), m.put("/run/muster/reboot/kernel_module-gpu", "nouveau is in use\n");
+        },
+        [](FakeMachine&) { return Json::object(); }}},
+      {"acs",
+       {[](FakeMachine& m) {
+          booted(m), m.units["muster-acs.service"] = {}, m.units["muster-acs.timer"] = {};
+          m.put("/sys/bus/pci/devices/0000:00:02.0/config", tests::acs_config(0x001d));
+        },
+        [](FakeMachine&) {
+          return Json{{"bridges", {"00:02.0"}}};
+        }}},
+      {"limits",
+       {booted,
+        [](FakeMachine&) {
+          return Json{{"values", {{"memlock", "unlimited"}, {"nofile", 1048576}}},
+                      {"services", {{"memlock", "unlimited"}}}};
+        }}},
+      {"timer",
+       {[](FakeMachine& m) { booted(m), m.units["health.timer"] = {}; },
+        [](FakeMachine&) {
+          return Json{{"name", "health"}, {"argv", {"/usr/bin/true", "50% \"$x\""}}, {"calendar", "hourly"}};
+        }}},
+      {"ufw",
+       {[](FakeMachine& m) {
+          m.put("/etc/ufw/ufw.conf", "ENABLED=no\nLOGLEVEL=low\n");
+          m.put("/etc/default/ufw", "IPV6=no\nDEFAULT_INPUT_POLICY=\"ACCEPT\"\nIPT_MODULES=\"\"\n");
+        },
+        [](FakeMachine&) {
+          return Json{
+              {"allow",
+               {{{"port", 22}}, {{"from", "10.20.0.0/24"}, {"ports", "1024:65535"}, {"proto", "udp"}}}}};
+        }}},
+      {"sshd",
+       {[](FakeMachine& m) { m.put("/etc/ssh/sshd_config", "# x\nInclude /etc/ssh/sshd_config.d/*.conf\n"); },
+        [](FakeMachine&) {
+          return Json{{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}};
+        }}},
+  };
+}
+
+Samples samples_of_disks() {
+  return {
+      {"raid",
+       {[](FakeMachine& m) { m.add_disk("nvme1n1", "A"), m.add_disk("nvme2n1", "B"); },
+        [](FakeMachine& m) {
+          return Json{{"name", "scratch"}, {"disks", {m.approved("A"), m.approved("B")}}};
+        }}},
+      {"filesystem",
+       {[](FakeMachine& m) { m.add_disk("nvme1n1", "A"); },
+        [](FakeMachine& m) {
+          return Json{{"label", "data"}, {"disks", Json::array({m.approved("A")})}};
+        }}},
+      {"partition",
+       {[](FakeMachine& m) { m.add_disk("nvme1n1", "A", 48 << 20), m.add_disk("nvme2n1", "B", 48 << 20); },
+        [](FakeMachine& m) {
+          return Json{{"partitions",
+                       {{{"name", "cache"}, {"size_mib", 8}},
+                        {{"name", "log"}, {"size_mib", 8}, {"type", "raid"}},
+                        {{"name", "data"}}}},
+                      {"disks", {m.approved("A"), m.approved("B")}}};
+        }}},
+      {"mount",
+       {[](FakeMachine& m) {
+          m.add_disk("nvme1n1", "A");
+          (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
+        },
+        [](FakeMachine&) {
+          return Json{{"source", "LABEL=data"}, {"target", "/scratch"}};
+        }}},
+      {"mount_flags",
+       {[](FakeMachine& m) {
+          m.put("/proc/self/mountinfo", "40 1 0:50 / /beegfs rw,relatime - beegfs beegfs_nodev rw\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"target", "/beegfs"}};
+        }}},
+  };
+}
+
+Samples samples_of_moosefs() {
+  return {
+      {"moosefs_disks",
+       {with_mfs,
+        [](FakeMachine& m) {
+          return Json{{"disks", Json::array({m.approved("C")})}};
+        }}},
+      {"moosefs_master",
+       {with_mfs,
+        [](FakeMachine& m) {
+          return Json{{"address", "10.20.0.11"},
+                      {"clients", Json::array()},
+                      {"may_create", true},
+                      {"disks", Json::array({m.approved("C")})}};
+        }}},
+      {"moosefs_metalogger",
+       {with_mfs,
+        [](FakeMachine&) {
+          return Json{{"master", "10.20.0.11"}};
+        }}},
+      {"moosefs_chunkserver",
+       {with_mfs,
+        [](FakeMachine& m) {
+          return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}};
+        }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},
-      {"moosefs_drain", {[](FakeMachine& m) {
-         with_mfs(m);
-         m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
-         m.put("/mfs/own", "10.20.0.14");
-       }, [](FakeMachine& m) { return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.14"}, {"disks", Json::array({m.approved("C")})}, {"deadline_seconds", 0}}; }}},
-      {"ceph_mon", {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); }, [](FakeMachine& m) {
-         Json disk = m.approved("C");
-         disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
-         return Json{{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "K1"}, {"admin_key", "K2"},
-                     {"client_key", "K3"}, {"may_create", true}, {"disks", Json::array({disk})}, {"deadline_seconds", 0}};
-       }}},
-      {"ceph_daemons", {with_ceph, [](FakeMachine&) { return Json{{"name", "node01"}}; }}},
-      {"ceph_osds", {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); }, [](FakeMachine& m) {
-         Json disk = m.approved("C");
-         disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
-         return Json{{"disks", Json::array({disk})}, {"deadline_seconds", 0}};
-       }}},
-      {"ceph_mount", {nothing, [](FakeMachine&) { return Json{{"name", "shared"}, {"fsid", "f"}, {"target", "/shared"}, {"deadline_seconds", 0}}; }}},
-      {"ceph_fs", {with_osds, [](FakeMachine&) { return Json{{"name", "shared"}, {"copies", 2}, {"min_copies", 1}, {"standbys", 1}, {"deadline_seconds", 0}}; }}},
-      {"ceph_left", {[](FakeMachine& m) {
-         with_osds(m), m.put("/ceph/osds/3", "u3 node03 0 1"), m.put("/ceph/quorum", "node01 node02 ");
-       }, [](FakeMachine&) {
-         return Json{{"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
-       }}},
-      {"ceph_drain", {with_osds, [](FakeMachine&) { return Json{{"node", "node03"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}}; }}},
-      {"slurm_node", {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
-                      [](FakeMachine&) { return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}}; }}},
-      {"nfs_server", {[](FakeMachine& m) {
-         m.units["nfs-server.service"] = {};
-         m.put("/export/x", "");
-         m.put("/proc/self/mountinfo", "40 1 259:1 / /export rw - xfs /dev/nvme1n1 rw\n");
-       }, [](FakeMachine&) {
-         return Json{{"name", "home"}, {"path", "/export"}, {"clients", Json::array({{{"name", "node02"}, {"address", "10.20.0.12"}}})}};
-       }}},
+      {"moosefs_drain",
+       {[](FakeMachine& m) {
+          with_mfs(m);
+          m.put("/mfs/servers", "10.20.0.12 10.20.0.13 10.20.0.14");
+          m.put("/mfs/own", "10.20.0.14");
+        },
+        [](FakeMachine& m) {
+          return Json{{"master", "10.20.0.11"},
+                      {"address", "10.20.0.14"},
+                      {"disks", Json::array({m.approved("C")})},
+                      {"deadline_seconds", 0}};
+        }}},
+  };
+}
+
+Samples samples_of_other_storage() {
+  return {
+      {"ceph_mon",
+       {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); },
+        [](FakeMachine& m) {
+          Json disk = m.approved("C");
+          disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
+          return Json{{"name", "node01"},     {"fsid", "f"},        {"mons", named({"node01"})},
+                      {"fs", "shared"},       {"mon_key", "K1"},    {"admin_key", "K2"},
+                      {"client_key", "K3"},   {"may_create", true}, {"disks", Json::array({disk})},
+                      {"deadline_seconds", 0}};
+        }}},
+      {"ceph_daemons",
+       {with_ceph,
+        [](FakeMachine&) {
+          return Json{{"name", "node01"}};
+        }}},
+      {"ceph_osds",
+       {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); },
+        [](FakeMachine& m) {
+          Json disk = m.approved("C");
+          disk["uuid"] = "aaaaaaaa-2222-8333-a444-555555555555";
+          return Json{{"disks", Json::array({disk})}, {"deadline_seconds", 0}};
+        }}},
+      {"ceph_mount",
+       {nothing,
+        [](FakeMachine&) {
+          return Json{{"name", "shared"}, {"fsid", "f"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+        }}},
+      {"ceph_fs",
+       {with_osds,
+        [](FakeMachine&) {
+          return Json{
+              {"name", "shared"}, {"copies", 2}, {"min_copies", 1}, {"standbys", 1}, {"deadline_seconds", 0}};
+        }}},
+      {"ceph_left",
+       {[](FakeMachine& m) {
+          with_osds(m), m.put("/ceph/osds/3", "u3 node03 0 1"), m.put("/ceph/quorum", "node01 node02 ");
+        },
+        [](FakeMachine&) {
+          return Json{
+              {"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
+        }}},
+      {"ceph_drain",
+       {with_osds,
+        [](FakeMachine&) {
+          return Json{{"node", "node03"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}};
+        }}},
+      {"slurm_node",
+       {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
+        [](FakeMachine&) {
+          return Json{{"node", "node01"}, {"state", "drain"}, {"deadline_seconds", 0}};
+        }}},
+      {"nfs_server",
+       {[](FakeMachine& m) {
+          m.units["nfs-server.service"] = {};
+          m.put("/export/x", "");
+          m.put("/proc/self/mountinfo", "40 1 259:1 / /export rw - xfs /dev/nvme1n1 rw\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"name", "home"},
+                      {"path", "/export"},
+                      {"clients", Json::array({{{"name", "node02"}, {"address", "10.20.0.12"}}})}};
+        }}},
       {"shared_write", {with_shared, [](FakeMachine&) { return shared_file("node01", "x\n"); }}},
   };
+}
+
+// Modules that change something, and how to ask for it.
+const Samples& changing() {
+  static const Samples samples = [] {
+    Samples all;
+    for (Samples some : {samples_of_configuration(), samples_of_the_system(), samples_of_disks(),
+                         samples_of_moosefs(), samples_of_other_storage()})
+      all.merge(some);
+    return all;
+  }();
   return samples;
 }
 
 // Pure tests and measurements, which have tests of their own.
 const std::set<std::string> kNoChange = {
-    "probe", "not_applicable", "wait_for", "ssh_probe", "ceph_members", "moosefs_members", "slurm_nodes", "slurm_mpi",
-    "prometheus_targets", "rdma_ports", "shared_read", "accept", "accept_links", "accept_mpi", "accept_rdma"};
+    "probe",           "not_applicable", "wait_for",     "ssh_probe",          "ceph_members",
+    "moosefs_members", "slurm_nodes",    "slurm_mpi",    "prometheus_targets", "rdma_ports",
+    "shared_read",     "accept",         "accept_links", "accept_mpi",         "accept_rdma"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {
@@ -185,8 +406,10 @@ TEST_CASE("steps: every module is in the suite or changes nothing") {
     const bool pure = kNoChange.count(module.name) > 0;
     CHECK(pure != (changing().count(module.name) > 0));
     CHECK(!module.help.empty());
-    if (pure) CHECK(!module.apply);
-    else CHECK(module.apply);
+    if (pure)
+      CHECK(!module.apply);
+    else
+      CHECK(module.apply);
     CHECK((module.check || module.measure));
   }
 }
@@ -207,7 +430,7 @@ TEST_CASE("steps: check sees, apply makes it so, and twice is once") {
     REQUIRE(first.ok());
     CHECK(first->holds == Holds::no);
     CHECK(!first->diff.empty());
-    CHECK(machine.snapshot() == before);   // a check writes nothing
+    CHECK(machine.snapshot() == before);  // a check writes nothing
 
     const Status applied = module->apply(context, params);
     INFO((applied.ok() ? "" : applied.error().message));
@@ -221,7 +444,7 @@ TEST_CASE("steps: check sees, apply makes it so, and twice is once") {
     const auto made = machine.snapshot();
     REQUIRE(module->apply(context, params).ok());
     auto again = machine.snapshot();
-    CHECK(again == made);   // applying what holds changes nothing
+    CHECK(again == made);  // applying what holds changes nothing
     if (module->check_many) {
       const auto many = module->check_many(context, {params, params});
       REQUIRE(many.size() == 2);
@@ -238,16 +461,40 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 }
 
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
-  const std::map<std::string, std::string> tools = {{"package", "apt-get"}, {"service", "systemctl enable"}, {"user", "useradd"},
-      {"group", "groupadd"}, {"command", "touch"}, {"ufw", "/lib/ufw/ufw-init start"}, {"sshd", "/usr/sbin/sshd -t"}, {"raid", "mdadm --create"},
-      {"apt_repository", "apt-get -q update"}, {"download", "/usr/lib/apt/apt-helper"}, {"archive", "tar"},
-      {"kernel_module", "update-initramfs"}, {"kernel_command_line", "mount -o rw"}, {"udev_rule", "udevadm trigger"},
-      {"reboot", "systemctl --no-block reboot"}, {"acs", "systemctl enable"}, {"limits", "systemctl daemon-reexec"}, {"timer", "systemctl enable"},
-      {"filesystem", "mkfs.xfs"}, {"partition", "sfdisk"}, {"mount", "mount"}, {"mount_flags", "mount"}, {"moosefs_disks", "mkfs.xfs"}, {"moosefs_policy", "mfssetgoal"},
-      {"nfs_server", "exportfs -ra"}, {"moosefs_drain", "systemctl reload"}, {"slurm_node", "scontrol"},
-      {"ceph_mon", "ceph-mon --mkfs"}, {"ceph_daemons", "systemctl enable"}, {"ceph_osds", "ceph-osd --mkfs"}, {"ceph_mount", "systemctl start"},
-      {"ceph_fs", "ceph --connect-timeout 30 fs new"}, {"ceph_left", "ceph --connect-timeout 30 osd purge"},
-      {"ceph_drain", "ceph --connect-timeout 30 osd out"}};
+  const std::map<std::string, std::string> tools = {{"package", "apt-get"},
+                                                    {"service", "systemctl enable"},
+                                                    {"user", "useradd"},
+                                                    {"group", "groupadd"},
+                                                    {"command", "touch"},
+                                                    {"ufw", "/lib/ufw/ufw-init start"},
+                                                    {"sshd", "/usr/sbin/sshd -t"},
+                                                    {"raid", "mdadm --create"},
+                                                    {"apt_repository", "apt-get -q update"},
+                                                    {"download", "/usr/lib/apt/apt-helper"},
+                                                    {"archive", "tar"},
+                                                    {"kernel_module", "update-initramfs"},
+                                                    {"kernel_command_line", "mount -o rw"},
+                                                    {"udev_rule", "udevadm trigger"},
+                                                    {"reboot", "systemctl --no-block reboot"},
+                                                    {"acs", "systemctl enable"},
+                                                    {"limits", "systemctl daemon-reexec"},
+                                                    {"timer", "systemctl enable"},
+                                                    {"filesystem", "mkfs.xfs"},
+                                                    {"partition", "sfdisk"},
+                                                    {"mount", "mount"},
+                                                    {"mount_flags", "mount"},
+                                                    {"moosefs_disks", "mkfs.xfs"},
+                                                    {"moosefs_policy", "mfssetgoal"},
+                                                    {"nfs_server", "exportfs -ra"},
+                                                    {"moosefs_drain", "systemctl reload"},
+                                                    {"slurm_node", "scontrol"},
+                                                    {"ceph_mon", "ceph-mon --mkfs"},
+                                                    {"ceph_daemons", "systemctl enable"},
+                                                    {"ceph_osds", "ceph-osd --mkfs"},
+                                                    {"ceph_mount", "systemctl start"},
+                                                    {"ceph_fs", "ceph --connect-timeout 30 fs new"},
+                                                    {"ceph_left", "ceph --connect-timeout 30 osd purge"},
+                                                    {"ceph_drain", "ceph --connect-timeout 30 osd out"}};
   for (const auto& [name, tool] : tools) {
     INFO(name);
     FakeMachine machine;
@@ -280,7 +527,8 @@ void survives(const std::string& name, const std::function<void(FakeMachine&)>& 
   const auto between = machine.snapshot();
   const auto looked = module->check(context, params);
   CHECK(machine.snapshot() == between);
-  if (looked.ok() && looked->holds == Holds::yes && module->verify) CHECK(module->verify(context, params).ok());
+  if (looked.ok() && looked->holds == Holds::yes && module->verify)
+    CHECK(module->verify(context, params).ok());
   const Status again = module->apply(context, params);
   INFO((again.ok() ? "" : again.error().message));
   REQUIRE(again.ok());
@@ -291,7 +539,8 @@ void survives(const std::string& name, const std::function<void(FakeMachine&)>& 
   if (module->verify) CHECK(module->verify(context, params).ok());
 }
 
-TEST_CASE("steps: the machine dies at any program call, or its answer is lost, and the step goes on from there") {
+TEST_CASE(
+    "steps: the machine dies at any program call, or its answer is lost, and the step goes on from there") {
   for (const auto& [name, sample] : changing()) {
     FakeMachine machine;
     sample.prepare(machine);

@@ -91,8 +91,9 @@ void rows_come_back_as_written(StoreHarness& h) {
   CHECK(s.run(0).error().code == Code::not_found);
   CHECK(s.node("gpu01").error().code == Code::not_found);
   CHECK(s.token("x").error().code == Code::not_found);
-  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", "first"}, SpecRow{2, 11, "cluster: b\n", "sha256:bb", ""},
-           plan_row("12345678"), run_row(1), node_row("gpu01"), TokenRow{"sha256:t", "gpu01", "join", 99, "", ""},
+  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", "first"},
+           SpecRow{2, 11, "cluster: b\n", "sha256:bb", ""}, plan_row("12345678"), run_row(1),
+           node_row("gpu01"), TokenRow{"sha256:t", "gpu01", "join", 99, "", ""},
            CertificateRow{"0a", "gpu01", "sha256:f", 3, false}, SecretRow{"bmc", 8, "c2VhbGVk"}});
   CHECK(s.spec(0)->text == "cluster: b\n");
   CHECK(s.spec(1)->note == "first");
@@ -115,19 +116,21 @@ void rows_come_back_as_written(StoreHarness& h) {
 
 void rows_with_a_key_replace(StoreHarness& h) {
   Store& s = h.store();
-  must(h, {run_row(1), node_row("gpu02"), node_row("gpu01"), TokenRow{"d", "gpu01", "join", 1, "", ""},
-           CertificateRow{"0a", "gpu01", "f", 3, false}, SecretRow{"bmc", 1, "old"}, SecretRow{"api", 1, "x"}});
+  must(h,
+       {run_row(1), node_row("gpu02"), node_row("gpu01"), TokenRow{"d", "gpu01", "join", 1, "", ""},
+        CertificateRow{"0a", "gpu01", "f", 3, false}, SecretRow{"bmc", 1, "old"}, SecretRow{"api", 1, "x"}});
   must(h, {journal_row(1, "gpu01/image", "intent")});
   RunRow ended = run_row(1, "done");
   ended.ended = 5;
   NodeRow quarantined = node_row("gpu01");
   quarantined.state = "quarantined";
-  must(h, {ended, quarantined, TokenRow{"d", "gpu01", "join", 1, "key", "cert"}, CertificateRow{"0a", "gpu01", "f", 3, true},
-           SecretRow{"bmc", 2, "new"}, DeleteSecret{"api"}, DeleteNode{"gpu02"}});
+  must(h, {ended, quarantined, TokenRow{"d", "gpu01", "join", 1, "key", "cert"},
+           CertificateRow{"0a", "gpu01", "f", 3, true}, SecretRow{"bmc", 2, "new"}, DeleteSecret{"api"},
+           DeleteNode{"gpu02"}});
   REQUIRE(s.runs()->size() == 1);
   CHECK(s.run(1)->state == "done");
   CHECK(s.run(1)->ended == 5);
-  CHECK(s.journal(1)->size() == 1);   // replacing a run keeps its journal
+  CHECK(s.journal(1)->size() == 1);  // replacing a run keeps its journal
   REQUIRE(s.nodes()->size() == 1);
   CHECK(s.nodes()->at(0).state == "quarantined");
   CHECK(s.token("d")->certificate == "cert");
@@ -140,8 +143,9 @@ void rows_with_a_key_replace(StoreHarness& h) {
 
 void a_forgotten_node_is_locked_out(StoreHarness& h) {
   Store& s = h.store();
-  must(h, {node_row("gpu01"), node_row("gpu02"), TokenRow{"d1", "gpu01", "join", 1, "", ""}, TokenRow{"d2", "gpu02", "join", 1, "", ""},
-           CertificateRow{"0a", "gpu01", "f", 3, false}, CertificateRow{"0b", "gpu02", "f", 3, false}});
+  must(h, {node_row("gpu01"), node_row("gpu02"), TokenRow{"d1", "gpu01", "join", 1, "", ""},
+           TokenRow{"d2", "gpu02", "join", 1, "", ""}, CertificateRow{"0a", "gpu01", "f", 3, false},
+           CertificateRow{"0b", "gpu02", "f", 3, false}});
   must(h, {DeleteNode{"gpu01"}});
   CHECK_FALSE(s.node("gpu01").ok());
   CHECK(s.certificate("0a")->revoked);
@@ -160,7 +164,7 @@ void older_certificates_end_with_a_new_one(StoreHarness& h) {
   CHECK(s.certificate("0a")->revoked);
   CHECK_FALSE(s.certificate("0a")->contested);
   CHECK_FALSE(s.certificate("0b")->revoked);
-  CHECK_FALSE(s.certificate("0c")->revoked);   // in the order of the rows: what is written after it stays good
+  CHECK_FALSE(s.certificate("0c")->revoked);  // in the order of the rows: what is written after it stays good
   CHECK(s.certificate("0c")->contested);
   CHECK(s.token("old").error().code == Code::not_found);
   CHECK(s.token("now").ok());
@@ -168,8 +172,8 @@ void older_certificates_end_with_a_new_one(StoreHarness& h) {
 
 void a_power_on_takes_its_tokens_along(StoreHarness& h) {
   Store& s = h.store();
-  must(h, {TokenRow{"b", "gpu01", "join", 9, "key", "cert"}, TokenRow{"a", "gpu01", "join", 10, "", ""}, TokenRow{"c", "gpu01", "adopt", 8, "", ""},
-           TokenRow{"d", "gpu02", "join", 7, "", ""}});
+  must(h, {TokenRow{"b", "gpu01", "join", 9, "key", "cert"}, TokenRow{"a", "gpu01", "join", 10, "", ""},
+           TokenRow{"c", "gpu01", "adopt", 8, "", ""}, TokenRow{"d", "gpu02", "join", 7, "", ""}});
   const auto rows = *s.join_tokens("gpu01");
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].digest == "b");
@@ -184,7 +188,8 @@ void a_power_on_takes_its_tokens_along(StoreHarness& h) {
 
 void journal_keeps_order(StoreHarness& h) {
   must(h, {run_row(1), run_row(2)});
-  must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"), journal_row(1, "gpu01/image", "started")});
+  must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(2, "x", "intent"),
+           journal_row(1, "gpu01/image", "started")});
   must(h, {journal_row(1, "gpu01/image", "succeeded"), journal_row(0, "", "admitted")});
   const auto rows = *h.store().journal(1);
   REQUIRE(rows.size() == 3);
@@ -203,7 +208,8 @@ void journal_keeps_order(StoreHarness& h) {
 }
 
 void batches_are_all_or_nothing(StoreHarness& h) {
-  // A journal row of a run that was never stored is a bug of the caller; the whole batch must go, its neighbours must not.
+  // A journal row of a run that was never stored is a bug of the caller; the whole batch must go, its
+  // neighbours must not.
   std::vector<bool> answers;
   const auto note = [&](const Status& status) { answers.push_back(status.ok()); };
   h.store().write({node_row("gpu01")}, note);
@@ -224,14 +230,14 @@ void done_comes_later_and_in_order(StoreHarness& h) {
     h.store().write({node_row("gpu" + std::to_string(i))}, [&, i](const Status& status) {
       CHECK_FALSE(inside);
       CHECK(status.ok());
-      CHECK(h.store().node("gpu" + std::to_string(i)).ok());   // a finished write is visible
+      CHECK(h.store().node("gpu" + std::to_string(i)).ok());  // a finished write is visible
       order.push_back(i);
     });
   inside = false;
   h.settle();
   REQUIRE(order.size() == 50);
   for (int i = 0; i < 50; ++i) CHECK(order[static_cast<size_t>(i)] == i);
-  CHECK(put(h, {}).ok());   // an empty batch is a barrier
+  CHECK(put(h, {}).ok());  // an empty batch is a barrier
 }
 
 void plans_are_found_by_prefix(StoreHarness& h) {
@@ -248,7 +254,8 @@ void plans_are_found_by_prefix(StoreHarness& h) {
 
 void events_are_paged(StoreHarness& h) {
   std::vector<Write> batch;
-  for (int i = 0; i < 10; ++i) batch.push_back(EventRow{0, i, 1, i % 2 ? "gpu01" : "gpu02", "log", std::to_string(i)});
+  for (int i = 0; i < 10; ++i)
+    batch.push_back(EventRow{0, i, 1, i % 2 ? "gpu01" : "gpu02", "log", std::to_string(i)});
   must(h, batch);
   const auto all = *h.store().events(0, 100, "");
   REQUIRE(all.size() == 10);
@@ -267,7 +274,8 @@ void events_are_paged(StoreHarness& h) {
 void reports_are_kept_per_run(StoreHarness& h) {
   CHECK_FALSE(h.store().report(0).ok());
   const std::string text = "{\n  \"title\": \"it's fine\"\n}\n";
-  must(h, {run_row(1), run_row(2), run_row(3), ReportRow{1, 10, text, "{}"}, ReportRow{2, 20, "second", "{\"n\":1}"}});
+  must(h, {run_row(1), run_row(2), run_row(3), ReportRow{1, 10, text, "{}"},
+           ReportRow{2, 20, "second", "{\"n\":1}"}});
   REQUIRE(h.store().report(1).ok());
   CHECK(h.store().report(1)->json == text);
   CHECK(h.store().report(0)->run == 2);
@@ -285,14 +293,15 @@ void reports_are_kept_per_run(StoreHarness& h) {
 void ids_grow(StoreHarness& h) {
   const int64_t first = h.store().next_run_id();
   CHECK(first == 1);
-  CHECK(h.store().next_run_id() == 2);   // handed out once, stored or not
+  CHECK(h.store().next_run_id() == 2);  // handed out once, stored or not
   must(h, {run_row(7), SpecRow{4, 1, "x", "d", ""}});
   CHECK(h.store().next_run_id() == 8);
   CHECK(h.store().next_spec_revision() == 5);
 }
 
 void everything_survives_reopening(StoreHarness& h) {
-  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", ""}, run_row(1), node_row("gpu01"), journal_row(1, "a", "intent")});
+  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", ""}, run_row(1), node_row("gpu01"),
+           journal_row(1, "a", "intent")});
   must(h, {EventRow{0, 1, 1, "gpu01", "log", "{}"}});
   h.reopen();
   CHECK(h.store().spec(0)->text == "cluster: a\n");

@@ -66,7 +66,8 @@ class SqliteHarness : public StoreHarness {
 
  private:
   void open() {
-    auto opened = open_sqlite_store(dir_.path("muster.db"), [this](Reactor::Task task) { queue_.post(std::move(task)); });
+    auto opened = open_sqlite_store(dir_.path("muster.db"),
+                                    [this](Reactor::Task task) { queue_.post(std::move(task)); });
     INFO((opened.ok() ? "" : opened.error().message));
     REQUIRE(opened.ok());
     store_ = std::move(opened).value();
@@ -138,7 +139,9 @@ TEST_CASE("memory store can be full", "[store]") {
   NodeRow node;
   node.name = "gpu01";
   std::vector<std::string> said;
-  const auto note = [&](const Status& status) { said.push_back(status.ok() ? "ok" : status.error().message); };
+  const auto note = [&](const Status& status) {
+    said.push_back(status.ok() ? "ok" : status.error().message);
+  };
   store.write({node}, note);
   reactor.advance(1);
   CHECK(store.nodes()->empty());

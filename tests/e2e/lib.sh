@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

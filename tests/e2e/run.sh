@@ -4,7 +4,7 @@
 # An image is built by the first test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with
 # later runs.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 2
 here=tests/e2e
 all=()
 for f in "$here"/*.sh; do

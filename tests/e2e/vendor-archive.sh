@@ -47,6 +47,7 @@ archive() {   # name pattern-left-out: an index of the pool, signed
   local dir=$work/www/$1 deb
   mkdir -p "$dir"
   for deb in "$work/pool"/*.deb; do
+    # shellcheck disable=SC2053  # a pattern
     [[ $(basename "$deb") == $2 ]] && continue
     ln "$deb" "$dir/" && dpkg-deb -f "$deb" && printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$(basename "$deb")" "$(stat -c %s "$deb")" "$(sha256sum "$deb" | cut -d ' ' -f 1)"
   done >"$dir/Packages"

@@ -1,5 +1,6 @@
-// A lab BMC behind real HTTPS with a machine that only remembers, and a clock that moves when the driver waits.
-// `before` may answer in the BMC's place, `after` may change its answer: for quirks the profiles do not have.
+// A lab BMC behind real HTTPS with a machine that only remembers, and a clock that moves when the driver
+// waits. `before` may answer in the BMC's place, `after` may change its answer: for quirks the profiles do
+// not have.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,16 @@ class BmcBench {
  public:
   explicit BmcBench(const std::string& profile) : BmcBench(*lab::find_profile(profile)) {}
   explicit BmcBench(const lab::BmcProfile& profile)
-      : bmc_(profile, {"gpu01", kUuid, "SN-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw:with:colons", machine,
-             [this] { return clock.load(); }) {
-    const auto certificate = pki::issue(*pki::make_ca("bmc", 10), pki::Leaf{"bmc", "test", {"127.0.0.1"}, true, 10});
+      : bmc_(profile, {"gpu01", kUuid, "SN-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw:with:colons",
+             machine, [this] { return clock.load(); }) {
+    const auto certificate =
+        pki::issue(*pki::make_ca("bmc", 10), pki::Leaf{"bmc", "test", {"127.0.0.1"}, true, 10});
     HttpServerOptions options;
     options.tls = true;
     options.tls_options.certificate_pem = certificate->certificate_pem;
     options.tls_options.key_pem = certificate->key_pem;
-    auto server = start_http_server(options, [this](HttpRequest request, ResponderPtr responder) { answer(request, *responder); });
+    auto server = start_http_server(
+        options, [this](HttpRequest request, ResponderPtr responder) { answer(request, *responder); });
     REQUIRE(server.ok());
     server_ = std::move(server).value();
     target.node = "gpu01";
@@ -64,7 +67,7 @@ class BmcBench {
   int refusals = 0;
   std::function<std::optional<HttpResponse>(const HttpRequest&)> before;
   std::function<void(const HttpRequest&, HttpResponse&)> after;
-  std::vector<std::string> seen;   // "GET /redfish/v1/"
+  std::vector<std::string> seen;  // "GET /redfish/v1/"
   lab::Bmc& bmc() { return bmc_; }
 
  private:

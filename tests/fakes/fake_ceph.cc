@@ -1,6 +1,6 @@
-// FakeMachine's Ceph. State is in files: /ceph/osds/ID "uuid host up in", /ceph/keys/NAME, /ceph/mons and /ceph/quorum (names),
-// /ceph/pools/NAME "size min_size", /ceph/fs, /ceph/health "CODE SEVERITY", /ceph/labels/DISK (what a disk's label says besides its
-// UUID), /ceph/busy (nothing is safe to destroy).
+// FakeMachine's Ceph. State is in files: /ceph/osds/ID "uuid host up in", /ceph/keys/NAME, /ceph/mons and
+// /ceph/quorum (names), /ceph/pools/NAME "size min_size", /ceph/fs, /ceph/health "CODE SEVERITY",
+// /ceph/labels/DISK (what a disk's label says besides its UUID), /ceph/busy (nothing is safe to destroy).
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -40,7 +40,9 @@ void FakeMachine::ceph_starts(const std::string& unit) {
     const std::string text = get("/etc/systemd/system/" + unit);
     const auto words = steps::split(text.substr(text.find("-t ceph ")), ' ');
     fs::create_directories(root_ + words[3]);
-    append("/proc/self/mountinfo", fmt::format("41 1 0:51 / {} rw{} - ceph {} rw\n", words[3], text.find(",nosuid,nodev") == std::string::npos ? "" : ",nosuid,nodev", words[2]));
+    append("/proc/self/mountinfo",
+           fmt::format("41 1 0:51 / {} rw{} - ceph {} rw\n", words[3],
+                       text.find(",nosuid,nodev") == std::string::npos ? "" : ",nosuid,nodev", words[2]));
   }
 }
 
@@ -54,7 +56,8 @@ Output FakeMachine::ceph_tools(const Command& command) {
   if (argv[0] == "mv") return fs::rename(root_ + argv[2], root_ + argv[3]), good();
   if (argv[0] == "monmaptool") return put(argv.back(), "map"), good();
   if (argv[0] == "ceph-authtool") return good("AQ==\n");
-  if (argv[0] == "ceph-mon") return put(after(argv, "--mon-data") + "/store.db/CURRENT", get(after(argv, "--keyring"))), good();
+  if (argv[0] == "ceph-mon")
+    return put(after(argv, "--mon-data") + "/store.db/CURRENT", get(after(argv, "--keyring"))), good();
   if (argv[0] == "ceph-osd") {
     const std::string disk = base_name(files().read_link(after(argv, "--osd-data") + "/block").value_or(""));
     write_disk(disk, 0, "bluestore block device\n" + after(argv, "--osd-uuid") + "\n");
@@ -76,13 +79,17 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
     const int number = std::stoi(id);
     next = std::max(next, number + 1);
     osds.push_back({{"osd", number}, {"uuid", osd[0]}, {"up", std::stoi(osd[2])}, {"in", std::stoi(osd[3])}});
-    used.push_back({{"id", number}, {"kb_used_data", 1000}, {"kb_avail", files().exists("/ceph/full") ? 10 : 100000}, {"reweight", std::stoi(osd[3])}});
+    used.push_back({{"id", number},
+                    {"kb_used_data", 1000},
+                    {"kb_avail", files().exists("/ceph/full") ? 10 : 100000},
+                    {"reweight", std::stoi(osd[3])}});
     if (osd[1] != "-") hosts[osd[1]].push_back(number);
   }
   if (verb == "dump") return json({{"osds", osds}});
   if (verb == "df") return json({{"nodes", used}});
   if (verb == "tree") {
-    Json nodes = Json::array({{{"id", -1}, {"name", "default"}, {"type", "root"}, {"children", Json::array()}}});
+    Json nodes =
+        Json::array({{{"id", -1}, {"name", "default"}, {"type", "root"}, {"children", Json::array()}}});
     for (const auto& [host, own] : hosts.items()) {
       const int id = -2 - static_cast<int>(nodes.size());
       if (!files().exists("/ceph/stray")) nodes[0]["children"].push_back(id);
@@ -101,9 +108,11 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
       const auto osd = steps::split(get("/ceph/osds/" + words[i]), ' ');
       put("/ceph/osds/" + words[i], fmt::format("{} {} {} {}", osd[0], osd[1], osd[2], verb == "in" ? 1 : 0));
     }
-  if (verb == "safe-to-destroy" && files().exists("/ceph/busy")) return bad(16, "Error EBUSY: OSD(s) 0 have 29 pgs currently mapped to them.\n");
+  if (verb == "safe-to-destroy" && files().exists("/ceph/busy"))
+    return bad(16, "Error EBUSY: OSD(s) 0 have 29 pgs currently mapped to them.\n");
   if (verb == "purge") (void)files().remove("/ceph/osds/" + words[2]).ok();
-  if (verb == "pool" && words[2] == "create" && !files().exists("/ceph/pools/" + words[3])) put("/ceph/pools/" + words[3], "3 2");
+  if (verb == "pool" && words[2] == "create" && !files().exists("/ceph/pools/" + words[3]))
+    put("/ceph/pools/" + words[3], "3 2");
   if (verb == "pool" && words[2] == "set") {
     auto pool = steps::split(get("/ceph/pools/" + words[3]), ' ');
     pool[words[4] == "size" ? 0 : 1] = words[5];
@@ -122,7 +131,8 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
 
 Output FakeMachine::ceph(const Command& command) {
   if (command.argv[0] != "ceph") return ceph_tools(command);
-  const std::vector<std::string> words(command.argv.begin() + 3, command.argv.end());   // without --connect-timeout N
+  const std::vector<std::string> words(command.argv.begin() + 3,
+                                       command.argv.end());  // without --connect-timeout N
   if (words[0] == "osd") return ceph_osd(words);
   if (words[0] == "quorum_status") {
     if (get("/ceph/quorum").empty()) return bad(1, "[errno 110] RADOS timed out");
@@ -133,9 +143,10 @@ Output FakeMachine::ceph(const Command& command) {
   if (words[0] == "auth") {
     const std::string path = "/ceph/keys/" + words[2];
     if (words[1] == "get-or-create-key" && !files().exists(path)) put(path, "KEY-" + words[2]);
-    return files().exists(path) ? good(get(path) + (words[1] == "get-key" ? "" : "\n")) : bad(2, "Error ENOENT: don't have " + words[2]);
+    return files().exists(path) ? good(get(path) + (words[1] == "get-key" ? "" : "\n"))
+                                : bad(2, "Error ENOENT: don't have " + words[2]);
   }
-  if (words[0] == "mon") {   // remove
+  if (words[0] == "mon") {  // remove
     for (const char* list : {"/ceph/mons", "/ceph/quorum"}) {
       std::string rest;
       for (const auto& name : steps::split(get(list), ' ')) rest += name == words[2] ? "" : name + " ";
@@ -147,9 +158,17 @@ Output FakeMachine::ceph(const Command& command) {
   if (words[0] == "fs" && words[1] == "set") return put("/ceph/standbys", words[4]), good();
   if (words[0] == "fs" && !files().exists("/ceph/fs")) return json({{"filesystems", Json::array()}});
   if (words[0] == "fs")
-    return json({{"filesystems", {{{"mdsmap", {{"fs_name", get("/ceph/fs")}, {"standby_count_wanted", std::atoi(get("/ceph/standbys").c_str())}, {"info", {{"gid_1", {{"state", "up:active"}}}}}}}}}}});
+    return json({{"filesystems",
+                  {{{"mdsmap",
+                     {{"fs_name", get("/ceph/fs")},
+                      {"standby_count_wanted", std::atoi(get("/ceph/standbys").c_str())},
+                      {"info", {{"gid_1", {{"state", "up:active"}}}}}}}}}}});
   if (words[0] == "pg")
-    return json({{"pg_summary", {{"num_pg_by_state", {{{"name", files().exists("/ceph/degraded") ? "active+undersized+degraded" : "active+clean"}, {"num", 80}}}}}}});
+    return json(
+        {{"pg_summary",
+          {{"num_pg_by_state",
+            {{{"name", files().exists("/ceph/degraded") ? "active+undersized+degraded" : "active+clean"},
+              {"num", 80}}}}}}});
   Json checks = Json::object();
   for (const auto& line : steps::lines_of(get("/ceph/health")))
     if (const auto found = steps::split(line, ' '); found.size() == 2)

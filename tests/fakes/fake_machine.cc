@@ -30,7 +30,9 @@ std::string after(const std::vector<std::string>& argv, const std::string& optio
     if (argv[i] == option) return argv[i + 1];
   return "";
 }
-bool has(const std::vector<std::string>& argv, const std::string& word) { return std::find(argv.begin(), argv.end(), word) != argv.end(); }
+bool has(const std::vector<std::string>& argv, const std::string& word) {
+  return std::find(argv.begin(), argv.end(), word) != argv.end();
+}
 
 std::string value_of(const std::vector<std::string>& argv, const std::string& prefix) {
   for (const auto& word : argv)
@@ -44,7 +46,8 @@ std::string little(uint64_t value, size_t bytes) {
   return out;
 }
 
-// Of what a file holds. Disks are files with almost nothing in them: only blocks that are not zero are read and count.
+// Of what a file holds. Disks are files with almost nothing in them: only blocks that are not zero are read
+// and count.
 std::string digest_of(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const off_t size = ::lseek(fd, 0, SEEK_END);
@@ -56,7 +59,8 @@ std::string digest_of(const std::string& path) {
     const ssize_t n = ::pread(fd, block.data(), block.size(), at);
     if (n <= 0) break;
     const std::string_view bytes(block.data(), static_cast<size_t>(n));
-    if (bytes.find_first_not_of('\0') != std::string_view::npos) hash.update(std::to_string(at) + ":"), hash.update(bytes);
+    if (bytes.find_first_not_of('\0') != std::string_view::npos)
+      hash.update(std::to_string(at) + ":"), hash.update(bytes);
     at += static_cast<off_t>(block.size());
   }
   ::close(fd);
@@ -70,7 +74,9 @@ FakeMachine::FakeMachine() {
   root_ = ::mkdtemp(name);
   put("/proc/self/mountinfo", "");
   put("/proc/swaps", "Filename Type\n");
-  put("/etc/passwd", fmt::format("root:x:{}:{}:root:/root:/bin/bash\nnobody:x:{}:{}::/nonexistent:/usr/sbin/nologin\n", getuid(), getgid(), getuid(), getgid()));
+  put("/etc/passwd",
+      fmt::format("root:x:{}:{}:root:/root:/bin/bash\nnobody:x:{}:{}::/nonexistent:/usr/sbin/nologin\n",
+                  getuid(), getgid(), getuid(), getgid()));
   put("/etc/shadow", "root:*:1::::::\n");
   put("/etc/group", fmt::format("root:x:{0}:\nnogroup:x:{0}:\n", getgid()));
 }
@@ -81,7 +87,7 @@ FakeMachine::~FakeMachine() {
 }
 
 StepContext FakeMachine::context() {
-  static std::map<std::string, Files> held;   // StepContext keeps a reference
+  static std::map<std::string, Files> held;  // StepContext keeps a reference
   StepContext out{held.insert_or_assign(root_, Files(root_)).first->second, *this, "node01"};
   out.module = [](const std::string& module) { return find_step_module(module); };
   return out;
@@ -92,9 +98,12 @@ void FakeMachine::put(const std::string& path, const std::string& content) const
   std::ofstream(root_ + path, std::ios::binary) << content;
 }
 
-void FakeMachine::append(const std::string& path, const std::string& text) const { put(path, get(path) + text); }
+void FakeMachine::append(const std::string& path, const std::string& text) const {
+  put(path, get(path) + text);
+}
 
-void FakeMachine::add_disk(const std::string& name, const std::string& serial, uint64_t size, const std::string& model) {
+void FakeMachine::add_disk(const std::string& name, const std::string& serial, uint64_t size,
+                           const std::string& model) {
   const std::string folder = "/sys/block/" + name;
   put(folder + "/size", std::to_string(size / 512) + "\n");
   put(folder + "/wwid", "eui." + serial + "\n");
@@ -113,8 +122,12 @@ void FakeMachine::add_disk(const std::string& name, const std::string& serial, u
 Json FakeMachine::approved(const std::string& serial, const std::string& policy) const {
   for (const auto& disk : scan_disks(files()))
     if (disk.serial == serial)
-      return {{"serial", serial}, {"wwid", disk.wwid}, {"model", disk.model}, {"size_bytes", disk.size_bytes},
-              {"content_hash", disk.content_hash}, {"policy", policy}};
+      return {{"serial", serial},
+              {"wwid", disk.wwid},
+              {"model", disk.model},
+              {"size_bytes", disk.size_bytes},
+              {"content_hash", disk.content_hash},
+              {"policy", policy}};
   return nullptr;
 }
 
@@ -132,12 +145,15 @@ std::string FakeMachine::disk_bytes(const std::string& name, uint64_t offset, si
   return out;
 }
 
-void FakeMachine::mount_entry(const std::string& name, const std::string& target, const std::string& type, const std::string& options) {
+void FakeMachine::mount_entry(const std::string& name, const std::string& target, const std::string& type,
+                              const std::string& options) {
   std::string flags;
   for (const char* flag : {"nosuid", "nodev", "noexec"})
-    if (("," + options + ",").find(fmt::format(",{},", flag)) != std::string::npos) flags += fmt::format(",{}", flag);
-  append("/proc/self/mountinfo", fmt::format("30 1 {} / {} rw{},relatime - {} /dev/{} rw\n", files().read_line("/sys/block/" + name + "/dev", "0:50"),
-                                             target, flags, type, name));
+    if (("," + options + ",").find(fmt::format(",{},", flag)) != std::string::npos)
+      flags += fmt::format(",{}", flag);
+  append("/proc/self/mountinfo",
+         fmt::format("30 1 {} / {} rw{},relatime - {} /dev/{} rw\n",
+                     files().read_line("/sys/block/" + name + "/dev", "0:50"), target, flags, type, name));
 }
 
 std::map<std::string, std::string> FakeMachine::snapshot() const {
@@ -146,15 +162,18 @@ std::map<std::string, std::string> FakeMachine::snapshot() const {
     struct stat s = {};
     lstat(entry.path().c_str(), &s);
     std::string what = fmt::format("{:o} ", s.st_mode);
-    if (entry.is_symlink()) what += fs::read_symlink(entry.path()).string();
-    else if (entry.is_regular_file()) what += digest_of(entry.path().string());
+    if (entry.is_symlink())
+      what += fs::read_symlink(entry.path()).string();
+    else if (entry.is_regular_file())
+      what += digest_of(entry.path().string());
     out[entry.path().string().substr(root_.size())] = what;
   }
   return out;
 }
 
 bool FakeMachine::called(const std::string& part) const {
-  return std::any_of(calls.begin(), calls.end(), [&](const std::string& call) { return call.find(part) != std::string::npos; });
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const std::string& call) { return call.find(part) != std::string::npos; });
 }
 
 Result<Output> FakeMachine::run(const Command& command) {
@@ -174,23 +193,30 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "systemctl") return systemctl(argv);
   if (program == "mdadm") return mdadm(argv);
   if (program == "sfdisk") return sfdisk(command);
-  if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo") return accounts(argv);
+  if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo")
+    return accounts(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
   if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
-      program == "/lib/ufw/ufw-init") return network(argv, command);
+      program == "/lib/ufw/ufw-init")
+    return network(argv, command);
   if (program == "systemd-run") {
-    if (const std::string unit = value_of(argv, "--unit="); !unit.empty()) units[unit + ".timer"].active = true;
+    if (const std::string unit = value_of(argv, "--unit="); !unit.empty())
+      units[unit + ".timer"].active = true;
     return good();
   }
   if (program == "true") return good();
   if (program == "false") return bad("");
   if (program == "sinfo" || program == "scontrol") return slurm(argv);
-  if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" || program == "mv") return ceph(command);
+  if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" ||
+      program == "mv")
+    return ceph(command);
   if (program == "exportfs") return exportfs(argv);
   if (program == "touch") return put(argv[1], ""), good();
-  if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper") return packages(argv);
+  if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
+    return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
-      program == "udevadm" || program == "update-grub" || program == "umount") return system(argv);
+      program == "udevadm" || program == "update-grub" || program == "umount")
+    return system(argv);
   return fail(Code::not_found, "no program " + program);
 }
 
@@ -205,23 +231,28 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
   }
   std::vector<std::string> names;
   for (size_t i = 2; i < argv.size(); ++i)
-    if (argv[i][0] != '-' && argv[i].find(':') == std::string::npos && argv[i] != "install") names.push_back(argv[i]);
+    if (argv[i][0] != '-' && argv[i].find(':') == std::string::npos && argv[i] != "install")
+      names.push_back(argv[i]);
   if (argv[0] == "apt-mark") {
     std::string text = get("/var/lib/dpkg/status");
     for (const auto& name : names) {
-      const std::string from = "Package: " + name + (argv[1] == "hold" ? "\nStatus: install " : "\nStatus: hold ");
+      const std::string from =
+          "Package: " + name + (argv[1] == "hold" ? "\nStatus: install " : "\nStatus: hold ");
       const size_t at = text.find(from);
       if (at != std::string::npos)
-        text.replace(at, from.size(), "Package: " + name + (argv[1] == "hold" ? "\nStatus: hold " : "\nStatus: install "));
+        text.replace(at, from.size(),
+                     "Package: " + name + (argv[1] == "hold" ? "\nStatus: hold " : "\nStatus: install "));
     }
     return put("/var/lib/dpkg/status", text), good();
   }
   if (!has(argv, "install")) return good();
-  if (has(argv, "--simulate")) return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
+  if (has(argv, "--simulate"))
+    return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
   for (const auto& name : names) {
     const size_t equals = name.find('=');
-    append("/var/lib/dpkg/status", fmt::format("Package: {}\nStatus: install ok installed\nVersion: {}\n\n", name.substr(0, equals),
-                                               equals == std::string::npos ? "1" : name.substr(equals + 1)));
+    append("/var/lib/dpkg/status",
+           fmt::format("Package: {}\nStatus: install ok installed\nVersion: {}\n\n", name.substr(0, equals),
+                       equals == std::string::npos ? "1" : name.substr(equals + 1)));
   }
   return good();
 }
@@ -231,7 +262,8 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
   std::replace(module.begin(), module.end(), '-', '_');
   if (argv[0] == "modprobe") return put("/sys/module/" + module + "/refcnt", "0\n"), good();
   if (argv[0] == "rmmod") {
-    if (files().read_line("/sys/module/" + module + "/refcnt") != "0") return bad("Module " + module + " is in use");
+    if (files().read_line("/sys/module/" + module + "/refcnt") != "0")
+      return bad("Module " + module + " is in use");
     fs::remove_all(root_ + "/sys/module/" + module);
     return good();
   }
@@ -241,7 +273,8 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
       if (line.find(" " + argv[1] + " ") == std::string::npos) rest += line + "\n";
     return put("/proc/self/mountinfo", rest), good();
   }
-  if (argv[0] == "tar") return put(after(argv, "--directory") + "/bin/tool", "from " + get(after(argv, "--file"))), good();
+  if (argv[0] == "tar")
+    return put(after(argv, "--directory") + "/bin/tool", "from " + get(after(argv, "--file"))), good();
   return good();
 }
 
@@ -251,7 +284,8 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     return put("/proc/sys/kernel/random/boot_id", "boot-after\n"), good();
   }
   if (argv[1] == "is-active") {
-    const bool any = std::any_of(argv.begin() + 2, argv.end(), [&](const auto& name) { return units.count(name) && units[name].active; });
+    const bool any = std::any_of(argv.begin() + 2, argv.end(),
+                                 [&](const auto& name) { return units.count(name) && units[name].active; });
     return any ? good() : Output{3, "", ""};
   }
   if (argv[1] == "daemon-reexec") return reexec(), good();
@@ -266,22 +300,34 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       if (argv[i][0] == '-') continue;
       const bool known = units.count(argv[i]) > 0;
       const Unit unit = known ? units[argv[i]] : Unit{};
-      out += fmt::format("Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload={}\nActiveEnterTimestampMonotonic={}\n\n",
-                         argv[i], argv[i], unit.masked ? "masked" : known ? "loaded" : "not-found", unit.active ? "active" : "inactive",
-                         unit.masked ? "masked" : !unit.remembered.empty() ? unit.remembered.c_str()
-                                                    : unit.enabled ? "enabled" : known ? "disabled" : "", reload_due_ ? "yes" : "no", "0");
+      out += fmt::format(
+          "Id={}\nNames={}\nLoadState={}\nActiveState={}\nUnitFileState={}\nNeedDaemonReload={}"
+          "\nActiveEnterTimestampMonotonic={}\n\n",
+          argv[i], argv[i],
+          unit.masked ? "masked"
+          : known     ? "loaded"
+                      : "not-found",
+          unit.active ? "active" : "inactive",
+          unit.masked                ? "masked"
+          : !unit.remembered.empty() ? unit.remembered.c_str()
+          : unit.enabled             ? "enabled"
+          : known                    ? "disabled"
+                                     : "",
+          reload_due_ ? "yes" : "no", "0");
     }
     return good(out);
   }
   // As since systemd 254: links that were changed make every unit outdated until all are loaded again.
-  if (argv[1] == "enable" || argv[1] == "disable" || argv[1] == "daemon-reload") reload_due_ = has(argv, "--no-reload");
+  if (argv[1] == "enable" || argv[1] == "disable" || argv[1] == "daemon-reload")
+    reload_due_ = has(argv, "--no-reload");
   if (argv[1] == "daemon-reload")
     for (auto& [name, unit] : units) unit.remembered.clear();
   if (argv[1] == "reload" && has(argv, "moosefs-chunkserver.service")) put("/mfs/reloaded", "");
   for (size_t i = 2; i < argv.size(); ++i) {
     std::string name = argv[i];
     if (name[0] == '-') continue;
-    if (argv[1] == "stop" && name.rfind("muster-rollback-", 0) == 0) {   // a transient unit: gone once it is stopped
+    if (argv[1] == "stop" &&
+        name.rfind("muster-rollback-", 0) == 0) {  // a transient unit: gone once it is stopped
       if (!units.erase(name)) return {5, "", "Failed to stop " + name + ": Unit " + name + " not loaded."};
       continue;
     }
@@ -293,9 +339,11 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "unmask") unit.masked = false;
     if (argv[1] == "start" || argv[1] == "restart") unit.active = true;
     if (argv[1] == "stop") unit.active = false;
-    if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart")) ceph_starts(name);
+    if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart"))
+      ceph_starts(name);
     if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
-      append("/proc/self/mountinfo", "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
+      append("/proc/self/mountinfo",
+             "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
   }
   return good();
 }
@@ -305,7 +353,8 @@ void FakeMachine::reexec() {
   manager_.clear();
   for (const auto& name : files().list("/etc/systemd/system.conf.d"))
     for (const auto& line : steps::lines_of(get("/etc/systemd/system.conf.d/" + name)))
-      if (const size_t equals = line.find('='); equals != std::string::npos) manager_[line.substr(0, equals)] = line.substr(equals + 1);
+      if (const size_t equals = line.find('='); equals != std::string::npos)
+        manager_[line.substr(0, equals)] = line.substr(equals + 1);
 }
 
 // A superblock of version 1.2 at 4 KiB, as far as a probe reads it, on every member.
@@ -315,7 +364,8 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
     if (word.rfind("/dev/", 0) == 0 && word.rfind("/dev/md", 0) != 0) members.push_back(word.substr(5));
   const std::string md = "md127", folder = "/sys/block/" + md;
   if (has(argv, "--stop")) {
-    for (const auto& slave : files().list(folder + "/slaves")) fs::remove(root_ + "/sys/block/" + slave + "/holders/" + md);
+    for (const auto& slave : files().list(folder + "/slaves"))
+      fs::remove(root_ + "/sys/block/" + slave + "/holders/" + md);
     fs::remove_all(root_ + folder);
     return good();
   }
@@ -331,7 +381,8 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
       block.replace(136, 8, little((fs::file_size(root_ + "/dev/" + member) - kArrayData) / 512, 8));
       write_disk(member, 4096, block);
     }
-  put(folder + "/md/level", (has(argv, "--create") ? value_of(argv, "--level=") : std::string("raid0")) + "\n");
+  put(folder + "/md/level",
+      (has(argv, "--create") ? value_of(argv, "--level=") : std::string("raid0")) + "\n");
   put(folder + "/md/array_state", "clean\n");
   for (const auto& member : members) {
     put(folder + "/slaves/" + member, "");
@@ -346,7 +397,8 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
   return good();
 }
 
-// The real program on the file that stands for the disk; the kernel's view of what it made, and blank partitions, are added here.
+// The real program on the file that stands for the disk; the kernel's view of what it made, and blank
+// partitions, are added here.
 Result<Output> FakeMachine::sfdisk(const Command& command) {
   const std::string disk = command.argv.back().substr(5);
   Command real = command;
@@ -372,10 +424,14 @@ Result<Output> FakeMachine::sfdisk(const Command& command) {
 Output FakeMachine::accounts(const std::vector<std::string>& argv) {
   const std::string name = argv.back();
   if (argv[0] == "visudo") return good();
-  if (argv[0] == "groupadd") return append("/etc/group", name + ":x:" + (after(argv, "-g").empty() ? "900" : after(argv, "-g")) + ":\n"), good();
+  if (argv[0] == "groupadd")
+    return append("/etc/group",
+                  name + ":x:" + (after(argv, "-g").empty() ? "900" : after(argv, "-g")) + ":\n"),
+           good();
   if (argv[0] == "usermod") return good();
   // Ids are those of the test, so that files can be given to them without being root.
-  append("/etc/passwd", fmt::format("{}:x:{}:{}::{}:{}\n", name, getuid(), getgid(), after(argv, "-d"), after(argv, "-s")));
+  append("/etc/passwd",
+         fmt::format("{}:x:{}:{}::{}:{}\n", name, getuid(), getgid(), after(argv, "-d"), after(argv, "-s")));
   append("/etc/shadow", name + ":!:1::::::\n");
   append("/etc/group", fmt::format("{}:x:{}:\n", name, getgid()));
   fs::create_directories(root_ + after(argv, "-d"));
@@ -416,13 +472,15 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     mount_entry(link->substr(link->rfind('/') + 1), argv.back(), after(argv, "-t"), after(argv, "-o"));
     return good();
   }
-  if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime") return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
+  if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime")
+    return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
   if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
     return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
   if (argv[0] == "mfscli" && files().exists("/mfs/servers")) return good(volume());
   if (argv[0] == "mfscli")
-    return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
-                "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
+    return good(
+        "chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
+        "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
   return bad("unknown tool");
 }
 
@@ -435,24 +493,33 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
   for (const auto& line : steps::lines_of(all)) {
     const auto words = steps::split(line, ' ');
     for (size_t i = 1; i < words.size() && words[0][0] == '/'; ++i)
-      exports_ += words[0] + "  " + words[i].substr(0, words[i].size() - 1) + ",sec=sys,rw,secure,root_squash,no_all_squash)\n";
-    if (words.size() == 1 && words[0][0] == '/') exports_ += words[0] + "  *(ro,sec=sys,secure,root_squash,no_all_squash)\n";
+      exports_ += words[0] + "  " + words[i].substr(0, words[i].size() - 1) +
+                  ",sec=sys,rw,secure,root_squash,no_all_squash)\n";
+    if (words.size() == 1 && words[0][0] == '/')
+      exports_ += words[0] + "  *(ro,sec=sys,secure,root_squash,no_all_squash)\n";
   }
   return good();
 }
 
-// A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is told to empty itself by the star in its list, and
-// is empty once the chunk server was reloaded. /mfs/undergoal: chunks that lack a copy.
+// A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is told to empty itself by the
+// star in its list, and is empty once the chunk server was reloaded. /mfs/undergoal: chunks that lack a copy.
 std::string FakeMachine::volume() {
   std::string out;
   for (const auto& server : steps::split(get("/mfs/servers"), ' ')) {
-    const bool leaving = server == get("/mfs/own") && get("/etc/mfs/mfshdd.cfg").find("*/") != std::string::npos;
-    const std::string state = !leaving ? "ok" : files().exists("/mfs/reloaded") ? "marked for removal (ready)" : "marked for removal (not ready)";
-    out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|maintenance_off|8|1000|{}|-|0|0|0\n", server, files().exists("/mfs/full") ? 1100 : 100000);
-    out += fmt::format("disks:|{}:9422:/srv/mfs/C/|8|no errors|{}|-|-|-|-|-|-|-|-|1000|100000\n", server, state);
+    const bool leaving =
+        server == get("/mfs/own") && get("/etc/mfs/mfshdd.cfg").find("*/") != std::string::npos;
+    const std::string state = !leaving                          ? "ok"
+                              : files().exists("/mfs/reloaded") ? "marked for removal (ready)"
+                                                                : "marked for removal (not ready)";
+    out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|maintenance_off|8|1000|{}|-|0|0|0\n", server,
+                       files().exists("/mfs/full") ? 1100 : 100000);
+    out +=
+        fmt::format("disks:|{}:9422:/srv/mfs/C/|8|no errors|{}|-|-|-|-|-|-|-|-|1000|100000\n", server, state);
   }
   for (const char* what : {"missing", "endangered", "undergoal", "stable"})
-    out += fmt::format("all chunks matrix:|chunkclass {}:|{}\n", what, what == std::string("undergoal") && files().exists("/mfs/undergoal") ? get("/mfs/undergoal") : "0");
+    out += fmt::format(
+        "all chunks matrix:|chunkclass {}:|{}\n", what,
+        what == std::string("undergoal") && files().exists("/mfs/undergoal") ? get("/mfs/undergoal") : "0");
   return out;
 }
 
@@ -471,9 +538,11 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
 
 Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
   if (argv[0] == "iptables") return good(firewall_.empty() ? "-P INPUT ACCEPT\n" : firewall_);
-  if (argv[0] == "iptables-restore") return firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get(argv.back()), good();
+  if (argv[0] == "iptables-restore")
+    return firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get(argv.back()), good();
   if (argv[0] == "/lib/ufw/ufw-init") {
-    const bool start = argv[1] == "start" && get("/etc/ufw/ufw.conf").find("ENABLED=yes") != std::string::npos;
+    const bool start =
+        argv[1] == "start" && get("/etc/ufw/ufw.conf").find("ENABLED=yes") != std::string::npos;
     firewall_ = start ? "-P INPUT DROP\n-N ufw-user-input\n" + get("/etc/ufw/user.rules") : "";
     return good();
   }

@@ -1,10 +1,11 @@
-// FakeMachine: a node for step modules. A folder as the root of its files, and a Process whose programs change those files and a
-// small state the way the real ones would. It has state instead of expectations: a test asserts on what became of it.
+// FakeMachine: a node for step modules. A folder as the root of its files, and a Process whose programs
+// change those files and a small state the way the real ones would. It has state instead of expectations: a
+// test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm, sfdisk (the real one), mkfs.xfs,
-// mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, and
-// Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc). Any other program is not found.
-// Thread: one.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
+// sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
+// udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, and Ceph's programs with the rm, mv
+// and chown they are used with (fake_ceph.cc). Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -29,21 +30,25 @@ class FakeMachine : public Process {
   void put(const std::string& path, const std::string& content) const;
   std::string get(const std::string& path) const { return files().read(path).value_or(""); }
 
-  // Where on a member an array's data begins: none of the places that are looked at before a disk counts as blank.
+  // Where on a member an array's data begins: none of the places that are looked at before a disk counts as
+  // blank.
   static constexpr uint64_t kArrayData = 40 << 20;
   // A whole disk: kernel name, serial, size; blank.
-  void add_disk(const std::string& name, const std::string& serial, uint64_t size = 512u << 20, const std::string& model = "LAB");
+  void add_disk(const std::string& name, const std::string& serial, uint64_t size = 512u << 20,
+                const std::string& model = "LAB");
   // The parameter entry an approved plan would have for it as it is now.
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
   std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
-  void mount_entry(const std::string& name, const std::string& target, const std::string& fs, const std::string& options = "");
+  void mount_entry(const std::string& name, const std::string& target, const std::string& fs,
+                   const std::string& options = "");
 
   // Path -> content, mode, or link target of everything below the root, devices by digest.
   std::map<std::string, std::string> snapshot() const;
 
   Result<Output> run(const Command& command) override;
-  // From this call on (counted from 0) no program answers any more; -1: never. The call after which the answer is lost.
+  // From this call on (counted from 0) no program answers any more; -1: never. The call after which the
+  // answer is lost.
   int dies_at = -1, loses_reply_at = -1;
   // Program calls so far, arguments joined by blanks.
   std::vector<std::string> calls;
@@ -53,13 +58,14 @@ class FakeMachine : public Process {
 
   struct Unit {
     bool enabled = false, active = false, masked = false;
-    std::string remembered = "";   // not empty: what systemd shows for its links until all units are loaded again
+    std::string remembered =
+        "";  // not empty: what systemd shows for its links until all units are loaded again
   };
   std::map<std::string, Unit> units;
   // URL -> content, for apt-helper; a package that apt would remove for the next ones.
   std::map<std::string, std::string> web;
   std::string apt_removes;
-  std::string apt_brings;   // "Inst ..." lines of a simulation
+  std::string apt_brings;  // "Inst ..." lines of a simulation
 
  private:
   Result<Output> execute(const Command& command);
@@ -86,7 +92,7 @@ class FakeMachine : public Process {
   bool reload_due_ = false;
   std::string firewall_, exports_;
   std::map<std::string, std::string> attributes_;
-  std::map<std::string, std::string> manager_;   // systemd's own settings
+  std::map<std::string, std::string> manager_;  // systemd's own settings
 };
 
 }  // namespace muster::tests

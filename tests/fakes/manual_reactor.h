@@ -1,6 +1,6 @@
-// A Reactor whose clocks only move when they are told to: for unit tests and, seeded, for tests/sim. Timers and steady() are one clock;
-// the wall clock goes along with it, and set_clock() sets it forth or back as NTP or an operator does.
-// Tasks run in order of their time, then of their making. Thread: one.
+// A Reactor whose clocks only move when they are told to: for unit tests and, seeded, for tests/sim. Timers
+// and steady() are one clock; the wall clock goes along with it, and set_clock() sets it forth or back as NTP
+// or an operator does. Tasks run in order of their time, then of their making. Thread: one.
 #pragma once
 
 #include <limits>
@@ -46,15 +46,16 @@ class ManualReactor : public Reactor {
   // Everything that is due within the next `span`.
   void advance(DurationMs span) {
     const int64_t end = now_ + span;
-    while (step(end)) {}
+    while (step(end)) {
+    }
     now_ = end;
   }
   uint64_t steps() const { return steps_; }
 
  private:
   static constexpr int64_t kSteadyBegin = 1'000'000'000'000;
-  int64_t now_ = kSteadyBegin;   // steady
-  DurationMs wall_;              // what the wall clock is ahead of it
+  int64_t now_ = kSteadyBegin;  // steady
+  DurationMs wall_;             // what the wall clock is ahead of it
   TimerId last_ = 0;
   uint64_t steps_ = 0;
   std::map<std::pair<int64_t, TimerId>, Task> tasks_;

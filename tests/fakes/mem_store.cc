@@ -91,7 +91,7 @@ void MemStore::finish_commit() {
   const auto alive = alive_;
   const uint64_t incarnation = incarnation_;
   for (size_t i = 0; i < group.size(); ++i) {
-    if (!*alive || incarnation != incarnation_) return;   // a callback crashed us
+    if (!*alive || incarnation != incarnation_) return;  // a callback crashed us
     if (group[i].done) group[i].done(results[i]);
   }
 }
@@ -103,7 +103,8 @@ Status MemStore::apply(const std::vector<Write>& rows) {
     if (const auto* run = std::get_if<RunRow>(&row)) new_runs[run->id] = true;
     if (const auto* entry = std::get_if<JournalRow>(&row))
       if (entry->run != 0 && !tables_.runs.count(entry->run) && !new_runs.count(entry->run))
-        return fail(Code::invalid, "journal row of run " + std::to_string(entry->run) + ", which does not exist");
+        return fail(Code::invalid,
+                    "journal row of run " + std::to_string(entry->run) + ", which does not exist");
   }
   const auto put = Overload{
       [&](const SpecRow& r) { tables_.specs[r.revision] = r; },
@@ -128,16 +129,20 @@ Status MemStore::apply(const std::vector<Write>& rows) {
           if (certificate.node == r.node) certificate.revoked = true;
       },
       [&](const PurgeTokens& r) {
-        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);
+        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();)
+          it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);
       },
       [&](const DeleteJoinTokens& r) {
-        std::erase_if(tables_.tokens, [&](const auto& token) { return token.second.node == r.node && token.second.purpose == "join"; });
+        std::erase_if(tables_.tokens, [&](const auto& token) {
+          return token.second.node == r.node && token.second.purpose == "join";
+        });
       },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
         for (auto& [serial, certificate] : tables_.certificates)
           if (certificate.node == r.name) certificate.revoked = true;
-        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();) it = it->second.node == r.name ? tables_.tokens.erase(it) : std::next(it);
+        for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();)
+          it = it->second.node == r.name ? tables_.tokens.erase(it) : std::next(it);
       },
   };
   for (const Write& row : rows) std::visit(put, row);
@@ -181,13 +186,18 @@ Result<std::vector<NodeRow>> MemStore::nodes() {
   if (read_failures_ > 0 && read_failures_--) return read_failure_;
   return values(tables_.nodes);
 }
-Result<NodeRow> MemStore::node(const std::string& name) { return lookup(tables_.nodes, name, "no node " + name); }
-Result<TokenRow> MemStore::token(const std::string& digest) { return lookup(tables_.tokens, digest, "no such token"); }
+Result<NodeRow> MemStore::node(const std::string& name) {
+  return lookup(tables_.nodes, name, "no node " + name);
+}
+Result<TokenRow> MemStore::token(const std::string& digest) {
+  return lookup(tables_.tokens, digest, "no such token");
+}
 Result<std::vector<TokenRow>> MemStore::join_tokens(const std::string& node) {
   std::vector<TokenRow> found;
   for (const auto& [digest, row] : tables_.tokens)
     if (row.node == node && row.purpose == "join") found.push_back(row);
-  std::stable_sort(found.begin(), found.end(), [](const TokenRow& a, const TokenRow& b) { return a.expires < b.expires; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const TokenRow& a, const TokenRow& b) { return a.expires < b.expires; });
   return found;
 }
 Result<CertificateRow> MemStore::certificate(const std::string& serial) {
@@ -197,7 +207,8 @@ Result<std::vector<SecretRow>> MemStore::secrets() { return values(tables_.secre
 
 Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, const std::string& node) {
   std::vector<EventRow> out;
-  for (auto it = tables_.events.upper_bound(after_seq); it != tables_.events.end() && out.size() < limit; ++it)
+  for (auto it = tables_.events.upper_bound(after_seq); it != tables_.events.end() && out.size() < limit;
+       ++it)
     if (node.empty() || it->second.node == node) out.push_back(it->second);
   return out;
 }

@@ -1,10 +1,10 @@
-// MemStore: the Store in memory, for the simulation and for unit tests, with the two things a disk does to a controller:
-// it takes time, and a crash loses what it had not synced.
+// MemStore: the Store in memory, for the simulation and for unit tests, with the two things a disk does to a
+// controller: it takes time, and a crash loses what it had not synced.
 //
-// A batch is durable when its `done` runs, never before; batches handed over while a commit is under way wait for the next
-// one (as in the SQLite store). crash() is `kill -9` of the controller: no pending `done` ever runs; the batches behind
-// them are lost, or kept when the machine had already synced them. The object then serves the next controller.
-// Thread: the reactor's thread. Never looks at a clock, never allocates a thread.
+// A batch is durable when its `done` runs, never before; batches handed over while a commit is under way wait
+// for the next one (as in the SQLite store). crash() is `kill -9` of the controller: no pending `done` ever
+// runs; the batches behind them are lost, or kept when the machine had already synced them. The object then
+// serves the next controller. Thread: the reactor's thread. Never looks at a clock, never allocates a thread.
 #pragma once
 
 #include <functional>
@@ -79,8 +79,8 @@ class MemStore : public Store {
   std::function<DurationMs()> commit_delay_;
   Tables tables_;
   std::vector<Batch> waiting_, committing_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);   // timers of a destroyed store do nothing
-  uint64_t incarnation_ = 0;                                     // timers of a crashed controller do nothing
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // timers of a destroyed store do nothing
+  uint64_t incarnation_ = 0;                                    // timers of a crashed controller do nothing
   int64_t reserved_run_ = 0, reserved_spec_ = 0;
   TimeMs restored_ = 0;
   int failures_left_ = 0, read_failures_ = 0;

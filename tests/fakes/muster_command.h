@@ -16,7 +16,10 @@
 
 namespace muster::testing {
 
-struct Ran { int exit; std::string out, err; };
+struct Ran {
+  int exit;
+  std::string out, err;
+};
 
 inline Ran muster_command(std::vector<std::string> arguments) {
   const std::string base = "/tmp/muster-cli-test-" + random_hex(6);

@@ -43,18 +43,20 @@ struct Sshd {
 
   Sshd() {
     fs::create_directories(dir);
-    fs::create_directories("/run/sshd");   // sshd's compiled-in privilege separation folder
+    fs::create_directories("/run/sshd");  // sshd's compiled-in privilege separation folder
     auto process = make_process();
     for (const char* name : {"host", "user", "other"})
       REQUIRE(process->run({{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", dir / name}})->ok());
     fs::copy_file(dir / "user.pub", dir / "authorized");
     fs::permissions(dir, fs::perms::owner_all);
-    std::ofstream(dir / "config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey " << (dir / "host").string()
-                                  << "\nAuthorizedKeysFile " << (dir / "authorized").string()
+    std::ofstream(dir / "config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey "
+                                  << (dir / "host").string() << "\nAuthorizedKeysFile "
+                                  << (dir / "authorized").string()
                                   << "\nStrictModes no\nUsePAM no\nPidFile none\n";
     pid = fork();
     if (pid == 0) {
-      execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", (dir / "config").c_str(), "-E", (dir / "log").c_str(), nullptr);
+      execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", (dir / "config").c_str(), "-E",
+            (dir / "log").c_str(), nullptr);
       _exit(127);
     }
     for (int i = 0; i < 200 && !learn_host_key("127.0.0.1", port, 1000).ok(); ++i)

@@ -1,5 +1,5 @@
-// Whatever the bytes, parsing a spec and a playbook ends, without a crash, in a value or in errors with a place.
-// Build and run: scripts/fuzz.sh.
+// Whatever the bytes, parsing a spec and a playbook ends, without a crash, in a value or in errors with a
+// place. Build and run: scripts/fuzz.sh.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,6 @@
-// The host's side of kernels/gpu, run as the programs that users run, over a made-up GPU (tests/fakes/gpu): what is enqueued, compared, counted,
-// blamed and printed. That a kernel computes right, and how fast, only a GPU can tell: bench/run.sh gpu.
+// The host's side of kernels/gpu, run as the programs that users run, over a made-up GPU (tests/fakes/gpu):
+// what is enqueued, compared, counted, blamed and printed. That a kernel computes right, and how fast, only a
+// GPU can tell: bench/run.sh gpu.
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -39,7 +40,9 @@ Ran run_program(const std::vector<std::string>& argv, Environment environment, b
   out.text = output->out + output->err;
   std::istringstream lines(out.text);
   for (std::string one; std::getline(lines, one);)
-    if (auto json = one.rfind("{\"", 0) == 0 ? parse_json(one) : Result<Json>(fail(Code::invalid, "")); json.ok()) out.json = *json;
+    if (auto json = one.rfind("{\"", 0) == 0 ? parse_json(one) : Result<Json>(fail(Code::invalid, ""));
+        json.ok())
+      out.json = *json;
   INFO(out.text);
   REQUIRE(out.json.is_object());
   return out;
@@ -71,8 +74,8 @@ Ran over_mpi(const std::string& options, const std::vector<Node>& nodes, const s
   std::string line = "mpirun --allow-run-as-root --oversubscribe";
   const char* joint = " ";
   for (const auto& node : nodes) {
-    line += fmt::format("{}-np 1 env {} {}/muster-mpi-check --load {} --network 127.0.0.0/8 --program {} {}", joint, node.environment, kFolder,
-                        load, node.program, options);
+    line += fmt::format("{}-np 1 env {} {}/muster-mpi-check --load {} --network 127.0.0.0/8 --program {} {}",
+                        joint, node.environment, kFolder, load, node.program, options);
     joint = " : ";
   }
   return run_program(words_of(line), {});
@@ -99,15 +102,18 @@ TEST_CASE("nccl: a wrong bit is seen, and the GPU that received it is named") {
   CHECK(outcome(flipped) == "corrupt");
   CHECK(blames(flipped, uuid(0)));
   CHECK_FALSE(blames(flipped, uuid(1)));
-  const Ran bad = run("nccl --mib 1 --repeats 1", {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
+  const Ran bad =
+      run("nccl --mib 1 --repeats 1", {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
   CHECK(outcome(bad) == "corrupt");
   CHECK(blames(bad, "all_reduce as received by rank 2, GPU " + uuid(2)));
   CHECK(bad.json["blame"].size() == 1);  // nobody else, and no other collective
 }
 
 TEST_CASE("nccl: what makes no run is refused before NCCL can wait for anybody") {
-  for (const char* arguments : {"nccl --nodes 2 --node 2 --root 127.0.0.1:1 --expect-gpus 2", "nccl --nodes 2 --node 0 --expect-gpus 2",
-                                "nccl --nodes 2 --node 0 --root 127.0.0.1:1", "nccl --nodes 0", "nccl --repeats 0"}) {
+  for (const char* arguments :
+       {"nccl --nodes 2 --node 2 --root 127.0.0.1:1 --expect-gpus 2",
+        "nccl --nodes 2 --node 0 --expect-gpus 2", "nccl --nodes 2 --node 0 --root 127.0.0.1:1",
+        "nccl --nodes 0", "nccl --repeats 0"}) {
     const Ran ran = run(arguments);
     INFO(arguments);
     CHECK(ran.exit == 3);
@@ -136,7 +142,8 @@ TEST_CASE("nccl over nodes: all their GPUs are ranks of one communicator") {
 }
 
 TEST_CASE("nccl over nodes: wrong data is laid at the rank and the host that received it") {
-  const Ran ran = over_mpi("--gpus 2 --max-bytes 1048576", {{"MUSTER_FAKE_NCCL_BAD_RANK=3"}, {"MUSTER_FAKE_NCCL_BAD_RANK=3"}});
+  const Ran ran = over_mpi("--gpus 2 --max-bytes 1048576",
+                           {{"MUSTER_FAKE_NCCL_BAD_RANK=3"}, {"MUSTER_FAKE_NCCL_BAD_RANK=3"}});
   CHECK(ran.exit == 1);
   CHECK(outcome(ran) == "corrupt");
   CHECK(blames(ran, "rank 3, GPU " + uuid(1)));
@@ -157,7 +164,8 @@ TEST_CASE("nccl over nodes: one that cannot take part ends the others, and is th
 
   const Ran absent = over_mpi("--gpus 2", {{}, {"A=b", "/nonexistent/muster-accept-gpu"}});
   CHECK(outcome(absent) == "unavailable");
-  CHECK(absent.json["error"].get<std::string>().find("/nonexistent/muster-accept-gpu is not on this node") != std::string::npos);
+  CHECK(absent.json["error"].get<std::string>().find("/nonexistent/muster-accept-gpu is not on this node") !=
+        std::string::npos);
 
   const TempDir dir;
   const std::string dies = dir.path("dies");
@@ -176,38 +184,45 @@ constexpr const char* kBlocks = "--model 64 --heads 4 --sequence 32 --layers 4 "
 
 TEST_CASE("training load: every partition over GPUs gives the bits of one GPU alone, and of the host") {
   for (const int gpus : {1, 2, 3, 4}) {
-    const Ran ran = run(fmt::format("training {}--sequences 2 --strong-sequences 4 --seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", std::to_string(gpus)}});
+    const Ran ran = run(fmt::format("training {}--sequences 2 --strong-sequences 4 --seconds 0", kBlocks),
+                        {{"MUSTER_FAKE_GPUS", std::to_string(gpus)}});
     INFO(ran.text);
     CHECK(ran.exit == 0);
     CHECK(outcome(ran) == "measured");
     const Json& metrics = ran.json["metrics"];
-    for (const char* name : {"tflops_per_gpu", "mfu", "weak_tflops", "strong_tflops"}) CHECK(metrics.contains(name));
+    for (const char* name : {"tflops_per_gpu", "mfu", "weak_tflops", "strong_tflops"})
+      CHECK(metrics.contains(name));
     // Three GPUs divide neither heads nor layers.
-    for (const char* name : {"tensor_tflops", "pipeline_tflops"}) CHECK(metrics.contains(name) == (gpus == 2 || gpus == 4));
+    for (const char* name : {"tensor_tflops", "pipeline_tflops"})
+      CHECK(metrics.contains(name) == (gpus == 2 || gpus == 4));
   }
 }
 
 TEST_CASE("training load: one wrong gradient, or one wrong bit received, is seen") {
-  const Ran flipped = run(fmt::format("training {}--seconds 0 --inject-flip 0:100:3", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}});
+  const Ran flipped =
+      run(fmt::format("training {}--seconds 0 --inject-flip 0:100:3", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}});
   CHECK(flipped.exit == 1);
   CHECK(outcome(flipped) == "corrupt");
   CHECK(blames(flipped, uuid(0)));
   CHECK_FALSE(blames(flipped, uuid(1)));
   CHECK_FALSE(blames(flipped, uuid(2)));
   // One that computes wrong makes every sum wrong for all; only it is named.
-  const Ran bad = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_BAD_PRODUCT_GPU", "2"}});
+  const Ran bad = run(fmt::format("training {}--seconds 0", kBlocks),
+                      {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_BAD_PRODUCT_GPU", "2"}});
   CHECK(outcome(bad) == "corrupt");
   CHECK(bad.json["blame"].size() == 1);
   CHECK(blames(bad, uuid(2)));
   CHECK(bad.json["detail"]["wrong"].size() == 4);
-  const Ran received = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
+  const Ran received = run(fmt::format("training {}--seconds 0", kBlocks),
+                           {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
   CHECK(outcome(received) == "corrupt");
   CHECK(received.json["detail"]["wrong"].size() == 1);
   CHECK(blames(received, "rank 2"));
 }
 
 TEST_CASE("training load: a GPU short of memory ends it for all, and is the reason given") {
-  const Ran ran = run(fmt::format("training {}--seconds 0", kBlocks), {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_SMALL_GPU", "1"}});
+  const Ran ran = run(fmt::format("training {}--seconds 0", kBlocks),
+                      {{"MUSTER_FAKE_GPUS", "3"}, {"MUSTER_FAKE_SMALL_GPU", "1"}});
   INFO(ran.text);
   CHECK(ran.exit == 3);
   CHECK(outcome(ran) == "unavailable");
@@ -215,7 +230,8 @@ TEST_CASE("training load: a GPU short of memory ends it for all, and is the reas
 }
 
 TEST_CASE("training load: what cannot be exact, or cannot be made, is refused") {
-  for (const char* arguments : {"--model 65 --heads 4", "--model 64 --heads 64", "--sequences 0", "--sequences 100000 --sequence 2048", "--nodes 2 --node 0 --gpus 0"}) {
+  for (const char* arguments : {"--model 65 --heads 4", "--model 64 --heads 64", "--sequences 0",
+                                "--sequences 100000 --sequence 2048", "--nodes 2 --node 0 --gpus 0"}) {
     const Ran ran = run(std::string("training ") + arguments);
     INFO(arguments << ran.text);
     CHECK(ran.exit == 3);
@@ -234,19 +250,23 @@ TEST_CASE("training load over nodes: a scaling study, with groups side by side")
   for (const auto& point : ran.json["detail"]["scaling"])
     points[point["kind"]] += fmt::format("{}x{} ", point["nodes"].get<int>(), point["groups"].get<int>());
   // Two nodes make one group, the third waits; four layers are divided by two and four GPUs, not by six.
-  CHECK(points == std::map<std::string, std::string>{{"weak", "1x3 2x1 3x1 "}, {"strong", "1x3 2x1 3x1 "}, {"pipeline", "1x3 2x1 "}});
+  CHECK(points == std::map<std::string, std::string>{
+                      {"weak", "1x3 2x1 3x1 "}, {"strong", "1x3 2x1 3x1 "}, {"pipeline", "1x3 2x1 "}});
   CHECK(metric(ran.json, "weak_efficiency") > 0);
 
-  const Ran bad = over_mpi(fmt::format("--gpus 1 --seconds 0.1 {}", kBlocks), {{}, {}, {"MUSTER_FAKE_GPUS=0"}}, "gpu-training");
+  const Ran bad = over_mpi(fmt::format("--gpus 1 --seconds 0.1 {}", kBlocks),
+                           {{}, {}, {"MUSTER_FAKE_GPUS=0"}}, "gpu-training");
   CHECK(outcome(bad) == "unavailable");
   CHECK(bad.json["error"].get<std::string>().find("no GPU can be used") != std::string::npos);
-  const Ran flipped = over_mpi(fmt::format("--gpus 1 --seconds 0.1 --inject-flip 1 {}", kBlocks), {{}, {}, {}}, "gpu-training");
+  const Ran flipped = over_mpi(fmt::format("--gpus 1 --seconds 0.1 --inject-flip 1 {}", kBlocks),
+                               {{}, {}, {}}, "gpu-training");
   CHECK(outcome(flipped) == "corrupt");
 }
 
 TEST_CASE("sdc: no product is accused without a flip, whoever makes it, in any format") {
-  for (const char* arguments : {"--kernel own --format bf16", "--kernel own --format fp8", "--format bf16", "--format fp8", "--format fp16",
-                                "--format tf32", "--format int8", "--format fp64"}) {
+  for (const char* arguments :
+       {"--kernel own --format bf16", "--kernel own --format fp8", "--format bf16", "--format fp8",
+        "--format fp16", "--format tf32", "--format int8", "--format fp64"}) {
     const Ran ran = run(fmt::format("sdc --n 256 --seconds 0 --inputs 2 {}", arguments));
     INFO(arguments << ran.text);
     CHECK(ran.exit == 0);
@@ -259,7 +279,9 @@ TEST_CASE("sdc: a flip at every place is seen, once and for good") {
   for (const char* maker : {"own", "cublaslt"})
     for (int site = 0; site < 5; ++site)
       for (const char* once : {"", " --flip-once"}) {
-        const Ran ran = run(fmt::format("sdc --n 256 --seconds 0 --inputs 1 --kernel {} --inject-flip {}:4711:{}{}", maker, site, site < 2 ? 15 : 28, once));
+        const Ran ran =
+            run(fmt::format("sdc --n 256 --seconds 0 --inputs 1 --kernel {} --inject-flip {}:4711:{}{}",
+                            maker, site, site < 2 ? 15 : 28, once));
         INFO(maker << " " << site << once << ran.text);
         const bool reachable = std::string(maker) == "own" || (site != 2 && site != 3);
         CHECK(outcome(ran) == (reachable ? "corrupt" : "refused"));
@@ -276,7 +298,8 @@ TEST_CASE("sdc: a GPU that computes wrong is named, and its neighbour is not") {
 TEST_CASE("gemm: both makers in one run, and what is not there is said") {
   const Ran both = run("gemm --n 256 --seconds 0 --compare");
   const Json& one = both.json["parts"][0]["result"];
-  for (const char* name : {"tflops", "own_tflops", "cublaslt_tflops", "own_over_cublaslt", "digest_percent"}) CHECK(one["metrics"].contains(name));
+  for (const char* name : {"tflops", "own_tflops", "cublaslt_tflops", "own_over_cublaslt", "digest_percent"})
+    CHECK(one["metrics"].contains(name));
   CHECK(one["detail"]["made_by"] == "cublaslt");  // the own one is not proven
   const Ran none = run("gemm --n 256 --seconds 0", {{"MUSTER_FAKE_GUESSES", "0"}});
   CHECK(none.exit == 3);
@@ -288,7 +311,8 @@ TEST_CASE("memory and copies: clean ones pass, a flipped bit is seen, all memory
   const Ran memory = run("memory --rounds 2 --max-mib 8", {{"MUSTER_FAKE_GPUS", "1"}});
   CHECK(memory.exit == 0);
   CHECK(metric(memory.json["parts"][0]["result"], "tested_gib") == Approx(8.0 / 1024).epsilon(0.001));
-  CHECK(outcome(run("memory --rounds 1 --max-mib 8 --inject-flip 0:12345:17", {{"MUSTER_FAKE_GPUS", "1"}})) == "corrupt");
+  CHECK(outcome(run("memory --rounds 1 --max-mib 8 --inject-flip 0:12345:17", {{"MUSTER_FAKE_GPUS", "1"}})) ==
+        "corrupt");
   CHECK(run("copies --mib 1 --samples 1").exit == 0);
   CHECK(outcome(run("copies --mib 1 --samples 1 --inject-flip 0:12345:3")) == "corrupt");
 }

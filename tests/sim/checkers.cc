@@ -32,7 +32,8 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   bool named = false, intended = false;
   for (const auto& a : plan_.actions) {
     if (a.node != node) continue;
-    const bool power = a.kind == ActionKind::netboot || a.kind == ActionKind::image || a.kind == ActionKind::boot_disk;
+    const bool power =
+        a.kind == ActionKind::netboot || a.kind == ActionKind::image || a.kind == ActionKind::boot_disk;
     named = named || power;
     const auto& record = executor.log().of(a.id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;
@@ -43,7 +44,8 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   if (world_.options.stagger && last_power_ && world_.now() < last_power_ + world_.options.stagger)
     if (executor.log().all().size() > 0) {
       // A repeated call for the same attempt is not another power-on; those are told apart by the node.
-      if (last_power_node_ != node) world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
+      if (last_power_node_ != node)
+        world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
     }
   last_power_ = world_.now();
   last_power_node_ = node;
@@ -73,9 +75,11 @@ void Checkers::on_cycle(const std::string& node, const Executor& executor, bool 
 void Checkers::on_offer(const std::string& node, const wire::WorkOrder& order) {
   const auto [action, attempt] = action_of(order.id);
   const Action* planned = plan_.find(action);
-  if (!planned || planned->node != node) return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
+  if (!planned || planned->node != node)
+    return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
   if (order.kind == "power_off") stops_.insert(fmt::format("{}#{}", action, attempt));
-  if (!intent_is_durable(action, attempt)) world_.violated("S2", "order " + order.id + " on offer without a durable intent");
+  if (!intent_is_durable(action, attempt))
+    world_.violated("S2", "order " + order.id + " on offer without a durable intent");
 }
 
 void Checkers::on_order_run(const std::string& node, const wire::WorkOrder& order, bool remembers_its_end) {
@@ -85,7 +89,8 @@ void Checkers::on_order_run(const std::string& node, const wire::WorkOrder& orde
   running_[node] = order.id;
   const auto [action, attempt] = action_of(order.id);
   const auto run = store_.run(0);
-  if (run.ok() && order.id == order_id(*run, action, attempt) && replay(run->id).of(action).state == ActionState::succeeded)
+  if (run.ok() && order.id == order_id(*run, action, attempt) &&
+      replay(run->id).of(action).state == ActionState::succeeded)
     world_.violated("S3", order.id + " is carried out although " + action + " succeeded");
 }
 
@@ -96,9 +101,12 @@ void Checkers::on_order_end(const std::string& node, const std::string& order, b
 
 void Checkers::on_disk_write(const std::string& node, const std::string& serial, const std::string& content) {
   for (const auto& a : plan_.actions) {
-    if (a.node != node || a.kind != ActionKind::image || a.params.value("disk_serial", "") != serial) continue;
+    if (a.node != node || a.kind != ActionKind::image || a.params.value("disk_serial", "") != serial)
+      continue;
     const bool bound = a.params.value("content_hash", "") == content || a.params.value("allow_ours", false);
-    if (!bound) world_.violated("S1", node + ": disk " + serial + " is written although it holds something else than approved");
+    if (!bound)
+      world_.violated(
+          "S1", node + ": disk " + serial + " is written although it holds something else than approved");
     return;
   }
   world_.violated("S1", node + ": disk " + serial + " is written, which the plan does not name");
@@ -118,16 +126,20 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
   const auto run = store_.run(0);
   if (!planned || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
-  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk || planned->kind == ActionKind::wake) return;
+  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk ||
+      planned->kind == ActionKind::wake)
+    return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
-    world_.violated("S3", fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
+    world_.violated("S3",
+                    fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
 }
 
 void Checkers::on_quarantined(const std::string& node, const std::string& reason) {
-  // In this world a probe fails only because of the probed node or because the prober itself is cut off. The second is its own fault.
-  // What needs the leader goes with it, whoever saw that the leader is lost.
+  // In this world a probe fails only because of the probed node or because the prober itself is cut off. The
+  // second is its own fault. What needs the leader goes with it, whoever saw that the leader is lost.
   if (reason.find("which will not happen") != std::string::npos) return;
-  if (reason.find("asked from " + node + ".") != std::string::npos && !world_.blind.count(node)) world_.violated("S7", node + " is blamed for another node: " + reason);
+  if (reason.find("asked from " + node + ".") != std::string::npos && !world_.blind.count(node))
+    world_.violated("S7", node + " is blamed for another node: " + reason);
 }
 
 void Checkers::at_all_times(const Executor& executor) {
@@ -138,8 +150,10 @@ void Checkers::at_all_times(const Executor& executor) {
     imaging += open && action && action->kind == ActionKind::image;
     netboot += open && action && action->kind == ActionKind::netboot;
   }
-  if (imaging > world_.options.parallel_imaging) world_.violated("S4", fmt::format("{} nodes are imaged at once", imaging));
-  if (netboot > world_.options.parallel_netboot) world_.violated("S4", fmt::format("{} nodes netboot at once", netboot));
+  if (imaging > world_.options.parallel_imaging)
+    world_.violated("S4", fmt::format("{} nodes are imaged at once", imaging));
+  if (netboot > world_.options.parallel_netboot)
+    world_.violated("S4", fmt::format("{} nodes netboot at once", netboot));
   if (!executor.active()) return;
   const Json progress = executor.progress();
   for (const auto& node : progress["nodes"]) {
@@ -157,8 +171,10 @@ void Checkers::after_restart(const Executor& executor) {
     const auto& believed = executor.log().of(id);
     const bool same = believed.state == record.state && believed.attempt == record.attempt;
     // Resuming may itself have gone on: only forward.
-    if (!same && believed.attempt < record.attempt) world_.violated("S5", id + " went back in time after a restart");
-    if (record.state == ActionState::succeeded && !same) world_.violated("S5", id + " lost its success in a restart");
+    if (!same && believed.attempt < record.attempt)
+      world_.violated("S5", id + " went back in time after a restart");
+    if (record.state == ActionState::succeeded && !same)
+      world_.violated("S5", id + " lost its success in a restart");
   }
 }
 
@@ -167,22 +183,26 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
   for (const auto& [id, record] : executor.log().all()) {
     const auto& kept = durable.of(id);
     if (kept.state != record.state || kept.attempt != record.attempt)
-      world_.violated("S5", fmt::format("{}: executor says {} #{}, journal says {} #{}", id, to_string(record.state), record.attempt,
-                                        to_string(kept.state), kept.attempt));
+      world_.violated(
+          "S5", fmt::format("{}: executor says {} #{}, journal says {} #{}", id, to_string(record.state),
+                            record.attempt, to_string(kept.state), kept.attempt));
   }
   size_t good = 0;
   for (const auto& node : plan_.nodes) {
     bool all = true;
-    for (const auto& a : plan_.actions) all = all && (a.node != node || durable.of(a.id).state == ActionState::succeeded);
+    for (const auto& a : plan_.actions)
+      all = all && (a.node != node || durable.of(a.id).state == ActionState::succeeded);
     good += all;
     const auto row = store_.node(node);
     const std::string state = row.ok() ? row->state : "";
     const bool accepted = state == "accepted" || state == "discovered";
     if (accepted != all) world_.violated("S6", node + " is " + state + ", but its journal says otherwise");
-    if (!all && (!row.ok() || row->reason.empty())) world_.violated("S6", node + " is not accepted and has no reason");
+    if (!all && (!row.ok() || row->reason.empty()))
+      world_.violated("S6", node + " is not accepted and has no reason");
   }
   const std::string expected = good == plan_.nodes.size() ? "done" : good ? "partial" : "failed";
-  if (run.state != expected) world_.violated("S6", "run ended as " + run.state + ", the journal says " + expected);
+  if (run.state != expected)
+    world_.violated("S6", "run ended as " + run.state + ", the journal says " + expected);
 }
 
 }  // namespace muster::sim

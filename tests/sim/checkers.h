@@ -1,14 +1,16 @@
-// Checkers: what must hold in every simulated world, one function each. They know the truth of the machines and what is durable,
-// and believe nothing the executor says about itself.
+// Checkers: what must hold in every simulated world, one function each. They know the truth of the machines
+// and what is durable, and believe nothing the executor says about itself.
 //
-//   S1 nothing outside the plan: power, disk writes and steps on a node are those the active plan names for it
+//   S1 nothing outside the plan: power, disk writes and steps on a node are those the active plan names for
+//      it
 //   S2 one running order per node; no effect without its durable intent row
 //   S3 an action recorded as succeeded is not carried out again, and was carried out under that very attempt
 //   S4 limits hold at every instant
 //   S5 the executor's state equals the replay of the journal
 //   S6 the end of a run is a function of its journal; every node that is not accepted has a reason
 //   S7 nobody is quarantined because another node did not answer it
-//   S8 an installed system that runs and is heard is asked to stop before its power is cycled, once in an attempt
+//   S8 an installed system that runs and is heard is asked to stop before its power is cycled, once in an
+//      attempt
 //   L1 all live nodes end accepted or explained (the controller's loop asks)
 //   L2 no wait outlives its deadline
 #pragma once
@@ -27,11 +29,11 @@ class Checkers {
  public:
   Checkers(World& world, Store& store) : world_(world), store_(store) {}
 
-  void approve(const Plan& plan) { plan_ = plan, stops_.clear(); }   // the operator's approval
+  void approve(const Plan& plan) { plan_ = plan, stops_.clear(); }  // the operator's approval
   void controller_died() { last_power_ = 0; }
   // Effects, as the machines see them or as they leave the controller.
   void on_power(const std::string& node, const Executor& executor);
-  void on_wake(const std::string& node, const Executor& executor);   // power on, no cut
+  void on_wake(const std::string& node, const Executor& executor);  // power on, no cut
   // `running`: its installed system is up and has been heard for a while.
   void on_cycle(const std::string& node, const Executor& executor, bool running);
   void on_offer(const std::string& node, const wire::WorkOrder& order);
@@ -55,9 +57,9 @@ class Checkers {
   World& world_;
   Store& store_;
   Plan plan_;
-  std::map<std::string, std::string> running_;             // node -> order
-  std::set<std::string> stops_;                            // attempts, as "n001/netboot#1", in which a system was asked to stop
-  std::set<std::string> carried_out_;                      // orders that ended well in truth
+  std::map<std::string, std::string> running_;  // node -> order
+  std::set<std::string> stops_;        // attempts, as "n001/netboot#1", in which a system was asked to stop
+  std::set<std::string> carried_out_;  // orders that ended well in truth
   TimeMs last_power_ = 0;
   std::string last_power_node_;
 };

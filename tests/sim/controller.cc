@@ -10,7 +10,8 @@ namespace {
 constexpr DurationMs kLongPoll = 25 * kSecond;
 constexpr DurationMs kSilent = ExecutorTiming().silent_after;
 
-PlaybookStep make_step(const std::string& name, const std::string& phase, int stage = 1, const std::string& on = "all") {
+PlaybookStep make_step(const std::string& name, const std::string& phase, int stage = 1,
+                       const std::string& on = "all") {
   PlaybookStep s;
   s.name = name;
   s.phase = phase;
@@ -52,9 +53,14 @@ std::map<std::string, Playbook> make_playbooks() {
   std::map<std::string, Playbook> out;
   PlaybookStep probe = make_step("probe", "cluster");
   probe.params = {{"host", "{{next.address}}"}, {"next_live", true}};
-  out["base"] = {"base", "", {make_step("hostname", "node"), make_step("hosts", "node"), make_step("time", "node"), probe}};
-  out["shared"] = {"shared", "", {make_step("master", "cluster", 1, "leader"), make_step("chunk", "cluster", 2)}};
-  out["acceptance/sim"] = {"acceptance/sim", "", {make_step("dgemm", "node"), make_step("allreduce", "cluster", 2, "leader")}};
+  out["base"] = {
+      "base",
+      "",
+      {make_step("hostname", "node"), make_step("hosts", "node"), make_step("time", "node"), probe}};
+  out["shared"] = {
+      "shared", "", {make_step("master", "cluster", 1, "leader"), make_step("chunk", "cluster", 2)}};
+  out["acceptance/sim"] = {
+      "acceptance/sim", "", {make_step("dgemm", "node"), make_step("allreduce", "cluster", 2, "leader")}};
   return out;
 }
 
@@ -62,15 +68,25 @@ std::map<std::string, Playbook> make_playbooks() {
 
 // Everything that dies with the process. Callbacks of the machines (BMC answers) check `alive`.
 struct SimController::Life : LinkPort, BootPort, PowerPort {
-  struct Waiter { std::set<std::string> have; ControllerLink::Orders answer; Reactor::TimerId timer = 0; };
-  struct Stream { std::string boot, incarnation; uint64_t taken = 0, durable = 0; };
+  struct Waiter {
+    std::set<std::string> have;
+    ControllerLink::Orders answer;
+    Reactor::TimerId timer = 0;
+  };
+  struct Stream {
+    std::string boot, incarnation;
+    uint64_t taken = 0, durable = 0;
+  };
 
   Life(SimController& c)
-      : home(c), early(c.store_, c.world_.reactor), store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.store_) {
+      : home(c),
+        early(c.store_, c.world_.reactor),
+        store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.store_) {
     ExecutorHooks hooks;
     hooks.observe = [this](const RunEvent& e) { observe(e); };
     hooks.ended = [this](const RunRow& run) { home.ended(run); };
-    executor = std::make_unique<Executor>(home.world_.reactor, ExecutorPorts{store, *this, *this, *this}, std::move(hooks));
+    executor = std::make_unique<Executor>(home.world_.reactor, ExecutorPorts{store, *this, *this, *this},
+                                          std::move(hooks));
   }
   ~Life() override {
     *alive = false;
@@ -80,12 +96,15 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
   void observe(const RunEvent& e) {
     if (e.kind == "action")
-      world().trace(e.node, fmt::format("{} #{} {} {}", e.data.value("action", ""), e.data.value("attempt", 0),
-                                        e.data.value("event", ""), e.data.value("message", "")));
+      world().trace(e.node,
+                    fmt::format("{} #{} {} {}", e.data.value("action", ""), e.data.value("attempt", 0),
+                                e.data.value("event", ""), e.data.value("message", "")));
     if (e.kind == "action" && e.data.value("event", "") == "succeeded")
       home.checkers_.on_succeeded(e.data.value("action", ""), e.data.value("attempt", 0));
-    if (e.kind == "node" && e.data.value("state", "") == "quarantined") home.checkers_.on_quarantined(e.node, e.data.value("reason", ""));
-    if (e.kind == "node") world().trace(e.node, e.data.value("state", "") + ": " + e.data.value("reason", ""));
+    if (e.kind == "node" && e.data.value("state", "") == "quarantined")
+      home.checkers_.on_quarantined(e.node, e.data.value("reason", ""));
+    if (e.kind == "node")
+      world().trace(e.node, e.data.value("state", "") + ": " + e.data.value("reason", ""));
   }
 
   // LinkPort
@@ -131,7 +150,9 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
       done(Ok{});
     });
   }
-  void rearm(const std::string& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
+  void rearm(const std::string& node, std::function<void(Status)> done) override {
+    arm(node, std::move(done));
+  }
   void disarm(const std::string& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {
@@ -144,7 +165,8 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   // Long enough for the executor to know it, whatever it waited for in between.
   bool runs(const std::string& node) {
     const TimeMs now = world().now();
-    return home.node(node).answers() && boots[node] == home.node(node).boot_id() && now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
+    return home.node(node).answers() && boots[node] == home.node(node).boot_id() &&
+           now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
   }
 
   // PowerPort
@@ -161,7 +183,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
     home.node(node).netboot(mine<Status>(std::move(done)));
     if (home.world_.options.plant == "outside" && node != "n001") home.checkers_.on_power("n999", *executor);
   }
-  void forget(const std::string&) override {}   // here every call reaches its BMC at once
+  void forget(const std::string&) override {}  // here every call reaches its BMC at once
   void power_off(const std::string&, PowerPort::Done done) override {
     world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
   }
@@ -181,22 +203,27 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
   std::map<std::string, Waiter> waiters;
   std::map<std::string, std::vector<Stream>> streams;
-  std::map<std::string, TimeMs> heard, since;   // last contact; the first of its boot, or after silence
+  std::map<std::string, TimeMs> heard, since;  // last contact; the first of its boot, or after silence
   std::map<std::string, std::string> boots;
   std::set<std::string> armed;
   bool dying = false;
 };
 
 SimController::SimController(World& world)
-    : world_(world), store_(world.reactor, [&world] { return world.random.range(1, 30); }), checkers_(world, store_),
+    : world_(world),
+      store_(world.reactor, [&world] { return world.random.range(1, 30); }),
+      checkers_(world, store_),
       spec_(make_spec(world.options)) {
   world.answers = [this](const std::string& address, bool begins) {
-    const auto found = std::find_if(spec_.nodes.begin(), spec_.nodes.end(), [&](const NodeSpec& n) { return n.address == address; });
+    const auto found = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                    [&](const NodeSpec& n) { return n.address == address; });
     if (found == spec_.nodes.end()) return false;
     SimNode& node = *nodes_.at(found->name);
     if (begins && world_.chance(world_.options.probed_dies)) {
-      if (world_.random.chance(0.5)) node.lose_power();
-      else node.cut_network(world_.random.range(5, 120) * kSecond);
+      if (world_.random.chance(0.5))
+        node.lose_power();
+      else
+        node.cut_network(world_.random.range(5, 120) * kSecond);
     }
     return node.answers();
   };
@@ -286,17 +313,23 @@ void SimController::say_up(bool skip_unseen) {
   skip_unseen_ = skip_unseen;
   auto made = make_plan(input());
   if (!made.ok()) return world_.violated("planner", made.error().message);
-  if (!made->refusals.empty()) return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
+  if (!made->refusals.empty())
+    return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
   // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
-  // Those that are named and do not answer are woken first; then the same command goes on with all that are named.
+  // Those that are named and do not answer are woken first; then the same command goes on with all that are
+  // named.
   const bool wakes = made->plan.kind == "wake" && !limit_.empty();
-  const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(), [this](const auto& n) { return silent_.count(n) > 0; });
+  const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(),
+                                             [this](const auto& n) { return silent_.count(n) > 0; });
   if (wakes) silent_.insert(made->plan.nodes.begin(), made->plan.nodes.end());
   if (!goes_on) limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
   // What the note says about those that stay silent, too.
   const auto tried = [this](const std::string& n) { return silent_.count(n) > 0; };
   reimages_ = !goes_on && std::any_of(limit_.begin(), limit_.end(), tried);
-  if (reimages_) limit_.erase(std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }), limit_.end());
+  if (reimages_)
+    limit_.erase(
+        std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }),
+        limit_.end());
   if (reimages_) silent_.clear();
   if (made->plan.empty()) {
     if (!limit_.empty()) return operator_goes_on();
@@ -318,7 +351,7 @@ void SimController::ended(const RunRow& run) {
   world_.trace("", fmt::format("run {} ended as {}", run.id, run.state));
   checkers_.at_run_end(*life_->executor, run);
   skip_unseen_ = life_->executor->plan().kind == "discover";
-  const bool woke = life_->executor->plan().kind == "wake";   // as with a discovery, the work comes after it
+  const bool woke = life_->executor->plan().kind == "wake";  // as with a discovery, the work comes after it
   if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 6) {
     finished_ = true;
     return;
@@ -336,12 +369,14 @@ void SimController::check_end() {
   for (auto& [name, node] : nodes_) {
     const NodeRow row = life_->executor->node_row(name);
     if (row.state == "accepted") {
-      if (!node->runs_installed(image_)) world_.violated("L1", name + " is accepted, but does not run its image");
+      if (!node->runs_installed(image_))
+        world_.violated("L1", name + " is accepted, but does not run its image");
       if (node->dead || node->bad) world_.violated("L1", name + " is accepted, though it cannot be");
-      if (node->applied() < 3) world_.violated("L1", name + " is accepted, but not all of its steps were applied");
+      if (node->applied() < 3)
+        world_.violated("L1", name + " is accepted, but not all of its steps were applied");
     } else if (!node->dead && !node->bad) {
       const auto& leader = nodes_.begin()->second;
-      if (leader->dead || leader->bad) continue;   // explained: what needs the leader cannot be
+      if (leader->dead || leader->bad) continue;  // explained: what needs the leader cannot be
       world_.violated("L1", name + " could have been accepted and is " + row.state + ": " + row.reason);
     } else if (row.reason.empty()) {
       world_.violated("L1", name + " is " + row.state + " without a reason");
@@ -351,7 +386,8 @@ void SimController::check_end() {
 
 // ---- the agent link, as controller/link_hub.cc does it ----
 
-void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) {
+void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present,
+                        ControllerLink::Orders answer) {
   Life& life = *life_;
   life.hear(node);
   life.executor->on_contact(node, present);
@@ -372,23 +408,30 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
   auto stream = std::find_if(streams.begin(), streams.end(), [&](const Life::Stream& s) {
     return s.boot == batch.boot_id && s.incarnation == batch.incarnation;
   });
-  if (stream == streams.end()) stream = streams.insert(streams.end(), {batch.boot_id, batch.incarnation, 0, 0});
+  if (stream == streams.end())
+    stream = streams.insert(streams.end(), {batch.boot_id, batch.incarnation, 0, 0});
   for (auto& event : batch.events) {
     if (event.seq <= stream->taken) continue;
     stream->taken = event.seq;
     if (event.kind == "hello")
-      life.executor->on_hello({node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram), batch.boot_id,
-                               event.data.value("image_digest", "")});
-    if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false) event.data.erase("result");
-    if (world_.options.plant == "stale" && !life.offers[node].empty()) event.order = life.offers[node].begin()->first;
+      life.executor->on_hello({node,
+                               wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
+                               batch.boot_id, event.data.value("image_digest", "")});
+    if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false)
+      event.data.erase("result");
+    if (world_.options.plant == "stale" && !life.offers[node].empty())
+      event.order = life.offers[node].begin()->first;
     life.executor->on_event(node, event);
   }
   const uint64_t up_to = stream->taken;
-  store_.write({EventRow{0, world_.reactor.now(), 0, node, "contact", "{}"}}, [answer, up_to, alive = life.alive](Status written) {
-    if (!*alive) return;
-    if (written.ok()) answer(up_to);
-    else answer(written.error());
-  });
+  store_.write({EventRow{0, world_.reactor.now(), 0, node, "contact", "{}"}},
+               [answer, up_to, alive = life.alive](Status written) {
+                 if (!*alive) return;
+                 if (written.ok())
+                   answer(up_to);
+                 else
+                   answer(written.error());
+               });
 }
 
 }  // namespace muster::sim

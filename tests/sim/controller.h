@@ -1,6 +1,6 @@
-// SimController: the controller's machine: store, agent link, boot service, power calls, the production planner and executor, and an
-// operator who says `muster up` until nothing is left to do. kill() is `kill -9`.
-// Thread: one.
+// SimController: the controller's machine: store, agent link, boot service, power calls, the production
+// planner and executor, and an operator who says `muster up` until nothing is left to do. kill() is `kill
+// -9`. Thread: one.
 #pragma once
 
 #include <map>
@@ -28,10 +28,10 @@ class SimController : public Uplink {
   SimNode& node(const std::string& name) { return *nodes_.at(name); }
   std::map<std::string, std::unique_ptr<SimNode>>& nodes() { return nodes_; }
 
-  void start();                          // first start of the controller and first `muster up`
+  void start();  // first start of the controller and first `muster up`
   void kill();
   void fill_disk(int writes) { store_.fail_next(writes, fail(Code::unavailable, "disk full")); }
-  void calm();                           // no more faults
+  void calm();  // no more faults
   bool finished() const { return finished_; }
   int runs() const { return runs_; }
   // L1: every node is accepted in truth, or explained.
@@ -39,12 +39,13 @@ class SimController : public Uplink {
   Executor* executor();
 
   bool up() const override { return life_ != nullptr; }
-  void ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) override;
+  void ask(const std::string& node, std::vector<std::string> have, const Presence& present,
+           ControllerLink::Orders answer) override;
   void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) override;
   bool armed(const std::string& node) const override;
 
  private:
-  struct Life;                           // what a kill takes away
+  struct Life;  // what a kill takes away
   void begin_life();
   void operator_goes_on();
   void say_up(bool skip_unseen);
@@ -63,8 +64,9 @@ class SimController : public Uplink {
   static constexpr const char* kImage = "sha256:image-cpu";
   std::string image_ = kImage;
   bool skip_unseen_ = false, finished_ = false;
-  std::vector<std::string> limit_;   // `--limit` of the next `muster up`
-  std::set<std::string> silent_;     // did not answer when they were powered on and waited for: installed anew by name, next
+  std::vector<std::string> limit_;  // `--limit` of the next `muster up`
+  // did not answer when they were powered on and waited for: installed anew by name, next
+  std::set<std::string> silent_;
   bool reimages_ = false;
   int runs_ = 0, calm_runs_ = 0;
 };

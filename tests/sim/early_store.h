@@ -25,14 +25,20 @@ class EarlyStore : public Store {
   Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
   Result<NodeRow> node(const std::string& name) override { return store_.node(name); }
   Result<TokenRow> token(const std::string& digest) override { return store_.token(digest); }
-  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override { return store_.join_tokens(node); }
-  Result<CertificateRow> certificate(const std::string& serial) override { return store_.certificate(serial); }
+  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override {
+    return store_.join_tokens(node);
+  }
+  Result<CertificateRow> certificate(const std::string& serial) override {
+    return store_.certificate(serial);
+  }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
   Result<std::vector<EventRow>> events(int64_t after, size_t limit, const std::string& node) override {
     return store_.events(after, limit, node);
   }
   Result<ReportRow> report(int64_t run) override { return store_.report(run); }
-  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override { return store_.reports(run, limit); }
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
+    return store_.reports(run, limit);
+  }
   int64_t next_run_id() override { return store_.next_run_id(); }
   int64_t next_spec_revision() override { return store_.next_spec_revision(); }
 

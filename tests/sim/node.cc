@@ -31,11 +31,16 @@ class SimRunner : public WorkRunner {
     node_.checkers_.on_order_run(node_.name_, order, ended);
     if (leaves) node_.checkers_.on_order_end(node_.name_, order.id, true);
     later(1000, 3000, [this, leaves, stops] {
-      if (stops) node_.world_.reactor.after(0, [node = &node_] { node->shut_down(); });
-      else if (leaves) node_.world_.reactor.after(0, [node = &node_] { node->reset(); });
-      else if (order_.kind == "image") image_slice();
-      else if (order_.kind == "inventory") end(Ok{}, {{"facts", to_json(node_.facts())}});
-      else step();
+      if (stops)
+        node_.world_.reactor.after(0, [node = &node_] { node->shut_down(); });
+      else if (leaves)
+        node_.world_.reactor.after(0, [node = &node_] { node->reset(); });
+      else if (order_.kind == "image")
+        image_slice();
+      else if (order_.kind == "inventory")
+        end(Ok{}, {{"facts", to_json(node_.facts())}});
+      else
+        step();
     });
   }
   void cancel() override { cancelled_ = true; }
@@ -47,7 +52,8 @@ class SimRunner : public WorkRunner {
     });
   }
   void end(Status status, Json result) {
-    node_.world_.trace(node_.name_, "end " + order_.id + (status.ok() ? " ok" : " " + status.error().message));
+    node_.world_.trace(node_.name_,
+                       "end " + order_.id + (status.ok() ? " ok" : " " + status.error().message));
     node_.checkers_.on_order_end(node_.name_, order_.id, status.ok());
     done_({std::move(status), std::move(result)});
   }
@@ -59,11 +65,13 @@ class SimRunner : public WorkRunner {
     if (next_++ == 0) {
       const std::string content = node_.content();
       const bool resumes = !node_.writing_.empty() && node_.approved_ == job->content_hash;
-      const bool allowed = content == job->content_hash || resumes || (job->allow_ours && node_.ours_) || node_.ours_;
+      const bool allowed =
+          content == job->content_hash || resumes || (job->allow_ours && node_.ours_) || node_.ours_;
       if (job->disk_serial != node_.facts().disks[0].serial || !allowed)
         return end(fail(Code::conflict, "the disk changed"), Json::object());
       if (!resumes) {
-        node_.checkers_.on_disk_write(node_.name_, job->disk_serial, node_.ours_ ? job->content_hash : content);
+        node_.checkers_.on_disk_write(node_.name_, job->disk_serial,
+                                      node_.ours_ ? job->content_hash : content);
         node_.slices_ = 0;
       }
       if (node_.writing_ != job->digest) node_.slices_ = 0;
@@ -91,7 +99,8 @@ class SimRunner : public WorkRunner {
     }
     const std::string id = all[next_++]["id"].get<std::string>();
     node_.checkers_.on_step(node_.name_, id);
-    if (const std::string host = all[next_ - 1]["params"].value("host", ""); !host.empty()) return probe(id, host);
+    if (const std::string host = all[next_ - 1]["params"].value("host", ""); !host.empty())
+      return probe(id, host);
     const bool holds = node_.applied_.count(id) > 0;
     if (!holds && node_.world_.chance(node_.world_.options.step_fails))
       return end(fail(Code::failed, id + ": did not work"), {{"steps", steps_}});
@@ -109,11 +118,16 @@ class SimRunner : public WorkRunner {
     node_.world_.answers(host, true);
     later(1000, 10000, [this, id, host] {
       const bool answered = !node_.cut() && node_.world_.answers(host, false);
-      if (!answered && node_.cut()) node_.world_.blind.insert(node_.name_);
-      else node_.world_.blind.erase(node_.name_);
+      if (!answered && node_.cut())
+        node_.world_.blind.insert(node_.name_);
+      else
+        node_.world_.blind.erase(node_.name_);
       went(id, answered ? "already" : "failed");
-      if (!answered) end(fail(Code::failed, fmt::format("{}: {} does not answer, asked from {}.", id, host, node_.name_)), {{"steps", steps_}});
-      else if (order_.kind == "steps") node_.applied_.insert(id);
+      if (!answered)
+        end(fail(Code::failed, fmt::format("{}: {} does not answer, asked from {}.", id, host, node_.name_)),
+            {{"steps", steps_}});
+      else if (order_.kind == "steps")
+        node_.applied_.insert(id);
     });
   }
 
@@ -153,7 +167,8 @@ class SimJournal : public AgentJournal {
 
 // A call answers once, at the latest after its deadline; what comes later is lost.
 template <typename Reply>
-std::function<void(Reply)> once(World& world, const std::shared_ptr<bool>& alive, std::function<void(Reply)> done) {
+std::function<void(Reply)> once(World& world, const std::shared_ptr<bool>& alive,
+                                std::function<void(Reply)> done) {
   auto open = std::make_shared<bool>(true);
   auto answer = [alive, open, done](Reply reply) {
     if (*alive && std::exchange(*open, false)) done(std::move(reply));
@@ -164,14 +179,22 @@ std::function<void(Reply)> once(World& world, const std::shared_ptr<bool>& alive
 
 class SimLink : public ControllerLink {
  public:
-  SimLink(World& world, Uplink& uplink, std::string node, Presence present, const TimeMs& cut_until, std::shared_ptr<bool> alive)
-      : world_(world), uplink_(uplink), node_(std::move(node)), present_(std::move(present)), cut_until_(cut_until), alive_(std::move(alive)) {}
+  SimLink(World& world, Uplink& uplink, std::string node, Presence present, const TimeMs& cut_until,
+          std::shared_ptr<bool> alive)
+      : world_(world),
+        uplink_(uplink),
+        node_(std::move(node)),
+        present_(std::move(present)),
+        cut_until_(cut_until),
+        alive_(std::move(alive)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
     const auto answer = once<Result<wire::PollReply>>(world_, alive_, done);
     if (cut()) return;
-    world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_, present = present_] {
-      if (!uplink->up()) return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
+    world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_,
+                 present = present_] {
+      if (!uplink->up())
+        return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
       uplink->ask(node, have, present, [this, alive, answer, world](Result<wire::PollReply> reply) {
         if (*alive && !cut()) world->send([answer, reply] { answer(reply); });
       });
@@ -181,7 +204,8 @@ class SimLink : public ControllerLink {
     const auto answer = once<Result<uint64_t>>(world_, alive_, done);
     if (cut()) return;
     world_.send([this, alive = alive_, batch, answer, world = &world_, uplink = &uplink_, node = node_] {
-      if (!uplink->up()) return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
+      if (!uplink->up())
+        return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
       uplink->take(node, batch, [this, alive, answer, world](Result<uint64_t> ack) {
         if (*alive && !cut()) world->send([answer, ack] { answer(ack); });
       });
@@ -198,7 +222,8 @@ class SimLink : public ControllerLink {
   std::shared_ptr<bool> alive_;
 };
 
-AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t number, const std::string& image) {
+AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t number,
+                          const std::string& image) {
   AgentIdentity id;
   id.mode = mode;
   id.boot_id = boot;
@@ -212,7 +237,10 @@ AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t num
 
 struct SimNode::Host {
   Host(SimNode& node, std::vector<OrderRecord>& kept, AgentIdentity identity)
-      : link(node.world_, node.uplink_, node.name_, {identity.boot_id, identity.mode, identity.image_digest}, node.cut_until_, alive), journal(node.world_, kept, alive), runner(node, alive),
+      : link(node.world_, node.uplink_, node.name_, {identity.boot_id, identity.mode, identity.image_digest},
+             node.cut_until_, alive),
+        journal(node.world_, kept, alive),
+        runner(node, alive),
         agent(node.world_.reactor, link, journal, runner, std::move(identity)) {}
   ~Host() { *alive = false; }
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -276,7 +304,8 @@ void SimNode::netboot(std::function<void(Status)> done) {
   if (world_.chance(o.bmc_busy)) return reply(takes, fail(Code::unavailable, "503 service unavailable"));
   const bool idle = world_.chance(o.bmc_idle);      // accepts and does nothing
   const bool silent = world_.chance(o.bmc_silent);  // does it, or not, and never says
-  if (!idle && !(silent && world_.random.chance(0.5))) world_.reactor.after(takes, [this] { power_cycle(true); });
+  if (!idle && !(silent && world_.random.chance(0.5)))
+    world_.reactor.after(takes, [this] { power_cycle(true); });
   if (silent) return reply(60 * kSecond, fail(Code::timeout, "no answer from the BMC"));
   reply(takes + 100, Ok{});
 }
@@ -301,8 +330,10 @@ void SimNode::power_on(std::function<void(Status)> done) {
 void SimNode::power_state(std::function<void(Result<PowerState>)> done) {
   const Options& o = world_.options;
   Result<PowerState> answer = powered_ ? PowerState::on : PowerState::off;
-  if (world_.chance(o.bmc_silent)) answer = fail(Code::timeout, "no answer from the BMC");
-  else if (world_.chance(o.bmc_lies)) answer = world_.random.chance(0.5) ? PowerState::unknown : PowerState::on;
+  if (world_.chance(o.bmc_silent))
+    answer = fail(Code::timeout, "no answer from the BMC");
+  else if (world_.chance(o.bmc_lies))
+    answer = world_.random.chance(0.5) ? PowerState::unknown : PowerState::on;
   world_.reactor.after(world_.random.range(100, 3000), [done, answer] { done(answer); });
 }
 
@@ -363,7 +394,7 @@ void SimNode::boot() {
     const bool network = std::exchange(network_once_, false) || image_.empty();
     if (network && uplink_.armed(name_)) return start_system(System::ram);
     if (!image_.empty()) return start_system(System::installed);
-    reset();   // nothing to boot: the firmware tries again
+    reset();  // nothing to boot: the firmware tries again
   });
 }
 
@@ -375,8 +406,9 @@ void SimNode::start_system(System system) {
 
 void SimNode::start_agent() {
   const bool ram = system_ == System::ram;
-  host_ = std::make_unique<Host>(*this, ram ? ram_journal_ : disk_journal_,
-                                 identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_));
+  host_ = std::make_unique<Host>(
+      *this, ram ? ram_journal_ : disk_journal_,
+      identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_));
   if (auto started = host_->agent.start(); !started.ok()) world_.violated("agent", started.error().message);
 }
 

@@ -1,6 +1,6 @@
-// SimNode: one server of the simulated cluster: BMC, firmware, disks, two systems, and the production Agent on top.
-// What is replaced: the link's transport, the journal's file and the work itself (agent OS). Everything it does to itself is told to
-// the checkers as truth. Thread: one.
+// SimNode: one server of the simulated cluster: BMC, firmware, disks, two systems, and the production Agent
+// on top. What is replaced: the link's transport, the journal's file and the work itself (agent OS).
+// Everything it does to itself is told to the checkers as truth. Thread: one.
 #pragma once
 
 #include <map>
@@ -23,7 +23,8 @@ class Uplink {
  public:
   virtual ~Uplink() = default;
   virtual bool up() const = 0;
-  virtual void ask(const std::string& node, std::vector<std::string> have, const Presence& present, ControllerLink::Orders answer) = 0;
+  virtual void ask(const std::string& node, std::vector<std::string> have, const Presence& present,
+                   ControllerLink::Orders answer) = 0;
   virtual void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) = 0;
   virtual bool armed(const std::string& node) const = 0;
 };
@@ -51,16 +52,18 @@ class SimNode {
 
   const std::string& name() const { return name_; }
   HardwareFacts facts() const;
-  bool runs_installed(const std::string& digest) const { return system_ == System::installed && image_ == digest; }
+  bool runs_installed(const std::string& digest) const {
+    return system_ == System::installed && image_ == digest;
+  }
   const std::string& boot_id() const { return boot_id_; }
   size_t applied() const { return applied_.size(); }
-  bool dead = false;     // never boots again
-  bool bad = false;      // its acceptance fails
+  bool dead = false;  // never boots again
+  bool bad = false;   // its acceptance fails
 
  private:
   friend class SimRunner;
   enum class System { none, booting, ram, installed };
-  struct Host;           // an agent process with its ports
+  struct Host;  // an agent process with its ports
 
   void power_cycle(bool network);
   void stop();
@@ -82,9 +85,9 @@ class SimNode {
   std::vector<OrderRecord> disk_journal_, ram_journal_;
   // The OS disk.
   bool ours_ = false;
-  std::string image_, writing_, approved_;   // complete image; one half written; content it was approved for
+  std::string image_, writing_, approved_;  // complete image; one half written; content it was approved for
   int slices_ = 0;
-  std::set<std::string> applied_;            // steps that hold
+  std::set<std::string> applied_;  // steps that hold
 };
 
 }  // namespace muster::sim

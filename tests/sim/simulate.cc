@@ -7,7 +7,7 @@
 namespace muster::sim {
 namespace {
 
-constexpr DurationMs kBound = 30 * 3600 * kSecond;   // of simulated time; more is a hang
+constexpr DurationMs kBound = 30 * 3600 * kSecond;  // of simulated time; more is a hang
 
 void node_fault(World& world, SimController& controller) {
   auto& nodes = controller.nodes();
@@ -15,10 +15,14 @@ void node_fault(World& world, SimController& controller) {
   std::advance(it, world.random.range(0, static_cast<int64_t>(nodes.size()) - 1));
   SimNode& node = *it->second;
   switch (world.random.range(0, 3)) {
-    case 0: return node.lose_power();
-    case 1: return node.reset();
-    case 2: return node.crash_agent();
-    default: return node.cut_network(world.random.range(5, 120) * kSecond);
+    case 0:
+      return node.lose_power();
+    case 1:
+      return node.reset();
+    case 2:
+      return node.crash_agent();
+    default:
+      return node.cut_network(world.random.range(5, 120) * kSecond);
   }
 }
 
@@ -50,7 +54,8 @@ Verdict simulate(const Options& options) {
   World world(options);
   SimController controller(world);
   for (int i = 0; i < options.nodes; ++i) {
-    auto node = std::make_unique<SimNode>(world, controller.checkers(), controller, fmt::format("n{:03}", i + 1));
+    auto node =
+        std::make_unique<SimNode>(world, controller.checkers(), controller, fmt::format("n{:03}", i + 1));
     // The first node leads; it is spared, or nobody could be accepted.
     node->dead = i > 0 && i <= options.dead;
     node->bad = i == options.nodes - 1 && options.bad > 0 && !node->dead && i > 0;

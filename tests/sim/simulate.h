@@ -11,7 +11,7 @@ namespace muster::sim {
 struct Verdict {
   std::vector<std::string> violations;
   uint64_t hash = 0;
-  uint64_t steps = 0;         // events of the reactor
+  uint64_t steps = 0;  // events of the reactor
   DurationMs simulated = 0;
   int runs = 0;
 };

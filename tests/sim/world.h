@@ -1,6 +1,5 @@
-// World: the one clock, the one source of randomness and the options of a simulated cluster. Everything that differs between two
-// runs of one seed would be a bug; `hash` proves that nothing does.
-// Thread: one.
+// World: the one clock, the one source of randomness and the options of a simulated cluster. Everything that
+// differs between two runs of one seed would be a bug; `hash` proves that nothing does. Thread: one.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,7 +24,9 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
-  int64_t range(int64_t from, int64_t to) { return from + static_cast<int64_t>(next() % static_cast<uint64_t>(to - from + 1)); }
+  int64_t range(int64_t from, int64_t to) {
+    return from + static_cast<int64_t>(next() % static_cast<uint64_t>(to - from + 1));
+  }
   bool chance(double p) { return static_cast<double>(next() >> 11) < p * 9007199254740992.0; }
 
  private:
@@ -36,21 +37,22 @@ class Random {
 struct Options {
   uint64_t seed = 1;
   int nodes = 8;
-  double lost = 0, doubled = 0;          // of messages between agent and controller
-  DurationMs delay = 200;                // most of one message
-  double bmc_busy = 0, bmc_silent = 0, bmc_lies = 0, bmc_idle = 0;   // of power calls
+  double lost = 0, doubled = 0;  // of messages between agent and controller
+  DurationMs delay = 200;        // most of one message
+  double bmc_busy = 0, bmc_silent = 0, bmc_lies = 0, bmc_idle = 0;  // of power calls
   double step_fails = 0;
-  double stop_hangs = 0;                 // of orderly stops
-  DurationMs node_fault_every = 0, controller_killed_every = 0;      // 0: never
+  double stop_hangs = 0;                                         // of orderly stops
+  DurationMs node_fault_every = 0, controller_killed_every = 0;  // 0: never
   double killed_at_effect = 0;
-  double store_fails = 0;               // > 0: the disk of the controller is full now and then
-  int dead = 0, bad = 0;                 // nodes that never boot; nodes whose acceptance fails
+  double store_fails = 0;  // > 0: the disk of the controller is full now and then
+  int dead = 0, bad = 0;   // nodes that never boot; nodes whose acceptance fails
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs stagger = 0;
-  double probed_dies = 0;                // a node loses power, or its network for a while, just when another one probes it
-  DurationMs clock_set_every = 0;        // the controller's clock on the wall is set, by less than what ends a run at a restart
+  double probed_dies = 0;  // a node loses power, or its network for a while, just when another one probes it
+  DurationMs clock_set_every =
+      0;  // the controller's clock on the wall is set, by less than what ends a run at a restart
   DurationMs faults_end = 40 * kMinute;
-  std::string plant;                     // a bug on purpose: stale | early | outside | again | blind | hard
+  std::string plant;  // a bug on purpose: stale | early | outside | again | blind | hard
   bool log = false;
 };
 
@@ -59,7 +61,9 @@ inline Options options_for(uint64_t seed, int nodes) {
   Options o;
   o.seed = seed;
   o.nodes = nodes > 0 ? nodes : static_cast<int>(r.range(3, 12));
-  const auto some = [&](double most) { return r.chance(0.6) ? most * static_cast<double>(r.range(1, 100)) / 100.0 : 0.0; };
+  const auto some = [&](double most) {
+    return r.chance(0.6) ? most * static_cast<double>(r.range(1, 100)) / 100.0 : 0.0;
+  };
   o.lost = some(0.15);
   o.doubled = some(0.15);
   o.delay = r.range(20, 4000);
@@ -94,8 +98,9 @@ class World {
   // Since the beginning, whatever a clock on a wall shows.
   TimeMs now() const { return reactor.steady() - begin; }
   bool faults = true;
-  std::function<bool(const std::string& address, bool begins)> answers;   // a probe of a node, as the network sees it
-  std::set<std::string> blind;   // nodes whose last failed probe failed because they were cut off themselves
+  std::function<bool(const std::string& address, bool begins)>
+      answers;                  // a probe of a node, as the network sees it
+  std::set<std::string> blind;  // nodes whose last failed probe failed because they were cut off themselves
   std::vector<std::string> violations;
   uint64_t hash = 0xcbf29ce484222325ull;
 

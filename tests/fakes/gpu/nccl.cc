@@ -1,9 +1,11 @@
-// A made-up NCCL over TCP, on "device" memory that is the host's: communicators of several ranks in one process and of several processes,
-// bootstrapped as NCCL does it: by an id that lives as long as its maker, or at the address in NCCL_COMM_ID, where rank 0 listens.
+// A made-up NCCL over TCP, on "device" memory that is the host's: communicators of several ranks in one
+// process and of several processes, bootstrapped as NCCL does it: by an id that lives as long as its maker,
+// or at the address in NCCL_COMM_ID, where rank 0 listens.
 //
-// Each rank sends all operations of a group to a hub, with their data; when all ranks' are there, the hub works out what each receives.
-// Operations that do not fit together (another count) are an error for all ranks, where NCCL would hang; a receive that nobody sends to waits.
-// MUSTER_FAKE_NCCL_BAD_RANK: what this rank receives from an all-reduce has one wrong bit.
+// Each rank sends all operations of a group to a hub, with their data; when all ranks' are there, the hub
+// works out what each receives. Operations that do not fit together (another count) are an error for all
+// ranks, where NCCL would hang; a receive that nobody sends to waits. MUSTER_FAKE_NCCL_BAD_RANK: what this
+// rank receives from an all-reduce has one wrong bit.
 #include <arpa/inet.h>
 #include <nccl.h>
 #include <netinet/in.h>
@@ -96,11 +98,16 @@ void fold(char* into, const char* from, size_t count, uint32_t op) {
 }
 bool reduce(std::vector<char>& into, const char* from, const Header& h) {
   const size_t count = into.size() / size_of(h.type);
-  if (h.type == ncclFloat32) fold<float>(into.data(), from, count, h.op);
-  else if (h.type == ncclFloat64) fold<double>(into.data(), from, count, h.op);
-  else if (h.type == ncclUint64) fold<uint64_t>(into.data(), from, count, h.op);
-  else if (h.type == ncclInt32) fold<int32_t>(into.data(), from, count, h.op);
-  else return false;
+  if (h.type == ncclFloat32)
+    fold<float>(into.data(), from, count, h.op);
+  else if (h.type == ncclFloat64)
+    fold<double>(into.data(), from, count, h.op);
+  else if (h.type == ncclUint64)
+    fold<uint64_t>(into.data(), from, count, h.op);
+  else if (h.type == ncclInt32)
+    fold<int32_t>(into.data(), from, count, h.op);
+  else
+    return false;
   return h.op == ncclSum || h.op == ncclMax;
 }
 
@@ -128,9 +135,12 @@ class Hub {
     if (read_all(fd, &rank, sizeof rank) && rank < groups_.size())
       while (read_group(fd, rank)) {
         // Sends and receives are their two ranks' affair; all others' go on.
-        const bool together = std::any_of(groups_[rank].begin(), groups_[rank].end(), [](const auto& op) { return !between_two(op.header); });
-        if (together) meet();  // all groups are there
-        else post(rank);
+        const bool together = std::any_of(groups_[rank].begin(), groups_[rank].end(),
+                                          [](const auto& op) { return !between_two(op.header); });
+        if (together)
+          meet();  // all groups are there
+        else
+          post(rank);
         const bool right = answer(fd, rank);
         if (together) meet();  // nobody reads them any more
         if (!right) break;
@@ -186,14 +196,19 @@ class Hub {
     if (h.kind == Kind::receive) return take(rank, h, out);
     for (const auto& group : groups_) {
       if (group.size() <= i || std::memcmp(&group[i].header, &h, sizeof h) != 0) return false;
-      if (h.kind == Kind::all_gather) out.insert(out.end(), group[i].data.begin(), group[i].data.end());
-      else if (out.empty()) out = group[i].data;
-      else if (!reduce(out, group[i].data.data(), h)) return false;
+      if (h.kind == Kind::all_gather)
+        out.insert(out.end(), group[i].data.begin(), group[i].data.end());
+      else if (out.empty())
+        out = group[i].data;
+      else if (!reduce(out, group[i].data.data(), h))
+        return false;
     }
     const char* bad = std::getenv("MUSTER_FAKE_NCCL_BAD_RANK");
-    if (h.kind == Kind::all_reduce && bad && std::atoi(bad) == static_cast<int>(rank)) out[out.size() / 2] ^= 1;
+    if (h.kind == Kind::all_reduce && bad && std::atoi(bad) == static_cast<int>(rank))
+      out[out.size() / 2] ^= 1;
     if (h.kind == Kind::reduce_scatter) {
-      const auto share = static_cast<std::ptrdiff_t>(h.count * size_of(h.type)), at = share * static_cast<std::ptrdiff_t>(rank);
+      const auto share = static_cast<std::ptrdiff_t>(h.count * size_of(h.type)),
+                 at = share * static_cast<std::ptrdiff_t>(rank);
       out = std::vector<char>(out.begin() + at, out.begin() + at + share);
     }
     return true;
@@ -224,7 +239,8 @@ bool parse(const std::string& text, sockaddr_in& out) {
   const size_t colon = text.rfind(':');
   out = {};
   out.sin_family = AF_INET;
-  if (colon == std::string::npos || ::inet_pton(AF_INET, text.substr(0, colon).c_str(), &out.sin_addr) != 1) return false;
+  if (colon == std::string::npos || ::inet_pton(AF_INET, text.substr(0, colon).c_str(), &out.sin_addr) != 1)
+    return false;
   out.sin_port = htons(static_cast<uint16_t>(std::atoi(text.c_str() + colon + 1)));
   return true;
 }
@@ -272,11 +288,14 @@ thread_local int depth = 0;
 thread_local std::vector<ncclComm*> touched;
 
 ncclResult_t flush() {
-  for (const auto* comm : touched) {  // first all that is sent, then what comes back: ranks of one process wait for one another
+  for (const auto* comm :
+       touched) {  // first all that is sent, then what comes back: ranks of one process wait for one another
     const auto count = static_cast<uint32_t>(comm->pending.size());
     if (!write_all(comm->fd, &count, sizeof count)) return ncclRemoteError;
     for (const auto& op : comm->pending)
-      if (!write_all(comm->fd, &op.header, sizeof op.header) || !write_all(comm->fd, op.from, sent(op.header, comm->ranks))) return ncclRemoteError;
+      if (!write_all(comm->fd, &op.header, sizeof op.header) ||
+          !write_all(comm->fd, op.from, sent(op.header, comm->ranks)))
+        return ncclRemoteError;
   }
   for (auto* comm : touched) {
     uint32_t ok = 0;
@@ -304,7 +323,9 @@ ncclResult_t ncclGetVersion(int* out) {
   *out = 1;
   return ncclSuccess;
 }
-const char* ncclGetErrorString(ncclResult_t result) { return result == ncclInvalidUsage ? "operations that do not fit together" : "made-up error"; }
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclInvalidUsage ? "operations that do not fit together" : "made-up error";
+}
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* out) {
   *out = {};
@@ -342,7 +363,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->pending.empty() ? ncclSuccess : ncclInvalidUsage; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return comm->pending.empty() ? ncclSuccess : ncclInvalidUsage;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { return ncclCommAbort(comm); }
 
 ncclResult_t ncclGroupStart() {
@@ -351,20 +374,29 @@ ncclResult_t ncclGroupStart() {
 }
 ncclResult_t ncclGroupEnd() { return --depth == 0 ? flush() : ncclSuccess; }
 
-ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  return enqueue(comm, {Kind::all_reduce, static_cast<uint32_t>(type), static_cast<uint32_t>(op), 0, count}, from, to);
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t) {
+  return enqueue(comm, {Kind::all_reduce, static_cast<uint32_t>(type), static_cast<uint32_t>(op), 0, count},
+                 from, to);
 }
-ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t) {
   return enqueue(comm, {Kind::all_gather, static_cast<uint32_t>(type), 0, 0, count}, from, to);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  return enqueue(comm, {Kind::reduce_scatter, static_cast<uint32_t>(type), static_cast<uint32_t>(op), 0, count}, from, to);
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t) {
+  return enqueue(comm,
+                 {Kind::reduce_scatter, static_cast<uint32_t>(type), static_cast<uint32_t>(op), 0, count},
+                 from, to);
 }
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue(comm, {Kind::send, static_cast<uint32_t>(type), 0, static_cast<uint32_t>(peer), count}, from, nullptr);
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  return enqueue(comm, {Kind::send, static_cast<uint32_t>(type), 0, static_cast<uint32_t>(peer), count}, from,
+                 nullptr);
 }
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue(comm, {Kind::receive, static_cast<uint32_t>(type), 0, static_cast<uint32_t>(peer), count}, nullptr, to);
+  return enqueue(comm, {Kind::receive, static_cast<uint32_t>(type), 0, static_cast<uint32_t>(peer), count},
+                 nullptr, to);
 }
 
 }  // extern "C"

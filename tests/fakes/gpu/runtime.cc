@@ -1,8 +1,9 @@
-// A made-up CUDA runtime: device memory is the host's, every call ends before it returns, and the GPUs are of compute capability 9.0.
-// So the host's side of kernels/gpu can run, and be tested, where there is no GPU. What runs on a GPU is not tested by it: the .cu files are
-// replaced by launchers.cc.
+// A made-up CUDA runtime: device memory is the host's, every call ends before it returns, and the GPUs are of
+// compute capability 9.0. So the host's side of kernels/gpu can run, and be tested, where there is no GPU.
+// What runs on a GPU is not tested by it: the .cu files are replaced by launchers.cc.
 //
-// MUSTER_FAKE_GPUS: how many GPUs there are (2). MUSTER_FAKE_SMALL_GPU: number of one that has 65 MiB. Memory is counted per GPU: what is not given back is missed.
+// MUSTER_FAKE_GPUS: how many GPUs there are (2). MUSTER_FAKE_SMALL_GPU: number of one that has 65 MiB. Memory
+// is counted per GPU: what is not given back is missed.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -105,7 +106,9 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) { return cudaMemcpy(to, from, bytes, kind); }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t) {
   return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
@@ -148,7 +151,11 @@ cudaError_t cudaEventElapsedTime(float* out, cudaEvent_t from, cudaEvent_t to) {
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
-const char* cudaGetErrorName(cudaError_t error) { return error == cudaErrorNoDevice ? "cudaErrorNoDevice" : "cudaError"; }
-const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : "made-up error"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorNoDevice ? "cudaErrorNoDevice" : "cudaError";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : "made-up error";
+}
 
 }  // extern "C"

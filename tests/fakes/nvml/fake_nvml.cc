@@ -1,10 +1,12 @@
 // A libnvidia-ml.so.1 of made-up GPUs, for tests. No hardware is behind it; its driver's version says so.
 //
-// Its state is the file that MUSTER_FAKE_NVML names, read anew at every call, so that a test moves a counter by writing it. One word
-// after the other, separated by blanks; what is not named is 0, and a link that is not named is not there:
+// Its state is the file that MUSTER_FAKE_NVML names, read anew at every call, so that a test moves a counter
+// by writing it. One word after the other, separated by blanks; what is not named is 0, and a link that is
+// not named is not there:
 //   gpus N                     number of GPUs; their UUIDs are GPU-fake-0 ...
 //   link G L 0|1               GPU G has link L, and it is down or up
-//   errors G L C N             error counter C (0 replay, 1 recovery, 2 CRC of flits, 3 CRC of data) of that link
+//   errors G L C N             error counter C (0 replay, 1 recovery, 2 CRC of flits, 3 CRC of data) of that
+//                              link
 //   reasons G BITS             why the clocks are low
 //   field G F N                field F; fields that are not named are not supported
 //   energy G N, power G N      millijoules, milliwatts
@@ -21,7 +23,14 @@
 
 namespace {
 
-enum : int { kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kDriverNotLoaded = 9, kGpuIsLost = 15 };
+enum : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kDriverNotLoaded = 9,
+  kGpuIsLost = 15
+};
 constexpr int kMostGpus = 16;
 bool started = false;
 
@@ -34,8 +43,9 @@ struct State {
 };
 
 State read_state() {
-  static const std::map<std::string, int> kKeys = {{"gpus", 0}, {"link", 2}, {"errors", 3}, {"reasons", 1}, {"field", 2},
-                                                   {"energy", 1}, {"power", 1}, {"lost", 1}, {"fails", 1}};
+  static const std::map<std::string, int> kKeys = {{"gpus", 0},    {"link", 2},  {"errors", 3},
+                                                   {"reasons", 1}, {"field", 2}, {"energy", 1},
+                                                   {"power", 1},   {"lost", 1},  {"fails", 1}};
   State out;
   const char* path = std::getenv("MUSTER_FAKE_NVML");
   std::ifstream in(path ? path : "");
@@ -55,7 +65,8 @@ char gpus[kMostGpus];
 std::string number_of(const void* device) { return std::to_string(static_cast<const char*>(device) - gpus); }
 
 // What the test said of `key`, unless the function fails or the GPU is lost.
-int answer(const char* function, const void* device, const std::string& key, unsigned long long& value, int missing) {
+int answer(const char* function, const void* device, const std::string& key, unsigned long long& value,
+           int missing) {
   const State state = read_state();
   if (!started) return kUninitialized;
   if (const auto* code = state.find(std::string("fails ") + function)) return static_cast<int>(*code);
@@ -94,9 +105,13 @@ API int nvmlShutdown() {
   return kSuccess;
 }
 API const char* nvmlErrorString(int code) {
-  return code == kDriverNotLoaded ? "Driver Not Loaded" : code == kGpuIsLost ? "GPU is lost" : "Unknown Error";
+  return code == kDriverNotLoaded ? "Driver Not Loaded"
+         : code == kGpuIsLost     ? "GPU is lost"
+                                  : "Unknown Error";
 }
-API int nvmlSystemGetDriverVersion(char* text, unsigned length) { return say(text, length, "0.0 (fake, no hardware)"); }
+API int nvmlSystemGetDriverVersion(char* text, unsigned length) {
+  return say(text, length, "0.0 (fake, no hardware)");
+}
 API int nvmlDeviceGetCount_v2(unsigned* count) {
   const State state = read_state();
   if (const auto* code = state.find("fails nvmlDeviceGetCount_v2")) return static_cast<int>(*code);
@@ -110,35 +125,43 @@ API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   unsigned long long ignored = 0;
   return answer("nvmlDeviceGetHandleByIndex_v2", *device, "", ignored, kSuccess);
 }
-API int nvmlDeviceGetUUID(void* device, char* text, unsigned length) { return say(text, length, "GPU-fake-" + number_of(device)); }
+API int nvmlDeviceGetUUID(void* device, char* text, unsigned length) {
+  return say(text, length, "GPU-fake-" + number_of(device));
+}
 API int nvmlDeviceGetName(void*, char* text, unsigned length) { return say(text, length, "Fake GPU"); }
 API int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active) {
   unsigned long long value = 0;
-  const int code = answer("nvmlDeviceGetNvLinkState", device, "link " + number_of(device) + " " + std::to_string(link), value, kInvalidArgument);
+  const int code = answer("nvmlDeviceGetNvLinkState", device,
+                          "link " + number_of(device) + " " + std::to_string(link), value, kInvalidArgument);
   *active = static_cast<int>(value);
   return code;
 }
 API int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   unsigned long long value = 0;
-  const int code = answer("nvmlDeviceGetPowerUsage", device, "power " + number_of(device), value, kNotSupported);
+  const int code =
+      answer("nvmlDeviceGetPowerUsage", device, "power " + number_of(device), value, kNotSupported);
   *milliwatts = static_cast<unsigned>(value);
   return code;
 }
 API int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
   *reasons = 0;
-  return answer("nvmlDeviceGetCurrentClocksThrottleReasons", device, "reasons " + number_of(device), *reasons, kSuccess);
+  return answer("nvmlDeviceGetCurrentClocksThrottleReasons", device, "reasons " + number_of(device), *reasons,
+                kSuccess);
 }
 #ifndef OLD_DRIVER
 API int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* reasons) {
   return nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
 }
-API int nvmlDeviceGetNvLinkErrorCounter(void* device, unsigned link, int counter, unsigned long long* errors) {
+API int nvmlDeviceGetNvLinkErrorCounter(void* device, unsigned link, int counter,
+                                        unsigned long long* errors) {
   *errors = 0;
-  const std::string key = "errors " + number_of(device) + " " + std::to_string(link) + " " + std::to_string(counter);
+  const std::string key =
+      "errors " + number_of(device) + " " + std::to_string(link) + " " + std::to_string(counter);
   return answer("nvmlDeviceGetNvLinkErrorCounter", device, key, *errors, kSuccess);
 }
 API int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
-  return answer("nvmlDeviceGetTotalEnergyConsumption", device, "energy " + number_of(device), *millijoules, kNotSupported);
+  return answer("nvmlDeviceGetTotalEnergyConsumption", device, "energy " + number_of(device), *millijoules,
+                kNotSupported);
 }
 API int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {

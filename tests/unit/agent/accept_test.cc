@@ -13,12 +13,13 @@ struct Kernels : Process {
   std::vector<std::vector<std::string>> runs;
   std::map<std::string, Output> answers;  // by kernel name, or any other word of the command
   bool hangs = false;
-  std::string hangs_with = "nobody";      // a word of the command
-  std::mutex mutex;                       // pairs of an all-reduce run at the same time
+  std::string hangs_with = "nobody";  // a word of the command
+  std::mutex mutex;                   // pairs of an all-reduce run at the same time
   Result<Output> run(const Command& command) override {
     const std::lock_guard hold(mutex);
     runs.push_back(command.argv);
-    if (hangs || std::count(command.argv.begin(), command.argv.end(), hangs_with)) return fail(Code::timeout, command.argv[0] + " did not end within its time");
+    if (hangs || std::count(command.argv.begin(), command.argv.end(), hangs_with))
+      return fail(Code::timeout, command.argv[0] + " did not end within its time");
     for (const auto& [kernel, output] : answers)
       if (std::count(command.argv.begin(), command.argv.end(), kernel)) return output;
     return fail(Code::not_found, command.argv[0] + ": not found");
@@ -84,7 +85,8 @@ TEST_CASE("GPU kernels run in their own program; without it the answer is that n
   CHECK((*missing)["error"].get<std::string>().find("muster-accept-gpu is not on this node") == 0);
   bench.process.answers["gemm"] = prints(result("gpu-gemm"));
   CHECK(measure(bench.context, params).value() == result("gpu-gemm"));
-  CHECK(bench.process.runs.back() == std::vector<std::string>{"/usr/sbin/muster-accept-gpu", "gemm", "--expect-gpus", "8", "--format", "fp8"});
+  CHECK(bench.process.runs.back() == std::vector<std::string>{"/usr/sbin/muster-accept-gpu", "gemm",
+                                                              "--expect-gpus", "8", "--format", "fp8"});
   bench.process.hangs = true;
   CHECK(measure(bench.context, params).error().code == Code::timeout);
   CHECK(measure(bench.context, {{"kernel", "gpu-"}}).error().code == Code::invalid);
@@ -112,9 +114,11 @@ TEST_CASE("a storage test is told whose it is: its file lies where other nodes t
   Bench bench;
   bench.context.order = "7-1a2024c8906/node02/accept-2#1";
   bench.process.answers["fio"] = prints(result("fio"));
-  REQUIRE(checks::accept_module().measure(bench.context, {{"kernel", "fio"}, {"options", {{"size", 8}}}}).ok());
+  REQUIRE(
+      checks::accept_module().measure(bench.context, {{"kernel", "fio"}, {"options", {{"size", 8}}}}).ok());
   const auto& run = bench.process.runs.at(0);
-  CHECK(std::vector<std::string>(run.end() - 4, run.end()) == std::vector<std::string>{"--node", "node02", "--order", bench.context.order});
+  CHECK(std::vector<std::string>(run.end() - 4, run.end()) ==
+        std::vector<std::string>{"--node", "node02", "--order", bench.context.order});
 }
 
 TEST_CASE("links are measured to every peer, beginning with the next one, while serving") {
@@ -143,15 +147,20 @@ TEST_CASE("links are measured to every peer, beginning with the next one, while 
             .empty());
 }
 
-TEST_CASE("RDMA is measured to every peer while serving, rail by rail; a node that has none says so instead") {
+TEST_CASE(
+    "RDMA is measured to every peer while serving, rail by rail; a node that has none says so instead") {
   Bench bench;
   bench.process.answers["rdma-serve"] = prints(result("rdma-serve"));
   Json rails = result("rdma");
-  for (const char* rail : {"rail 0", "rail 1"}) rails["parts"].push_back({{"subject", ""}, {"like", rail}, {"result", result("rdma-link")}});
+  for (const char* rail : {"rail 0", "rail 1"})
+    rails["parts"].push_back({{"subject", ""}, {"like", rail}, {"result", result("rdma-link")}});
   bench.process.answers["rdma"] = prints(rails);
   const auto module = checks::accept_rdma_module();
-  Json params = {{"address", "10.0.0.2"}, {"seconds", 5},
-                 {"peers", {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node03"}, {"address", "10.0.0.3"}}}}};
+  Json params = {
+      {"address", "10.0.0.2"},
+      {"seconds", 5},
+      {"peers",
+       {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node03"}, {"address", "10.0.0.3"}}}}};
   REQUIRE(check_parameters(module, params).ok());
   const Json out = module.measure(bench.context, params).value();
   REQUIRE(out["parts"].size() == 4);
@@ -160,22 +169,26 @@ TEST_CASE("RDMA is measured to every peer while serving, rail by rail; a node th
   CHECK(out["parts"][3]["subject"] == "node01");
   std::string line;
   for (const auto& word : bench.process.runs.at(1)) line += " " + word;
-  CHECK(line == " /usr/sbin/muster-accept rdma --to 10.0.0.3 --port 7495 --bind 10.0.0.2 --seconds 5 --iterations 1000 --connect-seconds 45 "
-                "--busy-seconds 300 --total-seconds 585");
+  CHECK(line ==
+        " /usr/sbin/muster-accept rdma --to 10.0.0.3 --port 7495 --bind 10.0.0.2 --seconds 5 --iterations "
+        "1000 --connect-seconds 45 --busy-seconds 300 --total-seconds 585");
   CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
 
   params["gpu_memory"] = true;
   Json none = result("rdma", "unavailable");
   none["error"] = "no RDMA device here";
   bench.process.answers["rdma"] = prints(none, 3);
-  CHECK(module.measure(bench.context, params).value() == none);   // this node's own affair, not a link's
+  CHECK(module.measure(bench.context, params).value() == none);  // this node's own affair, not a link's
   CHECK(bench.process.runs.back().back() == "--gpu-memory");
 }
 
 TEST_CASE("a partner whose measurement is killed takes nothing from the measurements with the others") {
   Bench bench;
   const auto address = [](const char* last) { return std::string("10.0.0.") + last; };
-  Json params = {{"address", address("2")}, {"peers", {{{"name", "node01"}, {"address", address("1")}}, {{"name", "node03"}, {"address", address("3")}}}}};
+  Json params = {
+      {"address", address("2")},
+      {"peers",
+       {{{"name", "node01"}, {"address", address("1")}}, {{"name", "node03"}, {"address", address("3")}}}}};
   for (const char* serve : {"rdma-serve", "link-serve"}) bench.process.answers[serve] = prints(result(serve));
   Json rails = result("rdma");
   rails["parts"].push_back({{"subject", ""}, {"like", "rail 0"}, {"result", result("rdma-link")}});
@@ -205,14 +218,17 @@ TEST_CASE("a partner whose measurement is killed takes nothing from the measurem
   CHECK(checks::accept_rdma_module().measure(bench.context, params).error().code == Code::invalid);
 }
 
-TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measurement of all its nodes, not an error of this one") {
+TEST_CASE(
+    "an all-reduce that breaks off, hangs or misses a rank is a measurement of all its nodes, not an error "
+    "of this one") {
   Bench bench;
   Json all = result("allreduce");
   all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
   bench.process.answers["mpirun"] = {1, all.dump() + "\n-----\nPrimary job terminated normally, but\n", ""};
   const auto module = checks::accept_mpi_module();
   const Json host1 = {{"name", "node01"}, {"address", "10.0.0.1"}},
-             host2 = {{"name", "node02"}, {"address", "10.0.0.2"}}, host3 = {{"name", "node03"}, {"address", "10.0.0.3"}};
+             host2 = {{"name", "node02"}, {"address", "10.0.0.2"}},
+             host3 = {{"name", "node03"}, {"address", "10.0.0.3"}};
   const Json two = {{"hosts", {host1, host2}}, {"network", "10.0.0.0/24"}};
   REQUIRE(check_parameters(module, two).ok());
   Json expected = all;
@@ -237,18 +253,25 @@ TEST_CASE("an all-reduce that breaks off, hangs or misses a rank is a measuremen
   fails("did not end");
   bench.process.hangs = false;
   bench.process.answers.erase("mpirun");
-  CHECK(module.measure(bench.context, two).error().code == Code::not_found);   // that is this node's own affair
+  CHECK(module.measure(bench.context, two).error().code ==
+        Code::not_found);  // that is this node's own affair
   CHECK(module.measure(bench.context, {{"hosts", Json::array()}}).error().code == Code::invalid);
 }
 
-TEST_CASE("a training-shaped load is started like an all-reduce, with its own options, and its ranks are not bound to one core") {
+TEST_CASE(
+    "a training-shaped load is started like an all-reduce, with its own options, and its ranks are not bound "
+    "to one core") {
   Bench bench;
   Json all = result("training");
   all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
   bench.process.answers["mpirun"] = prints(all);
   const auto module = checks::accept_mpi_module();
-  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node02"}, {"address", "10.0.0.2"}}};
-  const Json params = {{"hosts", hosts}, {"load", "training"}, {"seconds", "60"}, {"options", {{"model", 512}, {"layers", 4}}}};
+  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}},
+                      {{"name", "node02"}, {"address", "10.0.0.2"}}};
+  const Json params = {{"hosts", hosts},
+                       {"load", "training"},
+                       {"seconds", "60"},
+                       {"options", {{"model", 512}, {"layers", 4}}}};
   REQUIRE(check_parameters(module, params).ok());
   const Json out = module.measure(bench.context, params).value();
   CHECK(out["outcome"] == "measured");
@@ -262,14 +285,21 @@ TEST_CASE("a training-shaped load is started like an all-reduce, with its own op
   CHECK(module.measure(bench.context, params).value()["check"] == "training");
 }
 
-TEST_CASE("NCCL over nodes is told its program, its network and its GPUs, and in pairs the algorithm that shows a link") {
+TEST_CASE(
+    "NCCL over nodes is told its program, its network and its GPUs, and in pairs the algorithm that shows a "
+    "link") {
   Bench bench;
   Json all = result("nccl");
   all["metrics"]["ranks"] = {{"value", 2}, {"unit", "ranks"}};
   bench.process.answers["mpirun"] = prints(all);
   const auto module = checks::accept_mpi_module();
-  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}}, {{"name", "node02"}, {"address", "10.0.0.2"}}};
-  Json params = {{"hosts", hosts}, {"load", "nccl"}, {"network", "10.0.0.0/24"}, {"max_bytes", 1 << 30}, {"options", {{"gpus", "8"}}}};
+  const Json hosts = {{{"name", "node01"}, {"address", "10.0.0.1"}},
+                      {{"name", "node02"}, {"address", "10.0.0.2"}}};
+  Json params = {{"hosts", hosts},
+                 {"load", "nccl"},
+                 {"network", "10.0.0.0/24"},
+                 {"max_bytes", 1 << 30},
+                 {"options", {{"gpus", "8"}}}};
   REQUIRE(check_parameters(module, params).ok());
   const auto line_of = [&](const Json& result) {
     CHECK(result.is_object());
@@ -284,7 +314,8 @@ TEST_CASE("NCCL over nodes is told its program, its network and its GPUs, and in
   CHECK(whole.find("--algorithm") == std::string::npos);
   params["pairs"] = Json::array();
   params["pairs"].push_back(Json::array({"node01", "node02"}));
-  CHECK(line_of(module.measure(bench.context, params).value()).find(" --algorithm Ring --gpus 8") != std::string::npos);
+  CHECK(line_of(module.measure(bench.context, params).value()).find(" --algorithm Ring --gpus 8") !=
+        std::string::npos);
 }
 
 TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is left out") {
@@ -295,7 +326,8 @@ TEST_CASE("an all-reduce in pairs: each by itself, and one whose node is gone is
   bench.process.answers["10.0.0.4,10.0.0.3"] = {1, "", "Segmentation fault"};
   const auto module = checks::accept_mpi_module();
   Json params = {{"hosts", Json::array()}, {"pairs", Json::array()}};
-  for (const auto& [a, b] : {std::pair{"node01", "node02"}, std::pair{"node04", "node03"}, std::pair{"node05", "node06"}})
+  for (const auto& [a, b] :
+       {std::pair{"node01", "node02"}, std::pair{"node04", "node03"}, std::pair{"node05", "node06"}})
     params["pairs"].push_back(Json::array({a, b}));
   for (const char* n : {"1", "2", "3", "4", "5"})
     params["hosts"].push_back({{"name", std::string("node0") + n}, {"address", std::string("10.0.0.") + n}});

@@ -23,9 +23,12 @@ TEST_CASE("join reads one line of JSON and refuses anything else", "[adopt]") {
   CHECK(good->token == "t");
   CHECK(join_parameters("").error().code == Code::invalid);
   CHECK(join_parameters("[]").error().code == Code::invalid);
-  CHECK(join_parameters(R"({"url":"u","pin":"p","node":"n1"})").error().message.find("token") != std::string::npos);
+  CHECK(join_parameters(R"({"url":"u","pin":"p","node":"n1"})").error().message.find("token") !=
+        std::string::npos);
   CHECK(join_parameters(R"({"url":"u","pin":"p","token":"","node":"n1"})").error().code == Code::invalid);
-  CHECK(join_parameters(R"({"url":"u","pin":"p","token":"t","node":"n1","mode":"ram"})").error().message.find("mode") != std::string::npos);
+  CHECK(join_parameters(R"({"url":"u","pin":"p","token":"t","node":"n1","mode":"ram"})")
+            .error()
+            .message.find("mode") != std::string::npos);
 }
 
 TEST_CASE("a host that belongs to another controller or is another node is not taken", "[adopt]") {
@@ -33,9 +36,10 @@ TEST_CASE("a host that belongs to another controller or is another node is not t
   const Files files = machine.files();
   CHECK(may_join(files, kAdoptedIdentity, kBoot).ok());
   REQUIRE(write_config(files, kAdoptedIdentity, config("login01", "aa")).ok());
-  CHECK(may_join(files, kAdoptedIdentity, kBoot).ok());   // the same again, at another address
+  CHECK(may_join(files, kAdoptedIdentity, kBoot).ok());  // the same again, at another address
   REQUIRE(write_config(files, kAdoptedIdentity, config("login02", "sha256:aa")).ok());
-  CHECK(may_join(files, kAdoptedIdentity, kBoot).error().message.find("already the node login02") != std::string::npos);
+  CHECK(may_join(files, kAdoptedIdentity, kBoot).error().message.find("already the node login02") !=
+        std::string::npos);
   REQUIRE(write_config(files, kAdoptedIdentity, config("login01", "sha256:bb")).ok());
   const auto other = may_join(files, kAdoptedIdentity, kBoot);
   CHECK(other.error().code == Code::conflict);

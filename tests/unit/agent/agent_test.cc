@@ -189,7 +189,9 @@ TEST_CASE("a deadline ends the work as timeout, also when it does not stop", "[a
   CHECK(b.runner.runs.size() == 2);
 }
 
-TEST_CASE("withdrawn work stops, what waits behind it is begun only then, and withdrawn work that waits never", "[agent]") {
+TEST_CASE(
+    "withdrawn work stops, what waits behind it is begun only then, and withdrawn work that waits never",
+    "[agent]") {
   Bench b;
   b.runner.takes = -1;
   b.runner.obeys = false;
@@ -205,7 +207,7 @@ TEST_CASE("withdrawn work stops, what waits behind it is begun only then, and wi
   CHECK(b.runner.cancels == 1);
   b.offer("2/a#1");
   b.reactor.advance(5 * kSecond);
-  CHECK(b.runner.runs.size() == 1);   // the first is between two safe points yet
+  CHECK(b.runner.runs.size() == 1);  // the first is between two safe points yet
   b.runner.finish({fail(Code::cancelled, "stopped"), Json::object()});
   b.reactor.advance(5 * kSecond);
   CHECK(b.runner.runs == std::vector<std::string>{"1/a#1", "2/a#1"});
@@ -216,7 +218,8 @@ TEST_CASE("withdrawn work stops, what waits behind it is begun only then, and wi
   CHECK(b.runner.cancels == 1);
 }
 
-TEST_CASE("a departure that the controller heard of is not called off by its order being withdrawn", "[agent]") {
+TEST_CASE("a departure that the controller heard of is not called off by its order being withdrawn",
+          "[agent]") {
   Bench b;
   b.start();
   b.reactor.advance(kSecond);
@@ -225,7 +228,7 @@ TEST_CASE("a departure that the controller heard of is not called off by its ord
   b.reactor.advance(5 * kSecond);
   REQUIRE(b.link.count("finished", "1/boot#1") == 1);
   b.link.offered.clear();
-  b.link.withdrawn = {"1/boot#1"};   // as the executor does when it hears that the node goes
+  b.link.withdrawn = {"1/boot#1"};  // as the executor does when it hears that the node goes
   b.reactor.advance(5 * kSecond);
   b.link.lose_replies = false;
   b.reactor.advance(kMinute);
@@ -257,7 +260,8 @@ TEST_CASE("a full buffer loses log lines, then progress, never steps or results"
 
 TEST_CASE("the order journal survives in its file, newest record of an order last", "[agent]") {
   ManualReactor reactor;
-  const std::string root = "/tmp/muster-journal-test-" + std::to_string(reinterpret_cast<uintptr_t>(&reactor));
+  const std::string root =
+      "/tmp/muster-journal-test-" + std::to_string(reinterpret_cast<uintptr_t>(&reactor));
   const Files files(root);
   Status written = fail(Code::failed, "never called");
   {

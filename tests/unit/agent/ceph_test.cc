@@ -1,4 +1,5 @@
-// Ceph's step modules beyond the suite of all modules: which disk is given to it, what is known again, and when something is taken away.
+// Ceph's step modules beyond the suite of all modules: which disk is given to it, what is known again, and
+// when something is taken away.
 #include <unistd.h>
 
 #include "agent/step.h"
@@ -15,7 +16,8 @@ const std::string kStore = "bluestore block device\n" + kUuid + "\n";
 
 Json named(std::initializer_list<const char*> names) {
   Json out = Json::array();
-  for (const char* name : names) out.push_back({{"name", name}, {"address", std::string("10.20.0.1") + name[5]}});
+  for (const char* name : names)
+    out.push_back({{"name", name}, {"address", std::string("10.20.0.1") + name[5]}});
   return out;
 }
 
@@ -23,14 +25,18 @@ struct Node {
   FakeMachine machine;
   Node() {
     const std::string id = std::to_string(getuid()), group = std::to_string(getgid());
-    machine.put("/etc/passwd", machine.get("/etc/passwd") + "ceph:x:" + id + ":" + group + "::/var/lib/ceph:/bin/false\n");
+    machine.put("/etc/passwd",
+                machine.get("/etc/passwd") + "ceph:x:" + id + ":" + group + "::/var/lib/ceph:/bin/false\n");
     machine.put("/etc/group", machine.get("/etc/group") + "ceph:x:" + group + ":\n");
     machine.put("/var/lib/ceph/mon/.keep", "");
     machine.add_disk("nvme3n1", "C");
-    machine.units["ceph-mon@node01.service"] = machine.units["ceph-osd@0.service"] = machine.units["ceph-osd@7.service"] = {};
+    machine.units["ceph-mon@node01.service"] = machine.units["ceph-osd@0.service"] =
+        machine.units["ceph-osd@7.service"] = {};
   }
   void osds(int count) {
-    for (int n = 1; n <= count; ++n) machine.put("/ceph/osds/" + std::to_string(n), "u" + std::to_string(n) + " node0" + std::to_string(n) + " 1 1");
+    for (int n = 1; n <= count; ++n)
+      machine.put("/ceph/osds/" + std::to_string(n),
+                  "u" + std::to_string(n) + " node0" + std::to_string(n) + " 1 1");
   }
   Status apply(const char* module, const Json& params) {
     StepContext context = machine.context();
@@ -43,8 +49,11 @@ struct Node {
     return *out;
   }
   Json mon(bool may_create = true) {
-    return {{"name", "node01"}, {"fsid", "f"}, {"mons", named({"node01"})}, {"fs", "shared"}, {"mon_key", "SECRET1"}, {"admin_key", "SECRET2"},
-            {"client_key", "SECRET3"}, {"may_create", may_create}, {"disks", disks()["disks"]}, {"deadline_seconds", 0}};
+    return {{"name", "node01"},          {"fsid", "f"},
+            {"mons", named({"node01"})}, {"fs", "shared"},
+            {"mon_key", "SECRET1"},      {"admin_key", "SECRET2"},
+            {"client_key", "SECRET3"},   {"may_create", may_create},
+            {"disks", disks()["disks"]}, {"deadline_seconds", 0}};
   }
   Json disks(const std::string& policy = "format-if-blank") {
     Json disk = machine.approved("C", policy);
@@ -79,13 +88,17 @@ TEST_CASE("ceph: another cluster's object store is foreign, and no tool of Ceph 
   CHECK(!node.machine.called("ceph-bluestore-tool"));
 }
 
-TEST_CASE("ceph: after the node was installed anew its store is used again, under its old number and without a right to write") {
+TEST_CASE(
+    "ceph: after the node was installed anew its store is used again, under its old number and without a "
+    "right to write") {
   Node node;
   node.machine.write_disk("nvme3n1", 0, kStore);
   node.machine.put("/ceph/labels/nvme3n1", "7");
   Json params = node.disks("keep");
   params["disks"][0]["content_hash"] = "";
-  SECTION("known to the monitors") { node.machine.put("/ceph/osds/7", kUuid + " node01 0 0"), node.machine.put("/ceph/keys/osd.7", "KEY7"); }
+  SECTION("known to the monitors") {
+    node.machine.put("/ceph/osds/7", kUuid + " node01 0 0"), node.machine.put("/ceph/keys/osd.7", "KEY7");
+  }
   SECTION("forgotten by them") {}
   const Status done = node.apply("ceph_osds", params);
   INFO((done.ok() ? "" : done.error().message));
@@ -104,7 +117,7 @@ TEST_CASE("ceph: a store that was begun is completed; one whose number is anothe
   REQUIRE(node.apply("ceph_osds", params).ok());
   CHECK(node.machine.get("/ceph/labels/nvme3n1") == "0");
 
-  node.machine.put("/ceph/labels/nvme3n1", "7");   // the monitors say 0
+  node.machine.put("/ceph/labels/nvme3n1", "7");  // the monitors say 0
   node.machine.units["ceph-osd@0.service"] = {};
   node.machine.put("/ceph/osds/0", kUuid + " node01 0 1");
   CHECK(node.apply("ceph_osds", params).error().code == Code::conflict);
@@ -119,7 +132,8 @@ TEST_CASE("ceph: no key is in the arguments of a program or in a message") {
   CHECK(!node.machine.called("SECRET"));
   CHECK(!node.machine.called("KEY0"));
   CHECK(!node.machine.files().exists("/var/lib/ceph/mon/ceph-node01.first"));
-  CHECK(node.machine.get("/var/lib/ceph/mon/ceph-node01/store.db/CURRENT").find("SECRET3") != std::string::npos);
+  CHECK(node.machine.get("/var/lib/ceph/mon/ceph-node01/store.db/CURRENT").find("SECRET3") !=
+        std::string::npos);
 }
 
 TEST_CASE("ceph: a monitor's store is kept; that of a monitor that was taken out is set aside") {
@@ -169,7 +183,8 @@ TEST_CASE("ceph: something else at the mount point is not taken away") {
 TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as far as all take part") {
   Node node;
   node.osds(3);
-  const Json all = {{"members", named({"node01", "node02", "node03"})}, {"declared", 3}, {"deadline_seconds", 0}};
+  const Json all = {
+      {"members", named({"node01", "node02", "node03"})}, {"declared", 3}, {"deadline_seconds", 0}};
   Json two = all;
   two["members"] = named({"node01", "node02"});
   CHECK(node.check("ceph_members", all).holds == Holds::yes);
@@ -185,7 +200,8 @@ TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as fa
   node.osds(3);
   node.machine.put("/ceph/health", "");
   node.machine.put("/ceph/stray", "");
-  CHECK(node.check("ceph_members", all).diff.find("node01 has no object store in the placement map") != std::string::npos);
+  CHECK(node.check("ceph_members", all).diff.find("node01 has no object store in the placement map") !=
+        std::string::npos);
 }
 
 TEST_CASE("ceph: what is left of a node is forgotten only when it is down and nothing is lost with it") {
@@ -193,9 +209,10 @@ TEST_CASE("ceph: what is left of a node is forgotten only when it is down and no
   node.osds(3);
   node.machine.put("/ceph/mons", "node01 node02 node03 ");
   node.machine.put("/ceph/quorum", "node01 node02 ");
-  const Json params = {{"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
+  const Json params = {
+      {"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
   CHECK(node.apply("ceph_left", params).error().message.find("osd.3 of node03 runs") != std::string::npos);
-  CHECK(node.machine.get("/ceph/mons") == "node01 ");   // node02 is a member; a monitor it is no more
+  CHECK(node.machine.get("/ceph/mons") == "node01 ");  // node02 is a member; a monitor it is no more
   node.machine.put("/ceph/osds/3", "u3 node03 0 1");
   node.machine.put("/ceph/busy", "");
   CHECK(node.apply("ceph_left", params).error().message.find("mapped to them") != std::string::npos);
@@ -212,11 +229,14 @@ TEST_CASE("ceph: what is left of a node is forgotten only when it is down and no
   CHECK(node.machine.get("/ceph/mons") == "node01 node03 ");
 }
 
-TEST_CASE("ceph: a node is drained when no group lacks a copy and it is safe, and not begun when the others cannot take its data") {
+TEST_CASE(
+    "ceph: a node is drained when no group lacks a copy and it is safe, and not begun when the others cannot "
+    "take its data") {
   Node node;
   node.osds(2);
   Json params = {{"node", "node02"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}};
-  CHECK(node.apply("ceph_drain", params).error().message.find("2 copies need as many other nodes, and 1") != std::string::npos);
+  CHECK(node.apply("ceph_drain", params).error().message.find("2 copies need as many other nodes, and 1") !=
+        std::string::npos);
   node.osds(3);
   node.machine.put("/ceph/full", "");
   CHECK(node.apply("ceph_drain", params).error().message.find("do not fit") != std::string::npos);

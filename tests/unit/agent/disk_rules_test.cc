@@ -1,4 +1,5 @@
-// The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is looked at.
+// The rules that keep disks from being written by mistake. In every case the bytes on the disk are what is
+// looked at.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,14 +24,17 @@ const std::string kPrecious = "precious data of somebody";
 struct Two {
   FakeMachine machine;
   Two() { machine.add_disk("nvme1n1", "A"), machine.add_disk("nvme2n1", "B"); }
-  Json both(const std::string& policy = "format-if-blank") { return {{"name", "scratch"}, {"disks", {machine.approved("A", policy), machine.approved("B", policy)}}}; }
+  Json both(const std::string& policy = "format-if-blank") {
+    return {{"name", "scratch"}, {"disks", {machine.approved("A", policy), machine.approved("B", policy)}}};
+  }
   Status raid(const Json& params) {
     StepContext context = machine.context();
     return find_step_module("raid")->apply(context, params);
   }
   Status mkfs(const Json& disk) {
     StepContext context = machine.context();
-    return find_step_module("filesystem")->apply(context, {{"label", "data"}, {"disks", Json::array({disk})}});
+    return find_step_module("filesystem")
+        ->apply(context, {{"label", "data"}, {"disks", Json::array({disk})}});
   }
   bool untouched() const { return !machine.called("mdadm --create") && !machine.called("mkfs"); }
 };
@@ -52,7 +56,8 @@ TEST_CASE("disks: a serial that is not there, or is there twice") {
 
 TEST_CASE("disks: identity is serial, size, WWID and model together") {
   Two two;
-  for (const auto& [key, value] : std::map<std::string, Json>{{"size_bytes", 1u << 20}, {"wwid", "eui.other"}, {"model", "OTHER"}}) {
+  for (const auto& [key, value] :
+       std::map<std::string, Json>{{"size_bytes", 1u << 20}, {"wwid", "eui.other"}, {"model", "OTHER"}}) {
     Json params = two.both();
     params["disks"][0][key] = value;
     INFO(key);
@@ -100,7 +105,9 @@ TEST_CASE("disks: bytes that nothing knows are not blank") {
   CHECK(two.machine.disk_bytes("nvme2n1", 0, kPrecious.size()) == kPrecious);
 }
 
-TEST_CASE("disks: what lies behind a quiet beginning is not blank to the writer either, and what came there after the approval is seen") {
+TEST_CASE(
+    "disks: what lies behind a quiet beginning is not blank to the writer either, and what came there after "
+    "the approval is seen") {
   for (const uint64_t at : {uint64_t{30} << 20, uint64_t{128} << 20, (uint64_t{512} << 20) - (30 << 20)}) {
     INFO(at);
     Two two;
@@ -138,11 +145,14 @@ TEST_CASE("filesystem: none is made on an empty array of disks to be kept") {
   const Json params = two.both();
   REQUIRE(two.raid(params).ok());
   StepContext context = two.machine.context();
-  const auto mkfs = [&](const Json& disks) { return find_step_module("filesystem")->apply(context, {{"label", "scratch"}, {"array", true}, {"disks", disks}}); };
+  const auto mkfs = [&](const Json& disks) {
+    return find_step_module("filesystem")
+        ->apply(context, {{"label", "scratch"}, {"array", true}, {"disks", disks}});
+  };
   CHECK(mkfs(two.both("keep")["disks"]).error().code == Code::denied);
   CHECK_FALSE(two.machine.called("mkfs"));
   CHECK(mkfs(params["disks"]).ok());
-  CHECK(mkfs(two.both("keep")["disks"]).ok());   // it is there and kept
+  CHECK(mkfs(two.both("keep")["disks"]).ok());  // it is there and kept
 }
 
 TEST_CASE("disks: format replaces what the plan saw, and only that") {
@@ -224,7 +234,9 @@ TEST_CASE("raid: half an array, or another's, is refused") {
   two.machine.calls.clear();
   CHECK(two.raid(other).error().code == Code::denied);
   two.machine.add_disk("nvme3n1", "C");
-  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::denied);
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}})
+            .error()
+            .code == Code::denied);
   CHECK(two.untouched());
 }
 
@@ -233,7 +245,9 @@ TEST_CASE("raid: disks in an array with other members are refused") {
   REQUIRE(two.raid(two.both()).ok());
   two.machine.add_disk("nvme3n1", "C");
   two.machine.calls.clear();
-  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::conflict);
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}})
+            .error()
+            .code == Code::conflict);
   CHECK(two.untouched());
 }
 
@@ -263,14 +277,16 @@ TEST_CASE("raid: the ghost of a former file system is gone from a new array") {
   }
 }
 
-TEST_CASE("raid: an array whose creation was interrupted at its end is used as it is, whatever the next plan approves") {
+TEST_CASE(
+    "raid: an array whose creation was interrupted at its end is used as it is, whatever the next plan "
+    "approves") {
   for (const bool stopped : {false, true}) {
     Two two;
     Json params = two.both();
     lose_reply(two, params);
     if (stopped) REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
     two.machine.calls.clear();
-    for (auto& disk : params["disks"]) disk["content_hash"] = "";   // "ours, nothing is destroyed"
+    for (auto& disk : params["disks"]) disk["content_hash"] = "";  // "ours, nothing is destroyed"
     CHECK(two.raid(params).ok());
     CHECK(two.untouched());
     CHECK_FALSE(two.machine.called("mdadm --stop"));
@@ -289,11 +305,13 @@ TEST_CASE("raid: what somebody made on an array whose creation was interrupted i
       put_xfs(two.machine, "md127", "theirs");
       if (stopped) REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
       two.machine.calls.clear();
-      const std::string a = two.machine.disk_bytes("nvme1n1", 4096, 256), b = two.machine.disk_bytes("nvme2n1", 4096, 256);
+      const std::string a = two.machine.disk_bytes("nvme1n1", 4096, 256),
+                        b = two.machine.disk_bytes("nvme2n1", 4096, 256);
       const Status refused = two.raid(params);
       CHECK(refused.error().code == Code::denied);
       CHECK(refused.error().message.find("xfs \"theirs\"") != std::string::npos);
-      CHECK(refused.error().message.find("remove /var/lib/muster/intent-raid-scratch.json") != std::string::npos);
+      CHECK(refused.error().message.find("remove /var/lib/muster/intent-raid-scratch.json") !=
+            std::string::npos);
       CHECK(two.untouched());
       CHECK_FALSE(two.machine.called("mdadm --stop"));
       CHECK(two.machine.disk_bytes("nvme1n1", 4096, 256) == a);
@@ -308,14 +326,19 @@ TEST_CASE("raid: another array over the disks of an interrupted creation is left
   two.machine.broken = {"mdadm --create"};
   CHECK(!two.raid(params).ok());
   two.machine.broken.clear();
-  REQUIRE(two.machine.run({.argv = {"mdadm", "--create", "/dev/md/own", "--level=raid0", "--name=own", "/dev/nvme1n1", "/dev/nvme2n1"}}).ok());
+  REQUIRE(two.machine
+              .run({.argv = {"mdadm", "--create", "/dev/md/own", "--level=raid0", "--name=own",
+                             "/dev/nvme1n1", "/dev/nvme2n1"}})
+              .ok());
   two.machine.calls.clear();
   CHECK(two.raid(params).error().code == Code::denied);
   CHECK(two.untouched());
   CHECK_FALSE(two.machine.called("mdadm --stop"));
 }
 
-TEST_CASE("raid: of an array whose creation was interrupted half the members are left, empty or not, approved or not") {
+TEST_CASE(
+    "raid: of an array whose creation was interrupted half the members are left, empty or not, approved or "
+    "not") {
   const auto half = [](Two& two, const Json& params) {
     lose_reply(two, params);
     REQUIRE(two.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
@@ -326,7 +349,7 @@ TEST_CASE("raid: of an array whose creation was interrupted half the members are
     Two two;
     const Json params = two.both();
     half(two, params);
-    CHECK(two.raid(params).ok());   // as it was approved, and nothing came since
+    CHECK(two.raid(params).ok());  // as it was approved, and nothing came since
     CHECK(two.machine.called("mdadm --create"));
   }
   {
@@ -334,7 +357,7 @@ TEST_CASE("raid: of an array whose creation was interrupted half the members are
     Json params = two.both();
     half(two, params);
     params["disks"][0]["content_hash"] = "";
-    CHECK(two.raid(params).error().code == Code::denied);   // an approval without a hash approves nothing
+    CHECK(two.raid(params).error().code == Code::denied);  // an approval without a hash approves nothing
     CHECK(two.untouched());
   }
   Two two;
@@ -353,7 +376,9 @@ TEST_CASE("raid: an interrupted creation is taken up again for the same disks on
   CHECK(!two.raid(params).ok());
   two.machine.broken.clear();
   two.machine.add_disk("nvme3n1", "C");
-  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}}).error().code == Code::conflict);
+  CHECK(two.raid({{"name", "scratch"}, {"disks", {two.machine.approved("A"), two.machine.approved("C")}}})
+            .error()
+            .code == Code::conflict);
   CHECK(two.raid(params).ok());
   StepContext context = two.machine.context();
   CHECK(find_step_module("raid")->check(context, params)->holds == Holds::yes);
@@ -389,27 +414,42 @@ struct Cut {
   FakeMachine machine;
   StepContext context = machine.context();
   Cut() { machine.add_disk("nvme1n1", "A", 64 << 20), machine.add_disk("nvme2n1", "B", 64 << 20); }
-  Json both(const std::string& policy = "format-if-blank") const { return cut({machine.approved("A", policy), machine.approved("B", policy)}); }
-  Json one(const std::string& policy = "format-if-blank") const { return cut(Json::array({machine.approved("A", policy)})); }
+  Json both(const std::string& policy = "format-if-blank") const {
+    return cut({machine.approved("A", policy), machine.approved("B", policy)});
+  }
+  Json one(const std::string& policy = "format-if-blank") const {
+    return cut(Json::array({machine.approved("A", policy)}));
+  }
   Status apply(const Json& params) { return find_step_module("partition")->apply(context, params); }
-  Result<CheckResult> check(const Json& params) { return find_step_module("partition")->check(context, params); }
+  Result<CheckResult> check(const Json& params) {
+    return find_step_module("partition")->check(context, params);
+  }
   void with_foreign_table(const char* disk) {
-    REQUIRE(machine.run({.argv = {"sfdisk", "--quiet", std::string("/dev/") + disk}, .input = "label: gpt\nsize=10MiB, name=theirs\nname=more\n"}).value().ok());
+    REQUIRE(machine
+                .run({.argv = {"sfdisk", "--quiet", std::string("/dev/") + disk},
+                      .input = "label: gpt\nsize=10MiB, name=theirs\nname=more\n"})
+                .value()
+                .ok());
     machine.calls.clear();
   }
   bool ran() const { return machine.called("sfdisk"); }
 };
 
-TEST_CASE("partition: where each lies follows from the parameters and the disk; sfdisk is not asked to force anything") {
+TEST_CASE(
+    "partition: where each lies follows from the parameters and the disk; sfdisk is not asked to force "
+    "anything") {
   Cut c;
   const Json params = c.both();
   const auto before = c.check(params);
   REQUIRE(before.ok());
-  CHECK(before->diff.find("disk A (nvme1n1) is to get a new GPT with cache (16 MiB), data (46 MiB); on it is: blank") != std::string::npos);
+  CHECK(before->diff.find(
+            "disk A (nvme1n1) is to get a new GPT with cache (16 MiB), data (46 MiB); on it is: blank") !=
+        std::string::npos);
   REQUIRE(c.apply(params).ok());
   CHECK(!c.machine.called("--force"));
   for (const char* disk : {"nvme1n1", "nvme2n1"}) {
-    const auto device = BlockDevice::open(c.machine.files().real(std::string("/dev/") + disk), BlockDevice::Access::read);
+    const auto device =
+        BlockDevice::open(c.machine.files().real(std::string("/dev/") + disk), BlockDevice::Access::read);
     const auto table = read_gpt(*device);
     REQUIRE(table.ok());
     REQUIRE(table->partitions.size() == 2);
@@ -421,7 +461,9 @@ TEST_CASE("partition: where each lies follows from the parameters and the disk; 
   }
 }
 
-TEST_CASE("partition: a foreign table, a file system and unknown bytes are refused, and not a byte changes on any disk") {
+TEST_CASE(
+    "partition: a foreign table, a file system and unknown bytes are refused, and not a byte changes on any "
+    "disk") {
   for (const int what : {0, 1, 2}) {
     Cut c;
     if (what == 0) c.with_foreign_table("nvme2n1");
@@ -438,7 +480,9 @@ TEST_CASE("partition: a foreign table, a file system and unknown bytes are refus
   }
 }
 
-TEST_CASE("partition: a table with other sizes or names, or more of them, is foreign too; policy format replaces what the plan saw") {
+TEST_CASE(
+    "partition: a table with other sizes or names, or more of them, is foreign too; policy format replaces "
+    "what the plan saw") {
   Cut c;
   REQUIRE(c.apply(c.one()).ok());
   Json other = c.one();
@@ -466,7 +510,9 @@ TEST_CASE("partition: content that changed after the approval is refused whateve
   }
 }
 
-TEST_CASE("partition: a mounted disk, a mounted partition, the system's disk, and a member of an array are refused") {
+TEST_CASE(
+    "partition: a mounted disk, a mounted partition, the system's disk, and a member of an array are "
+    "refused") {
   for (const char* target : {"/data", "/", "/boot/efi"}) {
     Cut c;
     c.with_foreign_table("nvme2n1");
@@ -482,15 +528,25 @@ TEST_CASE("partition: a mounted disk, a mounted partition, the system's disk, an
   whole.machine.mount_entry("nvme2n1", "/data", "xfs");
   CHECK(whole.apply(params).error().code == Code::denied);
   Cut array;
-  REQUIRE(array.machine.run({.argv = {"mdadm", "--create", "/dev/md/x", "--name=x", "--level=raid0", "/dev/nvme1n1", "/dev/nvme2n1"}}).ok());
+  REQUIRE(array.machine
+              .run({.argv = {"mdadm", "--create", "/dev/md/x", "--name=x", "--level=raid0", "/dev/nvme1n1",
+                             "/dev/nvme2n1"}})
+              .ok());
   CHECK(array.apply(array.both("format")).error().code == Code::denied);
   CHECK(!whole.ran());
   CHECK(!array.ran());
 }
 
-TEST_CASE("partition: another disk of that name, a disk to be kept, one without an approved hash, one over the network") {
+TEST_CASE(
+    "partition: another disk of that name, a disk to be kept, one without an approved hash, one over the "
+    "network") {
   Cut c;
-  for (const auto& [key, value] : std::map<std::string, Json>{{"serial", "X"}, {"size_bytes", 1u << 20}, {"wwid", "eui.other"}, {"model", "OTHER"}, {"content_hash", ""}, {"policy", "keep"}}) {
+  for (const auto& [key, value] : std::map<std::string, Json>{{"serial", "X"},
+                                                              {"size_bytes", 1u << 20},
+                                                              {"wwid", "eui.other"},
+                                                              {"model", "OTHER"},
+                                                              {"content_hash", ""},
+                                                              {"policy", "keep"}}) {
     Json params = c.both();
     params["disks"][1][key] = value;
     INFO(key);
@@ -501,7 +557,8 @@ TEST_CASE("partition: another disk of that name, a disk to be kept, one without 
   CHECK(!c.ran());
 }
 
-TEST_CASE("partition: one that is there is kept with its data, also while it is mounted and whatever the policy") {
+TEST_CASE(
+    "partition: one that is there is kept with its data, also while it is mounted and whatever the policy") {
   Cut c;
   REQUIRE(c.apply(c.one()).ok());
   c.machine.write_disk("nvme1n1", 40 << 20, kPrecious);
@@ -520,8 +577,10 @@ TEST_CASE("partition: nothing of the disk's former life shows up in a new partit
   FakeMachine machine;
   StepContext context = machine.context();
   machine.add_disk("nvme1n1", "A", 256 << 20);
-  const Json params = {{"partitions", {{{"name", "cache"}, {"size_mib", 49}}, {{"name", "data"}}}}, {"disks", Json::array({machine.approved("A")})}};
-  machine.write_disk("nvme1n1", 50 << 20, "XFSB");   // far from all that is looked at: the disk still counts as blank
+  const Json params = {{"partitions", {{{"name", "cache"}, {"size_mib", 49}}, {{"name", "data"}}}},
+                       {"disks", Json::array({machine.approved("A")})}};
+  machine.write_disk("nvme1n1", 50 << 20,
+                     "XFSB");  // far from all that is looked at: the disk still counts as blank
   REQUIRE(find_step_module("partition")->apply(context, params).ok());
   CHECK(machine.disk_bytes("nvme1n1", 50 << 20, 4) == std::string(4, '\0'));
 }
@@ -531,7 +590,7 @@ TEST_CASE("partition: interrupted, it goes on, and refuses what came to the disk
   c.with_foreign_table("nvme1n1");
   const Json params = c.one("format");
   c.machine.broken = {"sfdisk"};
-  CHECK(!c.apply(params).ok());   // wiped, no new table
+  CHECK(!c.apply(params).ok());  // wiped, no new table
   CHECK(c.check(params)->diff.find("interrupted") != std::string::npos);
   c.machine.broken.clear();
   put_xfs(c.machine, "nvme1n1", "theirs");
@@ -560,13 +619,15 @@ TEST_CASE("partition: only the second copy of the table was written, or only tha
 
 TEST_CASE("partition: parameters that make no table") {
   Cut c;
-  const auto code_of = [&](const Json& partitions) { return c.apply({{"partitions", partitions}, {"disks", c.one()["disks"]}}).error().code; };
+  const auto code_of = [&](const Json& partitions) {
+    return c.apply({{"partitions", partitions}, {"disks", c.one()["disks"]}}).error().code;
+  };
   CHECK(code_of(Json::array()) == Code::invalid);
-  CHECK(code_of({{{"name", "a"}}, {{"name", "b"}}}) == Code::invalid);                       // two rests
-  CHECK(code_of({{{"name", "a"}, {"size_mib", 1}}, {{"name", "a"}}}) == Code::invalid);      // twice
-  CHECK(code_of({{{"name", "a\", type=U"}}}) == Code::invalid);                              // would leave the quotes
+  CHECK(code_of({{{"name", "a"}}, {{"name", "b"}}}) == Code::invalid);                   // two rests
+  CHECK(code_of({{{"name", "a"}, {"size_mib", 1}}, {{"name", "a"}}}) == Code::invalid);  // twice
+  CHECK(code_of({{{"name", "a\", type=U"}}}) == Code::invalid);  // would leave the quotes
   CHECK(code_of({{{"name", ""}}}) == Code::invalid);
-  CHECK(code_of({{{"name", "a"}, {"size_mib", 63}}}) == Code::invalid);                     // does not fit
+  CHECK(code_of({{{"name", "a"}, {"size_mib", 63}}}) == Code::invalid);  // does not fit
   CHECK(code_of({{{"name", "a"}, {"size_mib", -1}}}) == Code::invalid);
   CHECK(code_of({{{"name", "a"}, {"type", "swap"}}}) == Code::invalid);
   CHECK(code_of({{{"name", "a"}, {"size", 1}}}) == Code::invalid);
@@ -589,7 +650,7 @@ TEST_CASE("filesystem: on a partition that is there and empty, and on no other d
   Json other = params;
   other["label"] = "other";
   CHECK(filesystem->apply(c.context, other).error().code == Code::denied);
-  c.machine.put("/sys/block/nvme1n1/nvme1n1p2/start", "4096\n");   // an old view of the table
+  c.machine.put("/sys/block/nvme1n1/nvme1n1p2/start", "4096\n");  // an old view of the table
   params["partition"] = "data";
   CHECK(filesystem->apply(c.context, params).error().code == Code::conflict);
 }
@@ -599,7 +660,9 @@ TEST_CASE("mount: something else at the mount point is not taken away, and a loo
   put_xfs(two.machine, "nvme1n1", "data");
   two.machine.mount_entry("nvme2n1", "/scratch", "xfs");
   StepContext context = two.machine.context();
-  const Json params = {{"source", "LABEL=data"}, {"target", "/scratch"}, {"disks", Json::array({two.machine.approved("A", "keep")})}};
+  const Json params = {{"source", "LABEL=data"},
+                       {"target", "/scratch"},
+                       {"disks", Json::array({two.machine.approved("A", "keep")})}};
   const StepModule* mount = find_step_module("mount");
   CHECK(mount->check(context, params)->holds == Holds::no);
   CHECK(mount->apply(context, params).error().code == Code::conflict);
@@ -608,7 +671,11 @@ TEST_CASE("mount: something else at the mount point is not taken away, and a loo
 TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's metadata is kept") {
   FakeMachine machine;
   StepContext context = machine.context();
-  const Json file = {{"target", "/shared"}, {"fstype", "fuse*"}, {"source", "*10.20.0.11:9421"}, {"file", "x"}, {"content", "y"}};
+  const Json file = {{"target", "/shared"},
+                     {"fstype", "fuse*"},
+                     {"source", "*10.20.0.11:9421"},
+                     {"file", "x"},
+                     {"content", "y"}};
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - ext4 /dev/nvme0n1p2 rw\n");
   CHECK(find_step_module("shared_write")->apply(context, file).error().code == Code::conflict);
@@ -617,19 +684,25 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
   machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
   machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
-  CHECK(find_step_module("moosefs_master")->apply(context, {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", false}}).ok());
+  CHECK(find_step_module("moosefs_master")
+            ->apply(context, {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", false}})
+            .ok());
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
 }
 
-TEST_CASE("moosefs: the declared nodes may mount and nobody else, and root is root on the master's node only") {
+TEST_CASE(
+    "moosefs: the declared nodes may mount and nobody else, and root is root on the master's node only") {
   FakeMachine machine;
   StepContext context = machine.context();
   (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
   machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
   const StepModule* master = find_step_module("moosefs_master");
-  Json params = {{"address", "10.20.0.11"}, {"may_create", false},
-                 {"clients", {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
+  Json params = {
+      {"address", "10.20.0.11"},
+      {"may_create", false},
+      {"clients",
+       {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
   REQUIRE(master->apply(context, params).ok());
   std::map<std::string, std::string> lines;
   for (const auto& line : steps::lines_of(machine.get("/etc/mfs/mfsexports.cfg")))
@@ -653,7 +726,8 @@ TEST_CASE("moosefs: the declared nodes may mount and nobody else, and root is ro
 TEST_CASE("moosefs: everybody may write at the top, muster's own folder is nobody's") {
   FakeMachine machine;
   StepContext context = machine.context();
-  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
+  machine.put("/proc/self/mountinfo",
+              "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
   machine.put("/shared/x", "");
   const Json params = {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}};
   const StepModule* policy = find_step_module("moosefs_policy");
@@ -675,13 +749,14 @@ TEST_CASE("mounts: what forbids programs to change who runs them is in force, no
   REQUIRE(mount->apply(context, params).ok());
   params["options"] = "noatime,nosuid,nodev";
   CHECK(mount->check(context, params)->holds == Holds::no);
-  REQUIRE(mount->apply(context, params).ok());   // of one that is mounted already, under whoever uses it
+  REQUIRE(mount->apply(context, params).ok());  // of one that is mounted already, under whoever uses it
   CHECK(mount->check(context, params)->holds == Holds::yes);
   CHECK(machine.get("/proc/self/mountinfo").find("nosuid,nodev") != std::string::npos);
 
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.11:9421 rw\n");
   machine.put("/shared/x", "");
-  const Json shared = {{"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+  const Json shared = {
+      {"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
   const StepModule* mfs = find_step_module("moosefs_mount");
   REQUIRE(mfs->apply(context, shared).ok());
   CHECK(mfs->check(context, shared)->holds == Holds::yes);
@@ -694,7 +769,7 @@ TEST_CASE("mounts: what a service mounted long ago is remounted, not only at its
   const StepModule* flags = find_step_module("mount_flags");
   const Json params = {{"target", "/beegfs"}, {"flags", "nosuid,nodev"}};
   CHECK(flags->check(context, params)->holds == Holds::no);
-  CHECK(flags->apply(context, params).error().code == Code::not_found);   // mounts nothing
+  CHECK(flags->apply(context, params).error().code == Code::not_found);  // mounts nothing
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /beegfs rw,relatime,nodev - beegfs beegfs_nodev rw\n");
   CHECK(flags->check(context, params)->holds == Holds::no);
   REQUIRE(flags->apply(context, params).ok());
@@ -710,9 +785,13 @@ TEST_CASE("nfs: exported to the declared nodes and to nobody else, root squashed
   machine.units["nfs-server.service"] = {};
   StepContext context = machine.context();
   const StepModule* server = find_step_module("nfs_server");
-  const Json params = {{"name", "home"}, {"path", "/export"}, {"clients", {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
+  const Json params = {
+      {"name", "home"},
+      {"path", "/export"},
+      {"clients",
+       {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
   machine.put("/export/x", "");
-  CHECK(server->apply(context, params).error().code == Code::conflict);   // nothing is mounted there
+  CHECK(server->apply(context, params).error().code == Code::conflict);  // nothing is mounted there
   CHECK(machine.get("/etc/exports.d/muster-home.exports").empty());
   machine.put("/proc/self/mountinfo", "40 1 259:1 / /export rw - xfs /dev/nvme1n1 rw\n");
   REQUIRE(server->apply(context, params).ok());
@@ -759,7 +838,11 @@ TEST_CASE("nfs: exported to the declared nodes and to nobody else, root squashed
 TEST_CASE("shared files: a mount of the right type from another source does not count") {
   FakeMachine machine;
   StepContext context = machine.context();
-  const Json params = {{"target", "/export"}, {"fstype", "nfs4"}, {"source", "10.20.0.11:/export"}, {"file", "x"}, {"content", "y"}};
+  const Json params = {{"target", "/export"},
+                       {"fstype", "nfs4"},
+                       {"source", "10.20.0.11:/export"},
+                       {"file", "x"},
+                       {"content", "y"}};
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.12:/export rw\n");
   CHECK(find_step_module("shared_write")->apply(context, params).error().code == Code::conflict);
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /export rw - nfs4 10.20.0.11:/export rw\n");
@@ -770,17 +853,24 @@ TEST_CASE("shared files: a mount of the right type from another source does not 
   CHECK(find_step_module("shared_write")->apply(context, outside).error().code == Code::invalid);
 }
 
-TEST_CASE("moosefs: no empty file system where anything says that there was one, and the metadata that is brought back is used") {
-  for (const std::string found : {"nothing", "the plan", "a copy", "change logs", "a label", "no such disk"}) {
+TEST_CASE(
+    "moosefs: no empty file system where anything says that there was one, and the metadata that is brought "
+    "back is used") {
+  for (const std::string found :
+       {"nothing", "the plan", "a copy", "change logs", "a label", "no such disk"}) {
     INFO(found);
     FakeMachine machine;
     StepContext context = machine.context();
-    machine.put("/etc/passwd", machine.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" + std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
+    machine.put("/etc/passwd", machine.get("/etc/passwd") + "mfs:x:" + std::to_string(getuid()) + ":" +
+                                   std::to_string(getgid()) + "::/var/lib/mfs:/bin/false\n");
     machine.put("/etc/group", machine.get("/etc/group") + "mfs:x:" + std::to_string(getgid()) + ":\n");
     machine.put("/state/x", "");
     machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
     machine.add_disk("nvme3n1", "SERIAL-C1");
-    Json params = {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", found != "the plan"}, {"disks", Json::array({machine.approved("SERIAL-C1")})}};
+    Json params = {{"address", "10.20.0.11"},
+                   {"clients", Json::array()},
+                   {"may_create", found != "the plan"},
+                   {"disks", Json::array({machine.approved("SERIAL-C1")})}};
     if (found == "a copy") machine.put("/state/mfs/metalogger/metadata_ml.mfs.back", "years of data");
     if (found == "change logs") machine.put("/state/mfs/metalogger/changelog_ml.0.mfs", "days of data");
     if (found == "a label") put_xfs(machine, "nvme3n1", "mfs-ERIAL-C1");
@@ -800,7 +890,9 @@ TEST_CASE("moosefs: no empty file system where anything says that there was one,
   }
 }
 
-TEST_CASE("facts say whether the metadata of a shared file system lies here, and nothing of an engine that is not here") {
+TEST_CASE(
+    "facts say whether the metadata of a shared file system lies here, and nothing of an engine that is not "
+    "here") {
   FakeMachine machine;
   const auto seen = [&] { return collect_facts(machine.files())->storage_metadata; };
   CHECK(seen().empty());
@@ -817,14 +909,19 @@ TEST_CASE("facts say whether the metadata of a shared file system lies here, and
   CHECK(seen().at("moosefs"));
 }
 
-TEST_CASE("moosefs: a node is drained when the master says so, and not begun when the others cannot take its data") {
+TEST_CASE(
+    "moosefs: a node is drained when the master says so, and not begun when the others cannot take its "
+    "data") {
   FakeMachine machine;
   StepContext context = machine.context();
   const StepModule* drain = find_step_module("moosefs_drain");
   machine.add_disk("nvme3n1", "C");
   machine.put("/mfs/servers", "10.20.0.11 10.20.0.12");
   machine.put("/mfs/own", "10.20.0.12");
-  const Json params = {{"master", "10.20.0.11"}, {"address", "10.20.0.12"}, {"disks", Json::array({machine.approved("C")})}, {"deadline_seconds", 0}};
+  const Json params = {{"master", "10.20.0.11"},
+                       {"address", "10.20.0.12"},
+                       {"disks", Json::array({machine.approved("C")})},
+                       {"deadline_seconds", 0}};
   // Two copies on one other server: no.
   CHECK(drain->apply(context, params).error().code == Code::conflict);
   CHECK(!machine.files().exists("/etc/mfs/mfshdd.cfg"));
@@ -844,7 +941,10 @@ TEST_CASE("moosefs: a node is drained when the master says so, and not begun whe
 
   // Its disks are none of the members' business now.
   const StepModule* members = find_step_module("moosefs_members");
-  const Json both = {{"master", "10.20.0.11"}, {"members", {{{"name", "a"}, {"address", "10.20.0.11"}}, {{"name", "c"}, {"address", "10.20.0.13"}}}}, {"deadline_seconds", 0}};
+  const Json both = {
+      {"master", "10.20.0.11"},
+      {"members", {{{"name", "a"}, {"address", "10.20.0.11"}}, {{"name", "c"}, {"address", "10.20.0.13"}}}},
+      {"deadline_seconds", 0}};
   CHECK(members->check(context, both)->holds == Holds::yes);
   Json all = both;
   all["members"].push_back({{"name", "b"}, {"address", "10.20.0.12"}});
@@ -857,7 +957,8 @@ TEST_CASE("slurm: nodes that do not answer are named; a node taken out by somebo
   machine.put("/slurm/node01", "idle|none");
   machine.put("/slurm/node02", "down*|Not responding");
   const StepModule* nodes = find_step_module("slurm_nodes");
-  Json params = {{"nodes", {{{"name", "node01"}}, {{"name", "node02"}}, {{"name", "node03"}}}}, {"deadline_seconds", 0}};
+  Json params = {{"nodes", {{{"name", "node01"}}, {{"name", "node02"}}, {{"name", "node03"}}}},
+                 {"deadline_seconds", 0}};
   CHECK(nodes->check(context, params)->diff == "node02 is down*; node03 is unknown to slurmctld");
   params["nodes"] = {{{"name", "node01"}}};
   CHECK(nodes->check(context, params)->holds == Holds::yes);

@@ -46,18 +46,21 @@ void unpack(const std::string& golden, const std::string& root) {
     words >> path >> kind;
     const std::string rest = line.substr(std::min(line.size(), path.size() + kind.size() + 2));
     fs::create_directories(fs::path(root + path).parent_path());
-    if (kind == "->") fs::create_symlink(rest, root + path);
+    if (kind == "->")
+      fs::create_symlink(rest, root + path);
     else if (kind == "sparse") {
       std::ofstream(root + path);
       fs::resize_file(root + path, std::stoull(rest));
-    } else std::ofstream(root + path, std::ios::app) << rest << "\n";
+    } else
+      std::ofstream(root + path, std::ios::app) << rest << "\n";
   }
 }
 
 GptTable two_partitions() {
   GptTable t;
   t.disk_guid = "01234567-89ab-4def-8123-456789abcdef";
-  t.partitions = {{1, kTypeEsp, random_guid(), "esp", kMiB, 8 * kMiB}, {2, kTypeLinux, random_guid(), "data", 9 * kMiB, 40 * kMiB}};
+  t.partitions = {{1, kTypeEsp, random_guid(), "esp", kMiB, 8 * kMiB},
+                  {2, kTypeLinux, random_guid(), "data", 9 * kMiB, 40 * kMiB}};
   return t;
 }
 
@@ -107,10 +110,16 @@ TEST_CASE("a disk behind a network is told from one in the machine, though it lo
   unpack("remote.txt", root.path);
   std::map<std::string, std::string> found;
   for (const auto& d : scan_identities(Files(root.path))) found[d.name] = d.transport;
-  CHECK(found == std::map<std::string, std::string>{{"sda", "sas"}, {"sdb", "fc"}, {"sdc", "fc"}, {"sdd", "srp"},
-                                                    {"sde", "iscsi"}, {"sdf", "sas"}, {"rbd0", "unknown"}});
+  CHECK(found == std::map<std::string, std::string>{{"sda", "sas"},
+                                                    {"sdb", "fc"},
+                                                    {"sdc", "fc"},
+                                                    {"sdd", "srp"},
+                                                    {"sde", "iscsi"},
+                                                    {"sdf", "sas"},
+                                                    {"rbd0", "unknown"}});
   for (const char* local : {"sas", "sata", "nvme", "virtio"}) CHECK(is_local_transport(local));
-  for (const char* other : {"fc", "srp", "iscsi", "unknown", "usb", "nvme-tcp", ""}) CHECK_FALSE(is_local_transport(other));
+  for (const char* other : {"fc", "srp", "iscsi", "unknown", "usb", "nvme-tcp", ""})
+    CHECK_FALSE(is_local_transport(other));
 }
 
 TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial, and its paths are none") {
@@ -123,7 +132,8 @@ TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial,
   CHECK(disks[0].pcie_address == "0000:41:00.0");
   CHECK(disks[0].bus_speed == "16.0 GT/s x4");
   CHECK(disks[0].blank);
-  CHECK(find_disk(disks, "S64HNE0R600149", 16 * kMiB, "eui.36344830526001490025384500000001", "SAMSUNG MZQL27T6HBLA-00A07"));
+  CHECK(find_disk(disks, "S64HNE0R600149", 16 * kMiB, "eui.36344830526001490025384500000001",
+                  "SAMSUNG MZQL27T6HBLA-00A07"));
 }
 
 TEST_CASE("a disk is found by serial, and only when all else fits") {
@@ -181,7 +191,8 @@ TEST_CASE("signatures are recognised") {
 TEST_CASE("real file systems are read as blkid reads them") {
   Disk d;
   auto process = make_process();
-  REQUIRE(run_ok(*process, {.argv = {"mke2fs", "-q", "-F", "-t", "ext4", "-L", "data", "-U", "6d757374-6572-4f53-8000-000000000009", d.path},
+  REQUIRE(run_ok(*process, {.argv = {"mke2fs", "-q", "-F", "-t", "ext4", "-L", "data", "-U",
+                                     "6d757374-6572-4f53-8000-000000000009", d.path},
                             .env = {{"PATH", "/usr/sbin:/sbin:/usr/bin:/bin"}}}));
   const auto c = d.probe();
   REQUIRE(c.signatures.size() == 1);
@@ -230,14 +241,18 @@ namespace {
 std::string entry(int type, uint32_t first, uint32_t count) {
   std::string out(16, '\0');
   out[4] = static_cast<char>(type);
-  for (size_t i = 0; i < 4; ++i) out[8 + i] = static_cast<char>(first >> 8 * i), out[12 + i] = static_cast<char>(count >> 8 * i);
+  for (size_t i = 0; i < 4; ++i)
+    out[8 + i] = static_cast<char>(first >> 8 * i), out[12 + i] = static_cast<char>(count >> 8 * i);
   return out;
 }
-std::string sector(const std::string& entries) { return std::string(446, '\0') + entries + std::string(64 - entries.size(), '\0') + "\x55\xaa"; }
+std::string sector(const std::string& entries) {
+  return std::string(446, '\0') + entries + std::string(64 - entries.size(), '\0') + "\x55\xaa";
+}
 const std::string kExt4 = {'\x53', '\xef'};
-constexpr uint32_t kBlocks = 2048;   // of a mebibyte
+constexpr uint32_t kBlocks = 2048;  // of a mebibyte
 
-// sda1 of 8 MiB at 1 MiB; an extended partition from 16 MiB with sda5 of 4 MiB at 17 MiB and sda6 of 4 MiB at 25 MiB.
+// sda1 of 8 MiB at 1 MiB; an extended partition from 16 MiB with sda5 of 4 MiB at 17 MiB and sda6 of 4 MiB at
+// 25 MiB.
 void put_mbr(const Disk& d) {
   d.put(0, sector(entry(0x83, kBlocks, 8 * kBlocks) + entry(0x0f, 16 * kBlocks, 40 * kBlocks)));
   d.put(16 * kMiB, sector(entry(0x83, kBlocks, 4 * kBlocks) + entry(0x05, 8 * kBlocks, 8 * kBlocks)));
@@ -306,7 +321,8 @@ TEST_CASE("a chain of logical partitions that leads back, outside the disk, on f
 
 TEST_CASE("an MBR entry that ends outside the disk is cut off, and one that begins there is none") {
   Disk d;
-  d.put(0, sector(entry(0x83, 40 * kBlocks, 100 * kBlocks) + entry(0x83, 80 * kBlocks, kBlocks) + entry(0x83, 0, 8 * kBlocks)));
+  d.put(0, sector(entry(0x83, 40 * kBlocks, 100 * kBlocks) + entry(0x83, 80 * kBlocks, kBlocks) +
+                  entry(0x83, 0, 8 * kBlocks)));
   const DiskContent c = d.probe();
   REQUIRE(c.mbr->partitions.size() == 1);
   CHECK(c.mbr->partitions[0].size == 24 * kMiB);
@@ -329,12 +345,14 @@ TEST_CASE("an MBR beside a GPT is shown too, and what both name is shown once") 
     auto w = d.open(BlockDevice::Access::exclusive_write);
     REQUIRE(write_gpt(w, two_partitions()));
   }
-  CHECK_FALSE(d.probe().mbr);   // it protects, no more
-  d.put(0, sector(entry(0xee, 1, kBlocks - 1) + entry(0x83, 9 * kBlocks, 40 * kBlocks) + entry(0x83, 50 * kBlocks, 4 * kBlocks)));
+  CHECK_FALSE(d.probe().mbr);  // it protects, no more
+  d.put(0, sector(entry(0xee, 1, kBlocks - 1) + entry(0x83, 9 * kBlocks, 40 * kBlocks) +
+                  entry(0x83, 50 * kBlocks, 4 * kBlocks)));
   d.put(9 * kMiB, "XFSB");
   d.put(50 * kMiB, "XFSB");
   const DiskContent c = d.probe();
-  CHECK(c.summary == "GPT with 2 partitions, esp, data xfs, MBR partition table with 2 partitions, #2 xfs, #3 xfs");
+  CHECK(c.summary ==
+        "GPT with 2 partitions, esp, data xfs, MBR partition table with 2 partitions, #2 xfs, #3 xfs");
   CHECK(c.signatures.size() == 2);
 }
 
@@ -360,7 +378,8 @@ TEST_CASE("sgdisk agrees with the tables written here") {
     REQUIRE(write_gpt(w, two_partitions()));
   }
   auto process = make_process();
-  const auto out = run_ok(*process, {.argv = {"sgdisk", "--verify", d.path}, .env = {{"PATH", "/usr/sbin:/sbin:/usr/bin:/bin"}}});
+  const auto out = run_ok(
+      *process, {.argv = {"sgdisk", "--verify", d.path}, .env = {{"PATH", "/usr/sbin:/sbin:/usr/bin:/bin"}}});
   REQUIRE(out);
   CHECK(out->find("No problems found") != std::string::npos);
 }
@@ -394,7 +413,7 @@ TEST_CASE("a damaged table is not blank and not trusted") {
   CHECK(read_gpt(d.open()).error().code == Code::corrupt);
   const DiskContent c = d.probe();
   CHECK_FALSE(c.blank);
-  d.put(5000, "x");   // its partitions are not known, so that what can be seen of the disk is bound as it is
+  d.put(5000, "x");  // its partitions are not known, so that what can be seen of the disk is bound as it is
   CHECK(d.probe().hash != c.hash);
 }
 
@@ -404,7 +423,8 @@ TEST_CASE("the marker is read back, and counts as content") {
   const std::string before = d.probe().hash;
   {
     auto w = d.open(BlockDevice::Access::exclusive_write);
-    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle", "sha256:ca", "7-18f/node01/image"}));
+    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle",
+                             "sha256:ca", "7-18f/node01/image"}));
   }
   const auto m = read_marker(d.open());
   REQUIRE(m);

@@ -14,7 +14,9 @@ using tests::FakeMachine;
 
 TEST_CASE("facts: processors, sockets and their model") {
   FakeMachine m;
-  m.put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Xeon 8480\nphysical id\t: 0\n\nprocessor\t: 1\nmodel name\t: Xeon 8480\nphysical id\t: 1\n");
+  m.put("/proc/cpuinfo",
+        "processor\t: 0\nmodel name\t: Xeon 8480\nphysical id\t: 0\n\nprocessor\t: 1\nmodel name\t: Xeon "
+        "8480\nphysical id\t: 1\n");
   const CpuFacts cpu = cpu_facts(m.files());
   CHECK(cpu.count == 2);
   CHECK(cpu.sockets == 2);
@@ -57,12 +59,13 @@ TEST_CASE("facts: GPUs count before their driver is loaded") {
     m.put("/sys/bus/pci/devices/" + address + "/device", "0x2330\n");
   };
   device("0000:01:00.0", "0x10de", "0x030200");
-  device("0000:02:00.0", "0x10de", "0x068000");   // NVSwitch
-  device("0000:03:00.0", "0x1a03", "0x030000");   // the BMC's display
+  device("0000:02:00.0", "0x10de", "0x068000");  // NVSwitch
+  device("0000:03:00.0", "0x1a03", "0x030000");  // the BMC's display
   auto gpus = gpu_facts(m.files());
   REQUIRE(gpus.size() == 1);
   CHECK(gpus[0].model == "10de:2330");
-  m.put("/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-1234\n");
+  m.put("/proc/driver/nvidia/gpus/0000:01:00.0/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-1234\n");
   gpus = gpu_facts(m.files());
   CHECK(gpus[0].model == "NVIDIA H100 80GB HBM3");
   CHECK(gpus[0].uuid == "GPU-1234");
@@ -90,7 +93,9 @@ TEST_CASE("identity: what is written is read back, and secrets are private") {
   FakeMachine m;
   const Files files = m.files();
   CHECK(!read_credentials(files, "/run/muster").ok());
-  REQUIRE(write_config(files, "/run/muster", {"node01", "https://10.20.0.1:7443", "sha256:0", wire::Mode::ram}).ok());
+  REQUIRE(
+      write_config(files, "/run/muster", {"node01", "https://10.20.0.1:7443", "sha256:0", wire::Mode::ram})
+          .ok());
   REQUIRE(write_credentials(files, "/run/muster", {"KEY", "CERT", "CA"}).ok());
   CHECK(read_config(files, "/run/muster")->mode == wire::Mode::ram);
   CHECK(read_credentials(files, "/run/muster")->key_pem == "KEY");
@@ -98,7 +103,8 @@ TEST_CASE("identity: what is written is read back, and secrets are private") {
 }
 
 TEST_CASE("identity: the kernel command line names everything or nothing happens") {
-  const std::string full = "console=ttyS0 muster.url=https://10.0.0.1:7443 muster.pin=ab muster.token=t=1 muster.node=n1 quiet";
+  const std::string full =
+      "console=ttyS0 muster.url=https://10.0.0.1:7443 muster.pin=ab muster.token=t=1 muster.node=n1 quiet";
   CHECK(parse_kernel_command_line(full)->token == "t=1");
   CHECK(parse_kernel_command_line("muster.url=u muster.pin=p muster.node=n").error().code == Code::invalid);
 }

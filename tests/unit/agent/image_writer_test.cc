@@ -46,7 +46,8 @@ struct Image {
 Image make_image(unsigned seed) {
   Image i;
   i.raw = noise(15 * kFrame + 1000, seed);
-  for (const size_t zero : {3, 4}) std::fill_n(i.raw.begin() + static_cast<long>(zero * kFrame), kFrame, '\0');
+  for (const size_t zero : {3, 4})
+    std::fill_n(i.raw.begin() + static_cast<long>(zero * kFrame), kFrame, '\0');
   ImageManifest& m = i.manifest;
   m.name = "tiny";
   m.os = "Tiny";
@@ -102,13 +103,15 @@ class Controller {
     const auto range = r.headers.find("Range");
     if (r.path != "/images/tiny/frames.zst" || range == r.headers.end()) return HttpResponse::text(404, "");
     if (refuse_after >= 0 && requests_++ >= refuse_after) return HttpResponse::text(404, "");
-    const size_t from = std::stoull(range->second.substr(6)), to = std::stoull(range->second.substr(range->second.find('-') + 1));
+    const size_t from = std::stoull(range->second.substr(6)),
+                 to = std::stoull(range->second.substr(range->second.find('-') + 1));
     HttpResponse out = HttpResponse::text(206, image_.frames.substr(from, to - from + 1));
     const std::lock_guard lock(mutex_);
     for (const auto& f : image_.manifest.frames) {
       if (f.zero || f.offset < from || f.offset > to) continue;
       served_.insert(f.index);
-      if (static_cast<int>(f.index) == corrupt_frame && corrupt_times-- > 0) out.body[f.offset - from + 5] ^= 1;
+      if (static_cast<int>(f.index) == corrupt_frame && corrupt_times-- > 0)
+        out.body[f.offset - from + 5] ^= 1;
     }
     return out;
   }
@@ -258,8 +261,10 @@ TEST_CASE("the disk that a node starts from is found by what muster noted on it,
   WriteDeps deps;
   deps.disks = [&] { return std::vector<DiskFacts>{other.facts, b.facts}; };
   deps.device = [&](const std::string& name) { return name == "nvme0n1" || both ? b.path() : other.path(); };
-  const auto find = [&](const std::string& node, const std::string& digest) { return find_own_disk(deps, node, digest); };
-  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);   // blank
+  const auto find = [&](const std::string& node, const std::string& digest) {
+    return find_own_disk(deps, node, digest);
+  };
+  CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);  // blank
   REQUIRE(b.write(b.job(c, image)));
   const auto found = find("node01", image.manifest.digest);
   REQUIRE(found.ok());
@@ -267,10 +272,10 @@ TEST_CASE("the disk that a node starts from is found by what muster noted on it,
   CHECK(found->state == static_cast<uint32_t>(read_gpt(b.disk())->named("muster-state")->number));
   CHECK(find("node02", image.manifest.digest).error().code == Code::not_found);
   CHECK(find("node01", "sha256:other").error().code == Code::not_found);
-  both = true;   // a second one that says the same
+  both = true;  // a second one that says the same
   CHECK(find("node01", image.manifest.digest).error().code == Code::conflict);
   both = false;
-  b.seeder.fail_seed = true;   // half done
+  b.seeder.fail_seed = true;  // half done
   CHECK_FALSE(b.write(b.job(c, image)));
   CHECK(find("node01", image.manifest.digest).error().code == Code::not_found);
 }
@@ -399,7 +404,9 @@ TEST_CASE("content that changed since approval is refused and stays as it was, b
   std::string found = "ext2";
   SECTION("somebody made a file system") { b.put(0x438, "\x53\xef"); }
   SECTION("somebody has data behind a quiet beginning") { b.put(30 * kMiB, "data"), found = "unknown data"; }
-  SECTION("a second superblock is left of one") { b.put(64 * kMiB + 64, "_BHRfS_M"), found = "remains of btrfs"; }
+  SECTION("a second superblock is left of one") {
+    b.put(64 * kMiB + 64, "_BHRfS_M"), found = "remains of btrfs";
+  }
   const std::string before = b.everything();
   for (const bool allow_ours : {false, true}) {
     job.allow_ours = allow_ours;  // "ours" does not cover what is not ours
@@ -458,7 +465,9 @@ TEST_CASE("the disk of a node of the same name in another cluster is not this no
   CHECK(read_marker(b.disk())->cluster == "gaggle");
 }
 
-TEST_CASE("the disk of a node of the same name in a cluster of the same name of another controller is not this node's") {
+TEST_CASE(
+    "the disk of a node of the same name in a cluster of the same name of another controller is not this "
+    "node's") {
   Bench b;
   const Image i = make_image(1), second = make_image(2);
   Controller first_controller(i), c(second);
@@ -484,7 +493,9 @@ TEST_CASE("the disk of a node of the same name in a cluster of the same name of 
   CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
 }
 
-TEST_CASE("a marker that names no CA is this node's only where the controller says so, and names one from then on") {
+TEST_CASE(
+    "a marker that names no CA is this node's only where the controller says so, and names one from then "
+    "on") {
   Bench b;
   const Image i = make_image(1);
   Controller c(i);
@@ -531,7 +542,7 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
   };
   again("a");
   SECTION("by what was approved, where the order has another name") {
-    b.order = "2-190/node01/image";   // its controller began anew, with the plan of before
+    b.order = "2-190/node01/image";  // its controller began anew, with the plan of before
     again("a");
     b.order.clear();
     again("a");
@@ -545,7 +556,7 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
     CHECK_FALSE(second->finished_before);
     CHECK(second->slot == "b");
     again("b");
-    b.order = "3-191/node01/image";   // asked for once more, it is written once more
+    b.order = "3-191/node01/image";  // asked for once more, it is written once more
     CHECK(b.write(job)->slot == "a");
   }
   SECTION("not the order of another node, of another image, or over another layout") {
@@ -560,18 +571,20 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
     changed = job;
     changed.digest = "sha256:another";
     denied(changed);
-    b.put(512, std::string(512, '\xff'));   // the tables are gone, the marker is not
+    b.put(512, std::string(512, '\xff'));  // the tables are gone, the marker is not
     b.put(kDiskSize - 512, std::string(512, '\xff'));
     denied(job);
   }
 }
 
-TEST_CASE("half-done work is gone on with by the node of the cluster of the controller that began it, and nobody else") {
+TEST_CASE(
+    "half-done work is gone on with by the node of the cluster of the controller that began it, and nobody "
+    "else") {
   Bench b;
   b.threads = 1;
   const Image i = make_image(1);
   Controller c(i);
-  const auto job = b.job(c, i);   // blank disks of a size share a hash
+  const auto job = b.job(c, i);  // blank disks of a size share a hash
   auto other = job;
   SECTION("another node") { other.hostname = "node02"; }
   SECTION("another cluster") { other.cluster = "flock"; }
@@ -689,8 +702,9 @@ TEST_CASE("the new system gets its name, its network and a loader entry that nam
   CHECK(entry.find("root=PARTUUID=" + slot_partition(layout, "b")->guid + " ") != std::string::npos);
   CHECK(entry.find("console=ttyS0") != std::string::npos);
   CHECK(entry.find("initrd") == std::string::npos);
-  CHECK(kernel_argument(entry, "panic") == "panic=30");   // a node that panics is not lost until somebody comes
-  job.kernel_options = "no_timer_check panic=0 iommu=pt";   // which `r` refers to
+  CHECK(kernel_argument(entry, "panic") ==
+        "panic=30");  // a node that panics is not lost until somebody comes
+  job.kernel_options = "no_timer_check panic=0 iommu=pt";  // which `r` refers to
   REQUIRE(seed_esp(root, r));
   const std::string theirs = root.read("/loader/entries/muster-b.conf").value();
   CHECK(theirs.find(" no_timer_check panic=0 iommu=pt\n") != std::string::npos);

@@ -37,7 +37,9 @@ struct Disk {
     f.seekp(static_cast<std::streamoff>(at));
     f << bytes;
   }
-  BlockDevice open(BlockDevice::Access access = BlockDevice::Access::read) const { return BlockDevice::open(path, access).value(); }
+  BlockDevice open(BlockDevice::Access access = BlockDevice::Access::read) const {
+    return BlockDevice::open(path, access).value();
+  }
   DiskContent probe() const { return probe_disk(open()).value(); }
 };
 

@@ -1,5 +1,5 @@
-// docs/playbooks.md is made from what the modules and playbooks say of themselves, and is the same as what they say now.
-// Make it anew: MUSTER_ACCEPT=1 build/muster_tests "docs/playbooks.md*"
+// docs/playbooks.md is made from what the modules and playbooks say of themselves, and is the same as what
+// they say now. Make it anew: MUSTER_ACCEPT=1 build/muster_tests "docs/playbooks.md*"
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -36,15 +36,18 @@ std::string code(const std::string& text) { return text.empty() ? "" : "`" + cel
 
 std::string module_text(const StepModule& module) {
   std::string out = fmt::format("### {}\n{}\n\n", module.name, module.help);
-  if (module.measure) out += "Measures; the result is judged by the acceptance profile's `expect`.\n\n";
-  else if (!module.apply) out += "A pure test: it changes nothing.\n\n";
+  if (module.measure)
+    out += "Measures; the result is judged by the acceptance profile's `expect`.\n\n";
+  else if (!module.apply)
+    out += "A pure test: it changes nothing.\n\n";
   if (module.parameters.empty()) return out + "No parameters.\n\n";
   out += "| parameter | type | default | |\n|---|---|---|---|\n";
   for (const auto& p : module.parameters) {
     const bool required = p.value("required", false);
     const std::string fallback = p.contains("default") ? p["default"].dump() : "";
     out += fmt::format("| `{}` | {} | {} | {} |\n", p.value("name", ""), p.value("type", "any"),
-                       required ? "required" : code(fallback == "\"\"" ? "" : fallback), cell(p.value("help", "")));
+                       required ? "required" : code(fallback == "\"\"" ? "" : fallback),
+                       cell(p.value("help", "")));
   }
   return out + "\n";
 }
@@ -54,18 +57,22 @@ std::string condition(const PlaybookStep& step) {
   if (!step.for_each.empty()) out += "for each of " + code(step.for_each);
   if (!step.otherwise.empty()) out += fmt::format(" (else: not applicable, {})", cell(step.otherwise));
   if (!step.when.empty()) out += (out.empty() ? "" : ", ") + std::string("when ") + code(step.when);
-  if (step.phase == "cluster" && step.stage > 1) out += (out.empty() ? "" : ", ") + fmt::format("stage {}", step.stage);
+  if (step.phase == "cluster" && step.stage > 1)
+    out += (out.empty() ? "" : ", ") + fmt::format("stage {}", step.stage);
   if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
   if (!step.mandatory) out += (out.empty() ? "" : ", ") + std::string("optional");
   return out;
 }
 
 std::string playbook_text(const Playbook& playbook, const std::string& file) {
-  std::string out = fmt::format("### {}\n{}\n\nFile: `{}`\n\n| step | phase | module | |\n|---|---|---|---|\n", playbook.name,
-                                cell(playbook.help), file);
+  std::string out =
+      fmt::format("### {}\n{}\n\nFile: `{}`\n\n| step | phase | module | |\n|---|---|---|---|\n",
+                  playbook.name, cell(playbook.help), file);
   for (const auto& step : playbook.steps) {
-    const std::string verify = step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";
-    out += fmt::format("| {} | {} | `{}`{} | {} |\n", cell(step.name), step.phase, step.module, verify, condition(step));
+    const std::string verify =
+        step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";
+    out += fmt::format("| {} | {} | `{}`{} | {} |\n", cell(step.name), step.phase, step.module, verify,
+                       condition(step));
   }
   return out + "\n";
 }
@@ -73,10 +80,14 @@ std::string playbook_text(const Playbook& playbook, const std::string& file) {
 std::string document() {
   std::string out =
       "# Playbooks and step modules\n\n"
-      "Generated from the modules and playbooks themselves; a test keeps it so. What a playbook may name in its templates is in\n"
-      "[playbook-context.md](playbook-context.md); every string is a template, so the module `file` is the template module too.\n\n"
-      "A step is checked first, applied only where it does not hold, and verified. Steps of phase `image` are baked into an image,\n"
-      "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by stage.\n\n"
+      "Generated from the modules and playbooks themselves; a test keeps it so. What a playbook may name in "
+      "its templates is in\n"
+      "[playbook-context.md](playbook-context.md); every string is a template, so the module `file` is the "
+      "template module too.\n\n"
+      "A step is checked first, applied only where it does not hold, and verified. Steps of phase `image` "
+      "are baked into an image,\n"
+      "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by "
+      "stage.\n\n"
       "## Playbooks\n\n";
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/playbooks"))

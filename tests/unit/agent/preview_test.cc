@@ -29,10 +29,11 @@ TEST_CASE("the preview says what each step would change, and writes nothing", "[
   StepContext context = machine.context();
   context.module = [](const std::string& name) { return find_step_module(name); };
   const auto before = machine.snapshot();
-  const Json steps = preview_steps(context, {file("a", "after\n"), file("b", "before\n"), step("c", "file", Json::object()),
-                                             step("d", "no_such_module", Json::object()),
-                                             step("e", "file", {{"path", "/etc/munge.key"}, {"content", "secret:munge-key"}}),
-                                             step("f", "tcp", Json::object())});
+  const Json steps = preview_steps(
+      context, {file("a", "after\n"), file("b", "before\n"), step("c", "file", Json::object()),
+                step("d", "no_such_module", Json::object()),
+                step("e", "file", {{"path", "/etc/munge.key"}, {"content", "secret:munge-key"}}),
+                step("f", "tcp", Json::object())});
   CHECK(machine.snapshot() == before);
   REQUIRE(steps.size() >= 5);
   CHECK(steps[0]["outcome"] == "would_change");
@@ -75,16 +76,19 @@ TEST_CASE("the preview names why a host cannot be adopted, and whether it is alr
   REQUIRE(files.make_directories("/run/systemd/system").ok());
   CHECK(refusal() == "");
   CHECK(preview(files, machine, request).value()["joined"] == false);
-  REQUIRE(write_config(files, kAdoptedIdentity, {"spare01", "https://c:7443", "aa", wire::Mode::adopted}).ok());
-  CHECK(preview(files, machine, request).value()["joined"] == false);   // it never got its certificate
+  REQUIRE(
+      write_config(files, kAdoptedIdentity, {"spare01", "https://c:7443", "aa", wire::Mode::adopted}).ok());
+  CHECK(preview(files, machine, request).value()["joined"] == false);  // it never got its certificate
   REQUIRE(write_credentials(files, kAdoptedIdentity, {"key", "certificate", "ca"}).ok());
-  CHECK(preview(files, machine, request).value()["joined"] == false);   // its agent does not run
+  CHECK(preview(files, machine, request).value()["joined"] == false);  // its agent does not run
   machine.put("/etc/systemd/system/muster-agent.service", "[Service]\n");
   machine.units["muster-agent.service"].active = true;
   CHECK(preview(files, machine, request).value()["joined"] == true);
-  REQUIRE(write_config(files, kAdoptedIdentity, {"spare02", "https://c:7443", "aa", wire::Mode::adopted}).ok());
+  REQUIRE(
+      write_config(files, kAdoptedIdentity, {"spare02", "https://c:7443", "aa", wire::Mode::adopted}).ok());
   CHECK(refusal().find("already the node spare02") != std::string::npos);
-  REQUIRE(write_config(files, kAdoptedIdentity, {"spare01", "https://d:7443", "bb", wire::Mode::adopted}).ok());
+  REQUIRE(
+      write_config(files, kAdoptedIdentity, {"spare01", "https://d:7443", "bb", wire::Mode::adopted}).ok());
   CHECK(refusal().find("another controller") != std::string::npos);
 }
 
@@ -92,7 +96,8 @@ TEST_CASE("what the preview is asked is read strictly", "[adopt]") {
   CHECK(preview_request("{}").error().code == Code::invalid);
   CHECK(preview_request(R"({"node":"n","pin":"p","steps":{}})").error().code == Code::invalid);
   CHECK(preview_request(R"({"node":"n","pin":"p","token":"t"})").error().code == Code::invalid);
-  const auto good = preview_request(R"({"node":"n","pin":"p","steps":[{"id":"a","module":"file","params":{"path":"/x"}}]})");
+  const auto good = preview_request(
+      R"({"node":"n","pin":"p","steps":[{"id":"a","module":"file","params":{"path":"/x"}}]})");
   REQUIRE(good.ok());
   CHECK(good->steps.size() == 1);
   CHECK(preview_request(R"({"node":"n","pin":"p"})")->steps.empty());

@@ -46,7 +46,8 @@ TEST_CASE("the boot network is what the command line says, or what is wrong with
   // What iPXE leaves when it has no address to write in.
   CHECK(wrong("muster.ip=/24 muster.mac=52:54:00:00:01:09").find("but '/24'") != std::string::npos);
   CHECK(wrong("muster.ip=10.20.0.200 muster.mac=52:54:00:00:01:09").find("with prefix") != std::string::npos);
-  CHECK(wrong("muster.ip=10.20.0.200/99 muster.mac=52:54:00:00:01:09").find("with prefix") != std::string::npos);
+  CHECK(wrong("muster.ip=10.20.0.200/99 muster.mac=52:54:00:00:01:09").find("with prefix") !=
+        std::string::npos);
 }
 
 TEST_CASE("the boot interface is the hardware port with the MAC, not a bridge that repeats it") {
@@ -70,15 +71,20 @@ TEST_CASE("drivers are loaded by what devices ask for, bus drivers first, each o
   Machine m;
   const std::string dir = "/usr/lib/modules/6.1";
   m.put(dir + "/modules.dep",
-        "kernel/virtio_pci.ko: kernel/virtio.ko kernel/virtio_ring.ko\nkernel/virtio.ko: kernel/virtio_ring.ko\n"
-        "kernel/virtio_ring.ko:\nkernel/virtio_net.ko: kernel/virtio.ko kernel/virtio_ring.ko\nkernel/other.ko:\n");
-  m.put(dir + "/modules.alias", "alias pci:v00001AF4d*sv*sd*bc*sc*i* virtio_pci\nalias virtio:d00000001v* virtio_net\n");
-  m.put("/sys/bus/pci/devices/0000:00:03.0/modalias", "pci:v00001AF4d00001041sv00001AF4sd00001100bc02sc00i00\n");
+        "kernel/virtio_pci.ko: kernel/virtio.ko kernel/virtio_ring.ko\nkernel/virtio.ko: "
+        "kernel/virtio_ring.ko\n"
+        "kernel/virtio_ring.ko:\nkernel/virtio_net.ko: kernel/virtio.ko "
+        "kernel/virtio_ring.ko\nkernel/other.ko:\n");
+  m.put(dir + "/modules.alias",
+        "alias pci:v00001AF4d*sv*sd*bc*sc*i* virtio_pci\nalias virtio:d00000001v* virtio_net\n");
+  m.put("/sys/bus/pci/devices/0000:00:03.0/modalias",
+        "pci:v00001AF4d00001041sv00001AF4sd00001100bc02sc00i00\n");
   std::vector<std::string> loaded;
   ModuleLoader loader(m.files, dir, [&](const std::string& path) -> Status {
     loaded.push_back(path.substr(path.find_last_of('/') + 1));
     // The bus driver makes the device behind it appear.
-    if (loaded.back() == "virtio_pci.ko") m.put("/sys/bus/virtio/devices/virtio0/modalias", "virtio:d00000001v00001AF4\n");
+    if (loaded.back() == "virtio_pci.ko")
+      m.put("/sys/bus/virtio/devices/virtio0/modalias", "virtio:d00000001v00001AF4\n");
     return Ok{};
   });
   CHECK(loader.load_for_devices().empty());

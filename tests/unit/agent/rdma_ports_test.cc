@@ -14,7 +14,8 @@ struct Fabric {
   static std::string folder(const std::string& device, int port) {
     return "/sys/class/infiniband/" + device + "/ports/" + std::to_string(port);
   }
-  void port(const std::string& device, const std::string& state, const std::string& physical, int number = 1) {
+  void port(const std::string& device, const std::string& state, const std::string& physical,
+            int number = 1) {
     machine.put(folder(device, number) + "/state", state + "\n");
     if (!physical.empty()) machine.put(folder(device, number) + "/phys_state", physical + "\n");
     count(device, "counters/symbol_error", 0, number);
@@ -38,17 +39,18 @@ struct Fabric {
   }
 };
 
-const char *kActive = "4: ACTIVE", *kInit = "2: INIT", *kDown = "1: DOWN", *kLink = "5: LinkUp", *kPolling = "2: Polling", *kDisabled = "3: Disabled";
+const char *kActive = "4: ACTIVE", *kInit = "2: INIT", *kDown = "1: DOWN", *kLink = "5: LinkUp",
+           *kPolling = "2: Polling", *kDisabled = "3: Disabled";
 
 }  // namespace
 
 TEST_CASE("rdma_ports: a port without a cable keeps nobody; one with a link must be active", "[rdma]") {
   Fabric f;
   f.port("mlx5_0", kActive, kLink);
-  f.port("mlx5_1", kDown, kPolling);     // storage's, not cabled
-  f.port("mlx5_2", kDown, kDisabled);    // the management network's
+  f.port("mlx5_1", kDown, kPolling);   // storage's, not cabled
+  f.port("mlx5_2", kDown, kDisabled);  // the management network's
   CHECK(f.check(Json::object()).holds == Holds::yes);
-  f.port("mlx5_3", kInit, kLink);        // no subnet manager
+  f.port("mlx5_3", kInit, kLink);  // no subnet manager
   const CheckResult init = f.check(Json::object());
   CHECK(init.holds == Holds::no);
   CHECK(init.diff.find("mlx5_3") != std::string::npos);
@@ -73,7 +75,7 @@ TEST_CASE("rdma_ports: declared ports must be there and active, and no other cou
   CHECK(f.check({{"ports", {"mlx5_0", "mlx4_0/1"}}}).holds == Holds::yes);
   CHECK(f.check({{"ports", {"mlx5_0/1"}}}).holds == Holds::yes);
   CHECK(f.check({{"ports", {"mlx5_0", "mlx5_1"}}}).holds == Holds::no);
-  CHECK(f.check({{"ports", {"mlx4_0"}}}).holds == Holds::no);   // both of it
+  CHECK(f.check({{"ports", {"mlx4_0"}}}).holds == Holds::no);  // both of it
   CHECK(f.check({{"ports", {"mlx5_0", "mlx5_9"}}}).diff.find("mlx5_9") != std::string::npos);
 }
 
@@ -85,7 +87,8 @@ TEST_CASE("rdma_ports: a driver that does not tell of the cable is asked for the
   CHECK(f.check(Json::object()).holds == Holds::no);
 }
 
-TEST_CASE("rdma_ports: what was counted since the driver was loaded is no error; what comes now is", "[rdma]") {
+TEST_CASE("rdma_ports: what was counted since the driver was loaded is no error; what comes now is",
+          "[rdma]") {
   Fabric f;
   f.port("mlx5_0", kActive, kLink);
   f.port("mlx5_1", kDown, kPolling);
@@ -95,7 +98,8 @@ TEST_CASE("rdma_ports: what was counted since the driver was loaded is no error;
   CHECK(f.watched([&] { f.count("mlx5_0", "counters/symbol_error", 4712); }).holds == Holds::yes);
   CHECK(f.watched([&] { f.count("mlx5_0", "counters/symbol_error", 9000); }).holds == Holds::no);
   CHECK(f.watched([&] { f.count("mlx5_0", "counters/link_downed", 2); }).holds == Holds::no);
-  CHECK(f.watched([&] { f.count("mlx5_1", "counters/symbol_error", 100); }).holds == Holds::yes);   // not one that is judged
+  CHECK(f.watched([&] { f.count("mlx5_1", "counters/symbol_error", 100); }).holds ==
+        Holds::yes);  // not one that is judged
   CHECK(f.watched([&] { f.port("mlx5_0", kDown, kPolling); }).holds == Holds::no);
 }
 
@@ -104,7 +108,7 @@ TEST_CASE("rdma_ports: ports that count nothing are said to, and are no pass", "
   const std::string folder = Fabric::folder("irdma0", 1);
   f.machine.put(folder + "/state", "4: ACTIVE\n");
   CHECK(f.check({{"watch_seconds", 0}}).holds == Holds::not_applicable);
-  f.machine.put(folder + "/hw_counters/link_downed", "0\n");   // as soft-RoCE has it
+  f.machine.put(folder + "/hw_counters/link_downed", "0\n");  // as soft-RoCE has it
   CHECK(f.watched([&] { f.machine.put(folder + "/hw_counters/link_downed", "1\n"); }).holds == Holds::no);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 // The real reactor in a world where it is half a day later.
 struct Later : RealReactor {
-  std::unique_ptr<RealReactor> real = make_reactor(1);   // one worker: what is handed to it later ends later
+  std::unique_ptr<RealReactor> real = make_reactor(1);  // one worker: what is handed to it later ends later
   TimeMs now() const override { return real->now() + kDay / 2; }
   SteadyMs steady() const override { return real->steady(); }
   void post(Task task) override { real->post(std::move(task)); }
@@ -30,20 +30,23 @@ struct Later : RealReactor {
   void on_stop_signal(Task on_signal) override { real->on_stop_signal(std::move(on_signal)); }
 };
 
-// A FAKE controller: signs what an agent with a certificate of its CA asks for, and keeps who asked for orders.
+// A FAKE controller: signs what an agent with a certificate of its CA asks for, and keeps who asked for
+// orders.
 struct FakeController {
   pki::KeyPair ca = pki::make_ca("muster CA", 10).value();
   bool refuse = false;
   std::mutex mutex;
-  std::vector<std::string> polled_with;   // serials
-  std::string renewed;                    // the serial of the certificate that was made
+  std::vector<std::string> polled_with;  // serials
+  std::string renewed;                   // the serial of the certificate that was made
   std::unique_ptr<HttpServer> server;
   FakeController() {
     auto own = pki::issue(ca, {"musterd", "muster-controller", {"127.0.0.1"}, true, 5}).value();
     HttpServerOptions options;
     options.tls = true;
     options.tls_options = {own.certificate_pem + ca.certificate_pem, own.key_pem, ca.certificate_pem, true};
-    server = start_http_server(options, [this](HttpRequest request, ResponderPtr answer) { handle(request, *answer); }).value();
+    server = start_http_server(options, [this](HttpRequest request, ResponderPtr answer) {
+               handle(request, *answer);
+             }).value();
   }
   void handle(const HttpRequest& request, Responder& answer) {
     const std::lock_guard lock(mutex);
@@ -55,7 +58,8 @@ struct FakeController {
     const std::string csr = parse_json(request.body).value()["csr_pem"];
     const std::string pem = pki::sign_csr(ca, csr, {request.peer, "muster-agent", {}, false, 365}).value();
     renewed = pki::read_certificate(pem).value().serial;
-    answer.respond(HttpResponse::json(200, wire::to_json(wire::JoinReply{request.peer, pem, ca.certificate_pem}).dump()));
+    answer.respond(HttpResponse::json(
+        200, wire::to_json(wire::JoinReply{request.peer, pem, ca.certificate_pem}).dump()));
   }
   std::string url() const { return "https://127.0.0.1:" + std::to_string(server->port()); }
 };
@@ -70,8 +74,9 @@ struct Node {
   std::thread thread;
   explicit Node(int days) {
     old.key_pem = pki::make_key().value();
-    old.certificate_pem =
-        pki::sign_csr(controller.ca, pki::make_csr(old.key_pem, "node01").value(), {"node01", "muster-agent", {}, false, days}).value();
+    old.certificate_pem = pki::sign_csr(controller.ca, pki::make_csr(old.key_pem, "node01").value(),
+                                        {"node01", "muster-agent", {}, false, days})
+                              .value();
     old.ca_pem = controller.ca.certificate_pem;
     REQUIRE(write_credentials(files, "/muster", old).ok());
     link = make_http_link(reactor, controller.url(), old, AgentIdentity{}).value();
@@ -128,7 +133,9 @@ class Logged {
   int own_;
 };
 
-AgentConfig config_of(const Node& node) { return {"node01", node.controller.url(), "", wire::Mode::installed}; }
+AgentConfig config_of(const Node& node) {
+  return {"node01", node.controller.url(), "", wire::Mode::installed};
+}
 
 }  // namespace
 
@@ -144,7 +151,7 @@ TEST_CASE("a certificate is due when two thirds of its life are over", "[agent]"
 }
 
 TEST_CASE("an old certificate is replaced on the disk and on the link, the key stays", "[agent]") {
-  Node node(1);   // of two days, half is over; half a day later two thirds are
+  Node node(1);  // of two days, half is over; half a day later two thirds are
   Renewal renewal(node.reactor, node.files, *node.link, "/muster", config_of(node));
   node.look_and_settle(renewal);
   CHECK(node.kept() != node.old.certificate_pem);
@@ -169,7 +176,10 @@ TEST_CASE("a young certificate is left alone", "[agent]") {
   CHECK(node.controller.renewed.empty());
 }
 
-TEST_CASE("a link that cannot be switched does not make a renewal undone: the new certificate is kept and said to be", "[agent]") {
+TEST_CASE(
+    "a link that cannot be switched does not make a renewal undone: the new certificate is kept and said to "
+    "be",
+    "[agent]") {
   Node node(1);
   StuckLink stuck;
   const Logged logged;

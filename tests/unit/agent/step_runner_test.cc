@@ -2,7 +2,6 @@
 
 #include <map>
 
-
 #include "tests/catch.h"
 
 using namespace muster;
@@ -29,7 +28,8 @@ struct Bench {
     StepModule plain{"plain", "", parameters, {}, {}, {}, {}, {}};
     plain.check = [this](StepContext&, const Json& p) -> Result<CheckResult> {
       ++checks;
-      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no, "would turn on " + p["switch"].get<std::string>(),
+      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no,
+                         "would turn on " + p["switch"].get<std::string>(),
                          p["switch"] == "odd" ? "it is upside down" : ""};
     };
     plain.apply = [this](StepContext&, const Json& p) -> Status {
@@ -58,7 +58,9 @@ struct Bench {
       return Json{{"gflops", 7}};
     };
     modules["gauge"] = gauge;
-    context.module = [this](const std::string& name) { return modules.count(name) ? &modules[name] : nullptr; };
+    context.module = [this](const std::string& name) {
+      return modules.count(name) ? &modules[name] : nullptr;
+    };
     context.cancelled = [this] { return cancel; };
   }
   void add(const std::string& module, const std::string& name, bool mandatory = true, Json verify = Json()) {
@@ -73,13 +75,15 @@ struct Bench {
   WorkOutcome run(const std::string& mode = "apply") {
     auto order = step_order_from_json({{"steps", steps}, {"mode", mode}}, context);
     REQUIRE(order.ok());
-    return run_steps(context, *order, [] { return TimeMs{5}; }, [](const std::string&, Json) {});
+    return run_steps(
+        context, *order, [] { return TimeMs{5}; }, [](const std::string&, Json) {});
   }
 };
 
 std::string statuses(const WorkOutcome& outcome) {
   std::string out;
-  for (const auto& s : outcome.result["steps"]) out += (out.empty() ? "" : " ") + s["status"].get<std::string>();
+  for (const auto& s : outcome.result["steps"])
+    out += (out.empty() ? "" : " ") + s["status"].get<std::string>();
   return out;
 }
 

@@ -16,8 +16,12 @@ struct Run {
   FakeMachine machine;
   StepContext context = machine.context();
   Run() { machine.put("/run/systemd/system/x", ""); }
-  Status apply(const char* module, const Json& params) { return find_step_module(module)->apply(context, params); }
-  Result<CheckResult> check(const char* module, const Json& params) { return find_step_module(module)->check(context, params); }
+  Status apply(const char* module, const Json& params) {
+    return find_step_module(module)->apply(context, params);
+  }
+  Result<CheckResult> check(const char* module, const Json& params) {
+    return find_step_module(module)->check(context, params);
+  }
 };
 
 // Does not answer in time at first, as docker on a busy machine.
@@ -31,7 +35,9 @@ struct SlowProgram : Process {
   }
 };
 
-TEST_CASE("wait_for: a program that does not end in time is waited for like one that fails, and has all the time there is") {
+TEST_CASE(
+    "wait_for: a program that does not end in time is waited for like one that fails, and has all the time "
+    "there is") {
   const FakeMachine machine;
   Files files = machine.files();
   SlowProgram program;
@@ -79,19 +85,27 @@ TEST_CASE("package: exact versions, patterns and holds") {
 TEST_CASE("package: a set whose versions do not go together is refused before it is installed") {
   Run r;
   r.machine.put("/var/lib/dpkg/status", "Package: libc6\nStatus: install ok installed\nVersion: 2.41-12\n\n");
-  const Json params = {{"names", {"nvidia-kernel-dkms=550.163.01-*", "nvidia-smi=550.163.01-*"}}, {"hold", true},
-                       {"locked", {{{"packages", {"nvidia-kernel-*", "nvidia-smi", "libnvidia-*"}}, {"version", "550.163.01-*"}}}}};
+  const Json params = {
+      {"names", {"nvidia-kernel-dkms=550.163.01-*", "nvidia-smi=550.163.01-*"}},
+      {"hold", true},
+      {"locked",
+       {{{"packages", {"nvidia-kernel-*", "nvidia-smi", "libnvidia-*"}}, {"version", "550.163.01-*"}}}}};
   // The library comes as a dependency, from another archive.
-  r.machine.apt_brings = "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst nvidia-smi (550.163.01-2 Debian:13 [amd64])\n"
-                         "Inst libnvidia-ml1:amd64 (560.35.03-1 vendor [amd64])\nInst libtirpc3 (1.3 Debian:13 [amd64])\n";
+  r.machine.apt_brings =
+      "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst nvidia-smi (550.163.01-2 Debian:13 "
+      "[amd64])\n"
+      "Inst libnvidia-ml1:amd64 (560.35.03-1 vendor [amd64])\nInst libtirpc3 (1.3 Debian:13 [amd64])\n";
   const Status refused = r.apply("package", params);
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == Code::conflict);
-  CHECK(refused.error().message.find("libnvidia-ml1 is 560.35.03-1, its set 550.163.01-*") != std::string::npos);
+  CHECK(refused.error().message.find("libnvidia-ml1 is 560.35.03-1, its set 550.163.01-*") !=
+        std::string::npos);
   CHECK(refused.error().message.find("libtirpc3") == std::string::npos);
   CHECK(r.machine.get("/var/lib/dpkg/status").find("nvidia") == std::string::npos);
 
-  r.machine.apt_brings = "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst libnvidia-ml1 (550.163.01-2 Debian:13 [amd64])\n";
+  r.machine.apt_brings =
+      "Inst nvidia-kernel-dkms (550.163.01-2 Debian:13 [amd64])\nInst libnvidia-ml1 (550.163.01-2 Debian:13 "
+      "[amd64])\n";
   CHECK(r.apply("package", params).ok());
 }
 
@@ -100,8 +114,11 @@ TEST_CASE("package: a locked package of another version is seen, and held with i
   r.machine.put("/var/lib/dpkg/status",
                 "Package: nvidia-smi\nStatus: install ok installed\nVersion: 550.163.01-2\n\n"
                 "Package: libnvidia-ml1\nStatus: install ok installed\nVersion: 560.1-1\n\n");
-  Json params = {{"names", {"nvidia-smi"}}, {"hold", true}, {"locked", {{{"packages", {"libnvidia-*"}}, {"version", "550.*"}}}}};
-  CHECK(r.check("package", params)->diff.find("libnvidia-ml1 is 560.1-1, its set 550.*") != std::string::npos);
+  Json params = {{"names", {"nvidia-smi"}},
+                 {"hold", true},
+                 {"locked", {{{"packages", {"libnvidia-*"}}, {"version", "550.*"}}}}};
+  CHECK(r.check("package", params)->diff.find("libnvidia-ml1 is 560.1-1, its set 550.*") !=
+        std::string::npos);
   CHECK(r.apply("package", params).error().code == Code::conflict);  // nothing to install would mend it
   params["locked"][0]["version"] = "560.*";
   REQUIRE(r.apply("package", params).ok());
@@ -117,26 +134,34 @@ TEST_CASE("download: another content than promised never stands in its place") {
   const Json params = {{"url", "https://example.org/a"}, {"path", "/opt/a"}, {"sha256", sha256("good")}};
   CHECK(!r.apply("download", params).ok());
   CHECK(r.machine.files().list("/opt").empty());
-  CHECK(r.apply("download", {{"url", "ftp://x"}, {"path", "/opt/a"}, {"sha256", sha256("good")}}).error().code == Code::invalid);
-  CHECK(r.apply("download", {{"url", "https://x"}, {"path", "/opt/a"}, {"sha256", "abc"}}).error().code == Code::invalid);
+  CHECK(r.apply("download", {{"url", "ftp://x"}, {"path", "/opt/a"}, {"sha256", sha256("good")}})
+            .error()
+            .code == Code::invalid);
+  CHECK(r.apply("download", {{"url", "https://x"}, {"path", "/opt/a"}, {"sha256", "abc"}}).error().code ==
+        Code::invalid);
 }
 
 TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") {
   Run r;
   r.machine.put("/usr/share/keyrings/debian.gpg", "key");
   r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
-  const Json params = {{"name", "more"}, {"components", {"contrib", "non-free"}}, {"signed_by", "/usr/share/keyrings/debian.gpg"}};
+  const Json params = {{"name", "more"},
+                       {"components", {"contrib", "non-free"}},
+                       {"signed_by", "/usr/share/keyrings/debian.gpg"}};
   CHECK(r.apply("apt_repository", params).error().code == Code::not_found);
   // Of the two forms, and of others' sources, only what brings the release's own packages counts.
-  r.machine.put("/etc/apt/sources.list", "# deb http://old/debian trixie main\ndeb-src http://src/debian trixie main\n"
-                                         "deb [signed-by=/k] http://sec/debian trixie-security main\n");
+  r.machine.put("/etc/apt/sources.list",
+                "# deb http://old/debian trixie main\ndeb-src http://src/debian trixie main\n"
+                "deb [signed-by=/k] http://sec/debian trixie-security main\n");
   r.machine.put("/etc/apt/sources.list.d/tools.list", "deb http://tools/debian stable main\n");
   r.machine.put("/etc/apt/sources.list.d/debian.sources",
-                "Types: deb\nURIs: http://mirror/debian\nSuites: trixie trixie-updates\nComponents: main\n\nTypes: deb\nEnabled: no\n"
+                "Types: deb\nURIs: http://mirror/debian\nSuites: trixie trixie-updates\nComponents: "
+                "main\n\nTypes: deb\nEnabled: no\n"
                 "URIs: http://off/debian\nSuites: trixie\nComponents: main\n");
   REQUIRE(r.apply("apt_repository", params).ok());
   const std::string source = r.machine.get("/etc/apt/sources.list.d/muster-more.sources");
-  CHECK(source.find("URIs: http://mirror/debian\nSuites: trixie\nComponents: contrib non-free\n") != std::string::npos);
+  CHECK(source.find("URIs: http://mirror/debian\nSuites: trixie\nComponents: contrib non-free\n") !=
+        std::string::npos);
   CHECK(r.check("apt_repository", params)->holds == Holds::yes);
   r.machine.put("/etc/apt/sources.list", "deb [arch=amd64 signed-by=/k] http://near/debian trixie main\n");
   r.machine.put("/etc/apt/sources.list.d/debian.sources", "");
@@ -144,7 +169,8 @@ TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") 
   Json still = params;
   still["check_valid_until"] = false;
   REQUIRE(r.apply("apt_repository", still).ok());
-  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nCheck-Valid-Until: no\n") != std::string::npos);
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nCheck-Valid-Until: no\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("archive: a new version replaces the folder whole; foreign files are not touched") {
@@ -154,32 +180,41 @@ TEST_CASE("archive: a new version replaces the folder whole; foreign files are n
   REQUIRE(r.apply("archive", params).ok());
   r.machine.put("/opt/tool/left-over", "x");
   r.machine.put("/opt/a.tar", "two");
-  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("three")}}).error().code == Code::corrupt);
+  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/opt/tool"}, {"sha256", sha256("three")}})
+            .error()
+            .code == Code::corrupt);
   CHECK(r.machine.get("/opt/tool/bin/tool") == "from one");
   params["sha256"] = sha256("two");
   REQUIRE(r.apply("archive", params).ok());
   CHECK(r.machine.get("/opt/tool/bin/tool") == "from two");
   CHECK(!r.machine.files().exists("/opt/tool/left-over"));
   r.machine.put("/srv/data/file", "precious");
-  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/srv/data"}, {"sha256", sha256("two")}}).error().code == Code::conflict);
+  CHECK(r.apply("archive", {{"source", "/opt/a.tar"}, {"into", "/srv/data"}, {"sha256", sha256("two")}})
+            .error()
+            .code == Code::conflict);
   CHECK(r.machine.get("/srv/data/file") == "precious");
 }
 
 TEST_CASE("apt_repository: a key or a source that is wrong is never in force") {
   Run r;
   r.machine.web["https://example.org/key"] = "-----BEGIN PGP PUBLIC KEY BLOCK-----\nother\n";
-  const Json params = {{"name", "x"}, {"uris", {"https://example.org"}}, {"suites", {"stable"}}, {"components", {"main"}},
-                       {"key_url", "https://example.org/key"}, {"key_sha256", sha256("key")}};
+  const Json params = {{"name", "x"},
+                       {"uris", {"https://example.org"}},
+                       {"suites", {"stable"}},
+                       {"components", {"main"}},
+                       {"key_url", "https://example.org/key"},
+                       {"key_sha256", sha256("key")}};
   CHECK(!r.apply("apt_repository", params).ok());
   CHECK(r.machine.files().list("/etc/apt/sources.list.d").empty());
   Json right = params;
   right["key_sha256"] = sha256(r.machine.web["https://example.org/key"]);
-  r.machine.broken = {"apt-get -q update"};   // apt does not believe what the key should have signed
+  r.machine.broken = {"apt-get -q update"};  // apt does not believe what the key should have signed
   CHECK(!r.apply("apt_repository", right).ok());
   CHECK(r.machine.files().list("/etc/apt/sources.list.d").empty());
   r.machine.broken.clear();
   REQUIRE(r.apply("apt_repository", right).ok());
-  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-x.sources").find("Signed-By: /etc/apt/keyrings/muster-x.asc") != std::string::npos);
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-x.sources")
+            .find("Signed-By: /etc/apt/keyrings/muster-x.asc") != std::string::npos);
   right["signed_by"] = "/usr/share/keyrings/a.gpg";
   CHECK(r.check("apt_repository", right).error().code == Code::invalid);
 }
@@ -187,7 +222,10 @@ TEST_CASE("apt_repository: a key or a source that is wrong is never in force") {
 TEST_CASE("config: comments, order and other sections stay; keys are changed, added and removed") {
   Run r;
   r.machine.put("/etc/a.ini", "# top\n[a]\nk = 1\n\n[b]\n; note\nk = 1\nk = 2\nold=x\n");
-  Json params = {{"path", "/etc/a.ini"}, {"format", "ini"}, {"section", "b"}, {"values", {{"k", 3}, {"old", nullptr}, {"n", "y"}}}};
+  Json params = {{"path", "/etc/a.ini"},
+                 {"format", "ini"},
+                 {"section", "b"},
+                 {"values", {{"k", 3}, {"old", nullptr}, {"n", "y"}}}};
   REQUIRE(r.apply("config", params).ok());
   CHECK(r.machine.get("/etc/a.ini") == "# top\n[a]\nk = 1\n\n[b]\n; note\nk=3\nn=y\n");
   params["section"] = "c";
@@ -196,14 +234,21 @@ TEST_CASE("config: comments, order and other sections stay; keys are changed, ad
   CHECK(r.machine.get("/etc/a.ini") == "# top\n[a]\nk = 1\n\n[b]\n; note\nk=3\nn=y\n\n[c]\nk=1\n");
 
   r.machine.put("/etc/kv", "# Port 1\nPort 2\nHost x\n");
-  REQUIRE(r.apply("config", {{"path", "/etc/kv"}, {"format", "keyvalue"}, {"separator", " "}, {"values", {{"Port", 3}, {"New", "z"}}}}).ok());
+  REQUIRE(r.apply("config", {{"path", "/etc/kv"},
+                             {"format", "keyvalue"},
+                             {"separator", " "},
+                             {"values", {{"Port", 3}, {"New", "z"}}}})
+              .ok());
   CHECK(r.machine.get("/etc/kv") == "# Port 1\nPort 3\nHost x\nNew z\n");
 
   r.machine.put("/etc/d.json", R"({"log":"json","runtimes":{"other":{"path":"/x"}}})");
-  const Json merge = {{"path", "/etc/d.json"}, {"format", "json"}, {"values", {{"runtimes", {{"nvidia", {{"path", "/n"}}}}}, {"iptables", false}}}};
+  const Json merge = {{"path", "/etc/d.json"},
+                      {"format", "json"},
+                      {"values", {{"runtimes", {{"nvidia", {{"path", "/n"}}}}}, {"iptables", false}}}};
   REQUIRE(r.apply("config", merge).ok());
   CHECK(Json::parse(r.machine.get("/etc/d.json")) ==
-        Json::parse(R"({"log":"json","iptables":false,"runtimes":{"other":{"path":"/x"},"nvidia":{"path":"/n"}}})"));
+        Json::parse(
+            R"({"log":"json","iptables":false,"runtimes":{"other":{"path":"/x"},"nvidia":{"path":"/n"}}})"));
   r.machine.put("/etc/d.json", "{ broken");
   CHECK(r.apply("config", merge).error().code == Code::conflict);
   CHECK(r.machine.get("/etc/d.json") == "{ broken");
@@ -215,7 +260,7 @@ TEST_CASE("kernel_module: a blacklisted module that is in use asks for a reboot"
   const Json params = {{"name", "gpu"}, {"blacklist", {"nouveau"}}};
   REQUIRE(r.apply("kernel_module", params).ok());
   CHECK(r.machine.get("/run/muster/reboot/kernel_module-gpu").find("nouveau") != std::string::npos);
-  CHECK(r.check("kernel_module", params)->holds == Holds::yes);   // all that can be done before the reboot
+  CHECK(r.check("kernel_module", params)->holds == Holds::yes);  // all that can be done before the reboot
   CHECK(r.check("reboot", Json::object())->holds == Holds::no);
   CHECK(r.check("kernel_module", {{"load", {"a-b"}}, {"blacklist", {"a_b"}}}).error().code == Code::invalid);
 }
@@ -225,10 +270,13 @@ TEST_CASE("kernel_command_line: the entry of the running slot and nothing that d
   r.machine.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"b"})");
   r.machine.put("/proc/cmdline", "root=PARTUUID=2 rw iommu=on\n");
   for (const char* slot : {"a", "b"})
-    r.machine.put(std::string("/boot/efi/loader/entries/muster-") + slot + ".conf", "title x\noptions root=PARTUUID=2 rw iommu=on\n");
+    r.machine.put(std::string("/boot/efi/loader/entries/muster-") + slot + ".conf",
+                  "title x\noptions root=PARTUUID=2 rw iommu=on\n");
   REQUIRE(r.apply("kernel_command_line", {{"present", {"iommu=pt"}}}).ok());
-  CHECK(r.machine.get("/boot/efi/loader/entries/muster-b.conf") == "title x\noptions root=PARTUUID=2 rw iommu=pt\n");
-  CHECK(r.machine.get("/boot/efi/loader/entries/muster-a.conf") == "title x\noptions root=PARTUUID=2 rw iommu=on\n");
+  CHECK(r.machine.get("/boot/efi/loader/entries/muster-b.conf") ==
+        "title x\noptions root=PARTUUID=2 rw iommu=pt\n");
+  CHECK(r.machine.get("/boot/efi/loader/entries/muster-a.conf") ==
+        "title x\noptions root=PARTUUID=2 rw iommu=on\n");
   CHECK(r.machine.get("/proc/self/mountinfo").empty());
   CHECK(r.machine.files().exists("/run/muster/reboot/kernel_command_line-base"));
   CHECK(r.apply("kernel_command_line", {{"present", {"root=/dev/sda1"}}}).error().code == Code::denied);
@@ -251,8 +299,9 @@ TEST_CASE("reboot: many ask, one reboot happens; who asks again for the same aft
   r.machine.put("/run/reboot-required", "");
   std::string said;
   r.context.say = [&](const std::string& text) { said += text; };
-  r.context.cancelled = [] { return true; };   // the process ends with the system
-  CHECK(r.check("reboot", Json::object())->diff.find("one: first; packages: ; two: second") != std::string::npos);
+  r.context.cancelled = [] { return true; };  // the process ends with the system
+  CHECK(r.check("reboot", Json::object())->diff.find("one: first; packages: ; two: second") !=
+        std::string::npos);
   (void)r.apply("reboot", Json::object()).ok();
   CHECK(std::count(r.machine.calls.begin(), r.machine.calls.end(), "systemctl --no-block reboot") == 1);
   CHECK(said.find("first") != std::string::npos);
@@ -282,10 +331,13 @@ TEST_CASE("runner: after a reboot of its own, an order verifies what holds alrea
   step.id = "a/b";
   step.module = "fake";
   order.steps = {step};
-  const auto run = [&] { return run_steps(context, order, [] { return TimeMs{0}; }, [](const std::string&, const Json&) {}); };
+  const auto run = [&] {
+    return run_steps(
+        context, order, [] { return TimeMs{0}; }, [](const std::string&, const Json&) {});
+  };
   CHECK(run().status.ok());
   works = false;
-  CHECK(run().status.ok());   // not asked again in an ordinary run
+  CHECK(run().status.ok());  // not asked again in an ordinary run
   order.reverify = true;
   const auto outcome = run();
   REQUIRE(!outcome.status.ok());

@@ -13,8 +13,12 @@ using tests::FakeMachine;
 struct Run {
   FakeMachine machine;
   StepContext context = machine.context();
-  Status apply(const char* module, const Json& params) { return find_step_module(module)->apply(context, params); }
-  Result<CheckResult> check(const char* module, const Json& params) { return find_step_module(module)->check(context, params); }
+  Status apply(const char* module, const Json& params) {
+    return find_step_module(module)->apply(context, params);
+  }
+  Result<CheckResult> check(const char* module, const Json& params) {
+    return find_step_module(module)->check(context, params);
+  }
 };
 
 const Json kHarden = {{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}};
@@ -76,7 +80,8 @@ void cut_off(FakeMachine& machine, const char* module, const Json& params, const
 
 // A boot forgets transient units, and the firewall's service loads what its files say.
 void boot(FakeMachine& machine) {
-  for (const char* name : {"muster-rollback-ufw.timer", "muster-rollback-sshd.timer"}) machine.units.erase(name);
+  for (const char* name : {"muster-rollback-ufw.timer", "muster-rollback-sshd.timer"})
+    machine.units.erase(name);
   REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}}).ok());
   machine.calls.clear();
 }
@@ -94,7 +99,7 @@ TEST_CASE("two phases: after a loss of power the agent takes back what nobody co
   cut_off(r.machine, "sshd", kHarden, "/usr/sbin/sshd -T");
   cut_off(r.machine, "ufw", kDenyAll, "/lib/ufw/ufw-init start");
   boot(r.machine);
-  REQUIRE(loaded_rules(r.machine).find("-P INPUT DROP") == 0);   // locked out
+  REQUIRE(loaded_rules(r.machine).find("-P INPUT DROP") == 0);  // locked out
 
   const auto taken = steps::roll_back_orphans(r.context.files, r.machine);
   REQUIRE(taken.size() == 2);
@@ -116,7 +121,8 @@ TEST_CASE("two phases: after a loss of power an earlier firewall is loaded again
   boot(r.machine);
   REQUIRE(loaded_rules(r.machine).find("--dport 22") == std::string::npos);
   REQUIRE(steps::roll_back_orphans(r.context.files, r.machine).size() == 1);
-  CHECK(loaded_rules(r.machine).find("-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT") != std::string::npos);
+  CHECK(loaded_rules(r.machine).find("-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT") !=
+        std::string::npos);
 }
 
 TEST_CASE("two phases: an agent that starts leaves a change to its timer while that is pending or at work") {
@@ -126,10 +132,10 @@ TEST_CASE("two phases: an agent that starts leaves a change to its timer while t
   r.machine.put("/etc/a", "new\n");
   CHECK(steps::roll_back_orphans(r.context.files, r.machine).empty());
   r.machine.units.erase("muster-rollback-x.timer");
-  r.machine.units["muster-rollback-x.service"].active = true;   // it fired
+  r.machine.units["muster-rollback-x.service"].active = true;  // it fired
   CHECK(steps::roll_back_orphans(r.context.files, r.machine).empty());
   CHECK(r.machine.get("/etc/a") == "new\n");
-  r.machine.units["muster-rollback-x.service"].active = false;   // it was killed half way
+  r.machine.units["muster-rollback-x.service"].active = false;  // it was killed half way
   CHECK(steps::roll_back_orphans(r.context.files, r.machine).size() == 1);
   CHECK(r.machine.get("/etc/a") == "old\n");
 }
@@ -148,7 +154,8 @@ TEST_CASE("two phases: what was taken back cannot be confirmed any more") {
     REQUIRE(timer_fires().ok());
     return fail(Code::failed, "no answer");
   });
-  CHECK(failed.error().message == "no answer; the change of x was not confirmed in time and was taken back by its timer");
+  CHECK(failed.error().message ==
+        "no answer; the change of x was not confirmed in time and was taken back by its timer");
 
   // Under way: the copies are still there, and confirming would leave half of them.
   REQUIRE(steps::arm(r.context, phases).ok());
@@ -181,7 +188,9 @@ TEST_CASE("ufw: what two rules say is loaded once") {
   Run r;
   r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
   r.machine.put("/etc/default/ufw", "");
-  const Json twice = {{"allow", {{{"port", 22}, {"comment", "ssh"}}, {{"port", 22}, {"comment", "adopted by"}}, {{"port", 2222}}}}};
+  const Json twice = {
+      {"allow",
+       {{{"port", 22}, {"comment", "ssh"}}, {{"port", 22}, {"comment", "adopted by"}}, {{"port", 2222}}}}};
   REQUIRE(r.apply("ufw", twice).ok());
   const std::string rules = r.machine.get("/etc/ufw/user.rules");
   CHECK(rules.find("--dport 22 ") == rules.rfind("--dport 22 "));

@@ -45,8 +45,8 @@ struct Cluster : Controller {
   void discovery_on() {
     on_reactor([&] { services().discovery.on(60 * kMinute); });
   }
-  HttpRequest signed_by(const pki::CertificateInfo& certificate, const std::string& method, const std::string& target,
-                        const std::string& body = "") {
+  HttpRequest signed_by(const pki::CertificateInfo& certificate, const std::string& method,
+                        const std::string& target, const std::string& body = "") {
     HttpRequest request;
     request.method = method;
     request.target = target;
@@ -113,7 +113,8 @@ struct Cluster : Controller {
   }
   Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
   HttpResponse admit(Json body) {
-    const Json base = {{"name", "node04"}, {"like", "node03"}, {"mac", kMac}, {"power_address", "10.20.1.14"}};
+    const Json base = {
+        {"name", "node04"}, {"like", "node03"}, {"mac", kMac}, {"power_address", "10.20.1.14"}};
     Json request = base;
     if (body.is_object()) request.update(body);
     return call(Door::local, "POST", "/v1/nodes/admit", request.dump());
@@ -130,11 +131,14 @@ Json facts() {
   return to_json(found);
 }
 
-bool says(const HttpResponse& answer, const std::string& words) { return answer.body.find(words) != std::string::npos; }
+bool says(const HttpResponse& answer, const std::string& words) {
+  return answer.body.find(words) != std::string::npos;
+}
 
 }  // namespace
 
-TEST_CASE("discovery is off until an operator switches it on, and is never on without an image to boot", "[api][admit]") {
+TEST_CASE("discovery is off until an operator switches it on, and is never on without an image to boot",
+          "[api][admit]") {
   Cluster c;
   CHECK(c.get("/v1/nodes")["discover_until"] == 0);
   CHECK(c.call(Door::boot, "GET", std::string("/boot/") + kMac + ".ipxe").body == "#!ipxe\nexit\n");
@@ -156,18 +160,23 @@ TEST_CASE("an undeclared machine shows its inventory and can do nothing else", "
   CHECK(machine["name"] == kName);
   CHECK(machine["serial"] == "SN04");
   CHECK(machine["facts"]["disks"].size() == 4);
-  CHECK(list["nodes"].size() == 3);   // it is no node
+  CHECK(list["nodes"].size() == 3);  // it is no node
   CHECK(c.get("/v1/nodes/" + kName)["facts"]["system"]["serial"] == "SN04");
   CHECK(c.call(Door::tls, c.signed_by(who, "GET", "/agent/v1/files/muster-agent")).status == 403);
   // No plan can name it.
-  CHECK(c.call(Door::local, "POST", "/v1/plan", Json{{"kind", "reimage"}, {"nodes", {kName}}}.dump()).status == 422);
+  CHECK(
+      c.call(Door::local, "POST", "/v1/plan", Json{{"kind", "reimage"}, {"nodes", {kName}}}.dump()).status ==
+      422);
   c.on_reactor([&] { c.services().discovery.off(); });
   CHECK(c.call(Door::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 403);
   CHECK(c.send(who, {}).status == 403);
-  CHECK(c.get("/v1/nodes")["unknown_machines"].size() == 1);   // what was seen is still known
+  CHECK(c.get("/v1/nodes")["unknown_machines"].size() == 1);  // what was seen is still known
 }
 
-TEST_CASE("an undeclared machine's facts cannot name secrets, and answers to nothing that was asked count for nothing", "[api][admit]") {
+TEST_CASE(
+    "an undeclared machine's facts cannot name secrets, and answers to nothing that was asked count for "
+    "nothing",
+    "[api][admit]") {
   Cluster c;
   c.discovery_on();
   Json evil = facts();
@@ -180,7 +189,8 @@ TEST_CASE("an undeclared machine's facts cannot name secrets, and answers to not
   CHECK(c.call(Door::local, "GET", "/v1/nodes/" + kName).status == 404);
 }
 
-TEST_CASE("an admitted machine is a node of a new revision with its inventory, and its old self is gone", "[api][admit]") {
+TEST_CASE("an admitted machine is a node of a new revision with its inventory, and its old self is gone",
+          "[api][admit]") {
   Cluster c;
   c.build_image();
   c.discovery_on();
@@ -198,10 +208,11 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   CHECK(node["declared"] == true);
   CHECK(node["mac"] == kMac);
   CHECK(node["bmc"] == "10.20.1.14");
-  CHECK(node["product_uuid"] == "uuid-04");   // what its BMC and its next join are held against
+  CHECK(node["product_uuid"] == "uuid-04");  // what its BMC and its next join are held against
   CHECK(node["state"] == "discovered");
   // One plan, for it alone, from what was found.
-  const Json plan = parse_json(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node04"]})").body).value();
+  const Json plan =
+      parse_json(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node04"]})").body).value();
   CHECK(plan["kind"] == "install");
   CHECK(plan["nodes"] == Json::array({"node04"}));
   CHECK(plan["text"].get<std::string>().find("OS04") != std::string::npos);
@@ -249,13 +260,15 @@ TEST_CASE("an admission that cannot work says why and stores nothing", "[api][ad
   c.show_up(other, "52:54:00:20:00:05");
   expect({{"mac", ""}}, 422, "say which one with --mac");
   c.on_reactor([&] {
-    c.services().bringup.executor().set_node("node04", [](NodeRow& row) { row.product_uuid = "uuid-of-old"; });
+    c.services().bringup.executor().set_node("node04",
+                                             [](NodeRow& row) { row.product_uuid = "uuid-of-old"; });
   });
   expect(Json::object(), 409, "muster node rm node04");
   CHECK(c.get("/v1/spec")["revision"] == 1);
 }
 
-TEST_CASE("a machine whose disks do not fit is not added: the plans of the others would stop at it", "[api][admit]") {
+TEST_CASE("a machine whose disks do not fit is not added: the plans of the others would stop at it",
+          "[api][admit]") {
   Cluster c;
   c.build_image();
   c.discovery_on();

@@ -1,4 +1,5 @@
-// The controller's side of adopting a host: a plan from what was found, then, once it is approved, a declared node and one token.
+// The controller's side of adopting a host: a plan from what was found, then, once it is approved, a declared
+// node and one token.
 #include "base/pki.h"
 #include "base/wire.h"
 #include "tests/unit/api/controller.h"
@@ -28,8 +29,9 @@ struct Cluster : Controller {
     REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
   }
   HttpResponse adopt(const Json& change = Json::object()) {
-    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"}, {"port", 22}, {"user", "root"}, {"host_key", kKey},
-                    {"address", ""}, {"joined", false}, {"facts", to_json(found())}};
+    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
+                    {"port", 22},        {"user", "root"},   {"host_key", kKey},
+                    {"address", ""},     {"joined", false},  {"facts", to_json(found())}};
     request.update(change);
     return call(Door::local, "POST", "/v1/nodes/adopt", request.dump());
   }
@@ -51,20 +53,26 @@ struct Cluster : Controller {
   }
 };
 
-bool says(const HttpResponse& answer, const std::string& words) { return answer.body.find(words) != std::string::npos; }
+bool says(const HttpResponse& answer, const std::string& words) {
+  return answer.body.find(words) != std::string::npos;
+}
 
 }  // namespace
 
-TEST_CASE("a host is planned without anything being stored, and declared when that plan is approved", "[api][adopt]") {
+TEST_CASE("a host is planned without anything being stored, and declared when that plan is approved",
+          "[api][adopt]") {
   Cluster c;
   const Json planned = c.good(c.adopt());
   CHECK(planned["kind"] == "adopt");
   CHECK(planned["declared"] == false);
   CHECK(planned["online"] == false);
   CHECK(planned["revision"] == 2);
-  CHECK(planned["diff"].get<std::string>().find("+    adopt: { host: \"10.20.0.31\", host_key:") != std::string::npos);
-  CHECK(planned["text"].get<std::string>().find("OS31") == std::string::npos);   // its system's disk is not in question
-  CHECK(c.good(c.adopt())["digest"] == planned["digest"]);   // looking once more changes nothing about what is approved
+  CHECK(planned["diff"].get<std::string>().find("+    adopt: { host: \"10.20.0.31\", host_key:") !=
+        std::string::npos);
+  CHECK(planned["text"].get<std::string>().find("OS31") ==
+        std::string::npos);  // its system's disk is not in question
+  CHECK(c.good(c.adopt())["digest"] ==
+        planned["digest"]);  // looking once more changes nothing about what is approved
   CHECK(c.get("/v1/spec")["revision"] == 1);
   CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
   CHECK(c.get("/v1/nodes/spare01/adopt")["declared"] == false);
@@ -81,8 +89,9 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.get("/v1/nodes/spare01")["product_uuid"] == "uuid-31");
 
   REQUIRE(c.join(ticket["token"], pki::make_key().value()).status == 200);
-  const Json again = c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
-  CHECK(again["digest"] == digest);   // what was approved is what runs
+  const Json again =
+      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
+  CHECK(again["digest"] == digest);  // what was approved is what runs
 }
 
 TEST_CASE("an adoption that was cut off goes on with the same command", "[api][adopt]") {
@@ -101,14 +110,17 @@ TEST_CASE("an adoption that was cut off goes on with the same command", "[api][a
   CHECK(says(c.join(first["token"], key), "newer token"));
   CHECK(says(c.join(second["token"], key, wire::Mode::ram), "running host"));
   CHECK(c.join(second["token"], key).status == 200);
-  CHECK(c.join(second["token"], key).status == 200);   // the reply to the host was lost: the same key gets the same answer
+  CHECK(c.join(second["token"], key).status ==
+        200);  // the reply to the host was lost: the same key gets the same answer
   CHECK(c.join(second["token"], pki::make_key().value()).status == 403);
   // The host lost its key before it wrote it down: one more token, one more key.
   const Json third = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
   CHECK(c.join(third["token"], pki::make_key().value()).status == 200);
 }
 
-TEST_CASE("a spec stored between look and approval makes the approval worthless, and neither overwrites the other", "[api][adopt]") {
+TEST_CASE(
+    "a spec stored between look and approval makes the approval worthless, and neither overwrites the other",
+    "[api][adopt]") {
   Cluster c;
   const std::string digest = c.good(c.adopt())["digest"];
   const std::string text = c.get("/v1/spec")["text"];
@@ -188,7 +200,8 @@ TEST_CASE("an adopted node needs no image, power or RAM system from the controll
   Cluster c;
   const std::string digest = c.good(c.adopt())["digest"];
   c.good(c.adopt({{"digest", digest}}));
-  CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status == 403);
+  CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status ==
+        403);
   const auto power = c.call(Door::local, "POST", "/v1/power/spare01/off");
   CHECK(power.status == 422);
   CHECK(says(power, "without power"));

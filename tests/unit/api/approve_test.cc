@@ -12,7 +12,8 @@ namespace {
 
 const std::string kKey = "SHA256:" + std::string(43, 'A');
 
-// With one adopted node, whose plans need no image and no RAM system. Nothing answers for it: a run of it waits.
+// With one adopted node, whose plans need no image and no RAM system. Nothing answers for it: a run of it
+// waits.
 struct Cluster : Controller {
   Cluster() : Controller(source_dir() + "/playbooks", "/bin/true") {
     std::string spec = testing::kSpec;
@@ -20,8 +21,9 @@ struct Cluster : Controller {
     spec.replace(spec.find(books), books.size(), "[ base ]");
     REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
     HardwareFacts facts = *testing::seen_in_ram("31").facts;
-    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"}, {"port", 22}, {"user", "root"}, {"host_key", kKey},
-                    {"address", ""}, {"joined", false}, {"facts", to_json(facts)}};
+    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
+                    {"port", 22},        {"user", "root"},   {"host_key", kKey},
+                    {"address", ""},     {"joined", false},  {"facts", to_json(facts)}};
     request["digest"] = good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()))["digest"];
     good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()));
   }
@@ -31,9 +33,12 @@ struct Cluster : Controller {
     return parse_json(answer.body).value();
   }
   std::string plan() {
-    return good(call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"];
+    return good(
+        call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"];
   }
-  HttpResponse approve(const std::string& digest) { return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}"); }
+  HttpResponse approve(const std::string& digest) {
+    return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
+  }
   size_t runs() { return good(call(Door::local, "GET", "/v1/runs"))["runs"].size(); }
   std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"]; }
   // Until what was written before can be read.
@@ -53,7 +58,7 @@ std::string code_of(const HttpResponse& answer) { return parse_json(answer.body)
 TEST_CASE("an approval starts one run, and none after that", "[api][approve]") {
   Cluster c;
   const std::string digest = c.plan();
-  CHECK(c.plan() == digest);   // looking again changes nothing about what is approved
+  CHECK(c.plan() == digest);  // looking again changes nothing about what is approved
   REQUIRE(c.approve(digest).status == 200);
   CHECK(c.approve(digest).status == 409);
   REQUIRE(c.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
@@ -115,12 +120,14 @@ TEST_CASE("a plan of a world that changed is not carried out", "[api][approve]")
   CHECK(c.runs() == 0);
 }
 
-TEST_CASE("a world that changes while an approved run is being prepared ends it before it begins", "[api][approve]") {
+TEST_CASE("a world that changes while an approved run is being prepared ends it before it begins",
+          "[api][approve]") {
   Cluster c;
   const std::string digest = c.plan();
   std::promise<Result<int64_t>> answered;
   c.on_reactor([&] {
-    c.services().bringup.approve(digest, "test", [&](Result<int64_t> run) { answered.set_value(std::move(run)); });
+    c.services().bringup.approve(digest, "test",
+                                 [&](Result<int64_t> run) { answered.set_value(std::move(run)); });
     c.services().bringup.executor().set_node("spare01", [](NodeRow& row) {
       const auto at = row.facts.find("FASTa31");
       REQUIRE(at != std::string::npos);
@@ -162,5 +169,5 @@ TEST_CASE("what was found on a node before its disks were written is not planned
   CHECK(c.observed("spare01").facts.has_value());
   written_at(seen + 1);
   CHECK_FALSE(c.observed("spare01").facts.has_value());
-  CHECK(c.observed("spare01").machine.has_value());   // its processors are what they were
+  CHECK(c.observed("spare01").machine.has_value());  // its processors are what they were
 }

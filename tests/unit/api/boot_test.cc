@@ -19,24 +19,29 @@ constexpr char kDisk[] = "#!ipxe\nexit\n";
 struct Boot {
   TempDir dir;
   DurationMs netboot_limit = 0;
-  std::string admitted;   // a MAC that is declared as node99
+  std::string admitted;  // a MAC that is declared as node99
   ManualReactor reactor;
   MemStore store{reactor};
   Authority authority = Authority::open(dir.path("state"), {"127.0.0.1"}, 1'700'000'000'000).value();
   // The script is the token itself, so that tests can read it.
-  BootService boot{reactor, store, authority,
-                   {[this](const std::string& mac) { return mac == kMac ? "node01" : mac == admitted ? "node99" : ""; },
-                    [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
-                      return node + " " + token;
-                    },
-                    [this] { return netboot_limit; },
-                    [this](const std::string& node, const std::string& kind, const Json& data) {
-                      ++told;
-                      said[kind + "/" + data.value("action", "") + "/" + node] += 1;
-                    },
-                    [this](const std::string& node) { hung_up.push_back(node); },
-                    [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); }}};
-  std::map<std::string, int> said;   // "join/second/node01" -> how often
+  BootService boot{
+      reactor,
+      store,
+      authority,
+      {[this](const std::string& mac) { return mac == kMac       ? "node01"
+                                               : mac == admitted ? "node99"
+                                                                 : ""; },
+       [](const std::string& node, const std::string&, const std::string& token) -> Result<std::string> {
+         return node + " " + token;
+       },
+       [this] { return netboot_limit; },
+       [this](const std::string& node, const std::string& kind, const Json& data) {
+         ++told;
+         said[kind + "/" + data.value("action", "") + "/" + node] += 1;
+       },
+       [this](const std::string& node) { hung_up.push_back(node); },
+       [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); }}};
+  std::map<std::string, int> said;  // "join/second/node01" -> how often
   int told = 0;
   std::vector<std::string> hung_up;
   std::vector<std::pair<std::string, std::string>> contested;
@@ -56,7 +61,8 @@ struct Boot {
     request.product_uuid = uuid;
     Result<wire::JoinReply> got = fail(Code::failed, "no answer");
     request.mode = mode;
-    boot.join(request, [&](Result<wire::JoinReply> r) { got = std::move(r); }, "10.20.0.99");
+    boot.join(
+        request, [&](Result<wire::JoinReply> r) { got = std::move(r); }, "10.20.0.99");
     reactor.advance(100);
     return got;
   }
@@ -80,10 +86,15 @@ struct Boot {
 struct Life {
   Boot& before;
   std::vector<std::string> contested;
-  BootService boot{before.reactor, before.store, before.authority,
+  BootService boot{before.reactor,
+                   before.store,
+                   before.authority,
                    {[](const std::string&) { return "node01"; },
-                    [](const std::string&, const std::string&, const std::string& token) -> Result<std::string> { return token; },
-                    [] { return DurationMs{0}; }, {}, {},
+                    [](const std::string&, const std::string&,
+                       const std::string& token) -> Result<std::string> { return token; },
+                    [] { return DurationMs{0}; },
+                    {},
+                    {},
                     [this](const std::string& node, const std::string&) { contested.push_back(node); }}};
   explicit Life(Boot& one_before) : before(one_before) {}
   std::string token() {
@@ -135,7 +146,8 @@ TEST_CASE("a power-on that takes long gets few tokens, each good until one is us
   std::string before;
   for (int minute = 0; minute < 300; ++minute) {
     const std::string now = b.token();
-    if (now != before && !before.empty()) CHECK(b.store.token(sha256(before)).ok());   // the one before is not taken back
+    if (now != before && !before.empty())
+      CHECK(b.store.token(sha256(before)).ok());  // the one before is not taken back
     tokens.insert(before = now);
     b.reactor.advance(kMinute);
   }
@@ -167,27 +179,33 @@ TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[ap
   b.boot.disarm("node01");
   CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);
   b.arm();
-  CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);   // nor in the next one
+  CHECK(b.join(stolen, pki::make_key().value()).error().code == Code::denied);  // nor in the next one
   const std::string used = b.token(), key = pki::make_key().value();
   REQUIRE(b.join(used, key).ok());
   b.boot.disarm("node01");
-  CHECK(b.join(used, key).ok());   // its answer may have been lost
+  CHECK(b.join(used, key).ok());  // its answer may have been lost
   CHECK(b.contested.empty());
 }
 
-TEST_CASE("a token that a life of the controller before handed out is good in the power-on it continues, and in no other", "[api]") {
+TEST_CASE(
+    "a token that a life of the controller before handed out is good in the power-on it continues, and in no "
+    "other",
+    "[api]") {
   Boot b;
   b.arm();
   const std::string token = b.token();
   Life next(b);
   const bool goes_on = GENERATE(true, false);
-  if (goes_on) next.boot.rearm("node01", [](Status) {});
-  else next.boot.arm("node01", [](Status) {});
+  if (goes_on)
+    next.boot.rearm("node01", [](Status) {});
+  else
+    next.boot.arm("node01", [](Status) {});
   b.reactor.advance(100);
   CHECK(next.join(token, pki::make_key().value()).ok() == goes_on);
 }
 
-TEST_CASE("who joined before the controller restarted keeps its place in the power-on that goes on", "[api]") {
+TEST_CASE("who joined before the controller restarted keeps its place in the power-on that goes on",
+          "[api]") {
   Boot b;
   b.arm();
   const std::string token = b.token(), key = pki::make_key().value();
@@ -196,9 +214,10 @@ TEST_CASE("who joined before the controller restarted keeps its place in the pow
   Life next(b);
   next.boot.rearm("node01", [](Status) {});
   b.reactor.advance(100);
-  CHECK(next.join(token, key).ok());   // the same machine, whose answer may have been lost
+  CHECK(next.join(token, key).ok());  // the same machine, whose answer may have been lost
   CHECK(next.contested.empty());
-  // A stranger who asks for the script gets a token that opens nothing, and asking often makes no more of them.
+  // A stranger who asks for the script gets a token that opens nothing, and asking often makes no more of
+  // them.
   const std::string stolen = next.token();
   REQUIRE(stolen.size() == 48);
   CHECK(next.token() == stolen);
@@ -216,7 +235,7 @@ TEST_CASE("a power-on that begins has no tokens of the one before, durably", "[a
   const std::string adopting = b.adopt_token();
   Status armed = fail(Code::failed, "not yet");
   b.boot.arm("node01", [&](Status done) { armed = done; });
-  CHECK_FALSE(armed.ok());   // not before the store has it
+  CHECK_FALSE(armed.ok());  // not before the store has it
   b.reactor.advance(100);
   REQUIRE(armed.ok());
   CHECK(b.store.token(sha256(used)).error().code == Code::not_found);
@@ -224,7 +243,7 @@ TEST_CASE("a power-on that begins has no tokens of the one before, durably", "[a
   Life next(b);
   next.boot.rearm("node01", [](Status) {});
   b.reactor.advance(100);
-  CHECK(next.join(next.token(), pki::make_key().value()).ok());   // nobody had joined in this one
+  CHECK(next.join(next.token(), pki::make_key().value()).ok());  // nobody had joined in this one
   CHECK(next.contested.empty());
   b.store.fail_next(1, fail(Code::failed, "disk full"));
   b.boot.arm("node01", [&](Status done) { armed = done; });
@@ -238,9 +257,9 @@ TEST_CASE("a second join in one power-on is refused, revokes nothing, and stops 
   const std::string token = b.token();
   const auto first = b.join(token, pki::make_key().value());
   REQUIRE(first.ok());
-  CHECK(b.token() == token);   // who comes late is to be noticed
+  CHECK(b.token() == token);  // who comes late is to be noticed
   CHECK(b.said["join/joined/node01"] == 1);
-  const bool disarmed = GENERATE(false, true);   // whether the first said hello already
+  const bool disarmed = GENERATE(false, true);  // whether the first said hello already
   if (disarmed) b.boot.disarm("node01");
   CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
   REQUIRE(b.contested.size() == 1);
@@ -249,7 +268,7 @@ TEST_CASE("a second join in one power-on is refused, revokes nothing, and stops 
   CHECK_FALSE(b.certificate(first).revoked);
   CHECK(b.certificate(first).contested);
   CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
-  CHECK(b.contested.size() == 1);   // once is enough
+  CHECK(b.contested.size() == 1);  // once is enough
   // The next power-on settles it.
   b.boot.disarm("node01");
   b.arm();
@@ -282,7 +301,7 @@ TEST_CASE("a spent token that is shown again when the installed system works sto
   CHECK_FALSE(b.certificate(first).contested);
   CHECK_FALSE(b.certificate(first).revoked);
   CHECK(b.said["join/late/node01"] == 1);
-  b.arm();   // the next power-on: its own second join counts
+  b.arm();  // the next power-on: its own second join counts
   const std::string next = b.token();
   REQUIRE(b.join(next, pki::make_key().value()).ok());
   CHECK(b.join(next, pki::make_key().value()).error().code == Code::denied);
@@ -305,7 +324,8 @@ TEST_CASE("two tokens of one power-on are one join", "[api]") {
 
 TEST_CASE("the first join of a power-on ends every older certificate of the node, all or nothing", "[api]") {
   Boot b;
-  b.store.write({CertificateRow{"aa", "node01", "", 0}, CertificateRow{"bb", "node02", "", 0}}, [](Status) {});
+  b.store.write({CertificateRow{"aa", "node01", "", 0}, CertificateRow{"bb", "node02", "", 0}},
+                [](Status) {});
   b.arm();
   const std::string token = b.token(), key = pki::make_key().value();
   b.store.fail_next(1, fail(Code::failed, "disk full"));
@@ -317,7 +337,8 @@ TEST_CASE("the first join of a power-on ends every older certificate of the node
   CHECK(b.store.certificate("aa")->revoked);
   CHECK_FALSE(b.store.certificate("bb")->revoked);
   CHECK_FALSE(b.certificate(joined).revoked);
-  CHECK(b.hung_up == std::vector<std::string>{"node01"});   // whoever polls under an older one gets no order any more
+  CHECK(b.hung_up ==
+        std::vector<std::string>{"node01"});  // whoever polls under an older one gets no order any more
 }
 
 TEST_CASE("adopting again ends the certificate of the first time; the token is one machine's", "[api]") {
@@ -339,14 +360,14 @@ TEST_CASE("a script that is asked for while the RAM system runs is told of, once
   Boot b;
   b.arm();
   REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
-  b.boot.disarm("node01");   // it said hello
+  b.boot.disarm("node01");  // it said hello
   CHECK(b.script() == kDisk);
   CHECK(b.script() == kDisk);
   CHECK(b.said["boot/again/node01"] == 1);
   b.arm();
   REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
   b.boot.disarm("node01");
-  b.boot.disarm("node01");   // and is told to boot from its disk
+  b.boot.disarm("node01");  // and is told to boot from its disk
   CHECK(b.script() == kDisk);
   CHECK(b.said["boot/again/node01"] == 1);
 }
@@ -373,7 +394,7 @@ TEST_CASE("tokens that expired are not kept", "[api]") {
   Boot b;
   b.arm();
   const std::string first = b.token();
-  b.reactor.advance(kDay + 31 * kMinute);   // by then no clock that was set can have been meant
+  b.reactor.advance(kDay + 31 * kMinute);  // by then no clock that was set can have been meant
   (void)b.token();
   CHECK(b.store.token(sha256(first)).error().code == Code::not_found);
 }
@@ -421,7 +442,8 @@ TEST_CASE("another machine under a bound name is refused", "[api]") {
   b.arm();
   const std::string key = pki::make_key().value();
   CHECK(b.join(b.token(), key, "bbbb").error().code == Code::denied);
-  CHECK(b.join(b.token(), key, "").error().code == Code::denied);   // one that shows none is another machine too
+  CHECK(b.join(b.token(), key, "").error().code ==
+        Code::denied);  // one that shows none is another machine too
   CHECK(b.said["join/refused/"] == 2);
   CHECK(b.join(b.token(), key, "aaaa").ok());
 }
@@ -433,28 +455,29 @@ TEST_CASE("machines nobody declared are noted, and booted only while discovery i
   b.boot.discover_unknown(true);
   CHECK(b.script("52:54:00:00:00:99").rfind("unknown-52:54:00:00:00:99 ", 0) == 0);
   CHECK(b.script("52-54-00-00-00-9A").rfind("unknown-52:54:00:00:00:9a ", 0) == 0);
-  CHECK(b.script() == kDisk);             // declared and not armed: nothing changed for it
-  CHECK(b.script("anything") == kDisk);   // no MAC, no name, no token
+  CHECK(b.script() == kDisk);            // declared and not armed: nothing changed for it
+  CHECK(b.script("anything") == kDisk);  // no MAC, no name, no token
   CHECK(b.boot.unknown_macs().count("anything") == 0);
   b.boot.discover_unknown(false);
   CHECK(b.script("52:54:00:00:00:99") == kDisk);
 }
 
-TEST_CASE("an undeclared machine's token opens its own name, while discovery is on, until it is declared", "[api]") {
+TEST_CASE("an undeclared machine's token opens its own name, while discovery is on, until it is declared",
+          "[api]") {
   Boot b;
   const std::string mac = "52:54:00:00:00:99", name = "unknown-" + mac, key = pki::make_key().value();
   const auto token = [&] { return b.script(mac).substr(name.size() + 1); };
   b.boot.discover_unknown(true);
   const std::string first = token(), second = token();
-  CHECK(b.join(second, key).error().code == Code::denied);                // as node01
-  CHECK(b.join(first, key, "", name).error().code == Code::denied);       // an older one
+  CHECK(b.join(second, key).error().code == Code::denied);           // as node01
+  CHECK(b.join(first, key, "", name).error().code == Code::denied);  // an older one
   CHECK(b.join(second, key, "", name).ok());
   CHECK(b.join(second, pki::make_key().value(), "", name).error().code == Code::denied);
   const std::string off = token();
   b.boot.discover_unknown(false);
   CHECK(b.join(off, key, "", name).error().code == Code::denied);
   b.boot.discover_unknown(true);
-  CHECK(b.join(off, key, "", name).error().code == Code::denied);         // of the time before
+  CHECK(b.join(off, key, "", name).error().code == Code::denied);  // of the time before
   const std::string last = token();
   b.admitted = mac;
   CHECK(b.join(last, key, "", name).error().code == Code::denied);
@@ -477,7 +500,7 @@ TEST_CASE("names of undeclared machines", "[api]") {
   CHECK(unknown_name("52-54-00-AA-00-01") == "unknown-52:54:00:aa:00:01");
   CHECK(mac_of_unknown("unknown-52:54:00:aa:00:01") == "52:54:00:aa:00:01");
   CHECK(mac_of_unknown("unknown-52:54:00:aa:00").empty());
-  CHECK(mac_of_unknown("unknown-52-54-00-aa-00-01").empty());   // a host name, so a spec may declare it
+  CHECK(mac_of_unknown("unknown-52-54-00-aa-00-01").empty());  // a host name, so a spec may declare it
   CHECK(mac_of_unknown("node01").empty());
 }
 
@@ -498,7 +521,7 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
   renew(b.reactor.now() - 183 * kDay);
   REQUIRE(got.ok());
   const auto info = pki::read_certificate(got->certificate_pem).value();
-  CHECK(info.common_name == "node01");   // the name of who asks, not of the request
+  CHECK(info.common_name == "node01");  // the name of who asks, not of the request
   CHECK(info.serial != pki::read_certificate(first->certificate_pem)->serial);
   CHECK(b.store.certificate(info.serial)->node == "node01");
   b.boot.renew("node01", "no request", 0, [&](Result<wire::JoinReply> r) { got = std::move(r); });
@@ -507,7 +530,9 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
 
 TEST_CASE("the server's certificate is made anew in its last third, the CA is not", "[api]") {
   TempDir dir;
-  const auto open = [&](TimeMs now) { return Authority::open(dir.path("state"), {"127.0.0.1"}, now).value(); };
+  const auto open = [&](TimeMs now) {
+    return Authority::open(dir.path("state"), {"127.0.0.1"}, now).value();
+  };
   const auto first = open(0);
   const TimeMs end = pki::read_certificate(first.server().certificate_pem)->not_after;
   CHECK(open(end - 276 * kDay).server().certificate_pem == first.server().certificate_pem);

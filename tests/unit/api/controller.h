@@ -52,7 +52,7 @@ class Controller {
   // For the command line: from now on it answers there.
   void open() {
     on_reactor([&] { REQUIRE(daemon_->start().ok()); });
-    on_reactor([] {});   // what start() posted is in the queue when that is through, not before
+    on_reactor([] {});  // what start() posted is in the queue when that is through, not before
   }
   std::string state() const { return dir_.path("state"); }
 
@@ -60,11 +60,13 @@ class Controller {
     std::promise<HttpResponse> promise;
     auto answer = promise.get_future();
     REQUIRE(parse_target(request).ok());
-    reactor_->post([&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
+    reactor_->post(
+        [&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
     REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     return answer.get();
   }
-  HttpResponse call(api::Door door, const std::string& method, const std::string& target, const std::string& body = "") {
+  HttpResponse call(api::Door door, const std::string& method, const std::string& target,
+                    const std::string& body = "") {
     HttpRequest request;
     request.method = method;
     request.target = target;
@@ -75,7 +77,8 @@ class Controller {
     std::promise<std::string> promise;
     reactor_->post([&] {
       services().boot.arm(node, [](Status) {});
-      services().boot.mint(node, "join", [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
+      services().boot.mint(node, "join",
+                           [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
     });
     return promise.get_future().get();
   }
@@ -92,7 +95,8 @@ class Controller {
       look.node = node;
       look.kind = ActionKind::inventory;
       plan.actions = {look};
-      services().bringup.executor().start(plan, "test", [&](Result<int64_t> id) { started.set_value(id.ok()); });
+      services().bringup.executor().start(plan, "test",
+                                          [&](Result<int64_t> id) { started.set_value(id.ok()); });
     });
     REQUIRE(started.get_future().get());
   }

@@ -19,8 +19,10 @@ namespace {
 std::string concrete(const std::string& pattern) {
   std::string path;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '{') path += pattern[i];
-    else path += "x", i = pattern.find('}', i);
+    if (pattern[i] != '{')
+      path += pattern[i];
+    else
+      path += "x", i = pattern.find('}', i);
   }
   return path;
 }
@@ -125,8 +127,9 @@ TEST_CASE("a token makes one certificate for one key of one node", "[api]") {
   REQUIRE(first.status == 200);
   const auto again = controller.call(Door::tls, join_request("node01", token, key));
   CHECK(again.status == 200);
-  CHECK(again.body == first.body);                                                          // a lost reply is harmless
-  CHECK(controller.call(Door::tls, join_request("node01", token, other)).status == 403);    // used with another key
+  CHECK(again.body == first.body);  // a lost reply is harmless
+  CHECK(controller.call(Door::tls, join_request("node01", token, other)).status ==
+        403);  // used with another key
 }
 
 TEST_CASE("a joined agent is heard until its certificate is revoked", "[api]") {
@@ -141,11 +144,13 @@ TEST_CASE("a joined agent is heard until its certificate is revoked", "[api]") {
   auto stolen = events_of(certificate);
   stolen.peer = "node02";  // another node's name with this serial
   CHECK(controller.call(Door::tls, stolen).status == 401);
-  REQUIRE(controller.call(Door::local, "POST", "/v1/certificates/" + certificate.serial + "/revoke").status == 200);
+  REQUIRE(controller.call(Door::local, "POST", "/v1/certificates/" + certificate.serial + "/revoke").status ==
+          200);
   CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
 }
 
-TEST_CASE("a second machine under a node's name takes the node out of the run, and neither is heard", "[api]") {
+TEST_CASE("a second machine under a node's name takes the node out of the run, and neither is heard",
+          "[api]") {
   Controller controller;
   REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
   controller.start_a_run("node01");
@@ -168,10 +173,12 @@ TEST_CASE("a second machine under a node's name takes the node out of the run, a
   };
   const auto log = parse_json(logged()).value();
   int seconds = 0;
-  for (const auto& event : log["events"]) seconds += event["kind"] == "join" && event["data"].value("action", "") == "second";
+  for (const auto& event : log["events"])
+    seconds += event["kind"] == "join" && event["data"].value("action", "") == "second";
   CHECK(seconds == 1);
   // The next power-on's join ends the first one's certificate; that somebody still uses it is told.
-  const auto again = controller.call(Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
+  const auto again = controller.call(
+      Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
   REQUIRE(again.status == 200);
   CHECK(controller.call(Door::tls, events_of(certificate)).status == 401);
   CHECK(logged().find("\"revoked\"") != std::string::npos);
@@ -180,7 +187,8 @@ TEST_CASE("a second machine under a node's name takes the node out of the run, a
 TEST_CASE("a request of the wrong shape is refused and the controller lives on", "[api]") {
   Controller controller;
   REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
-  CHECK(controller.call(Door::local, "POST", "/v1/nodes/node01/quarantine", R"({"reason": 5})").status == 422);
+  CHECK(controller.call(Door::local, "POST", "/v1/nodes/node01/quarantine", R"({"reason": 5})").status ==
+        422);
   CHECK(controller.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": "yes"})").status == 422);
   CHECK(controller.call(Door::local, "GET", "/v1/version").status == 200);
 }
@@ -197,7 +205,8 @@ TEST_CASE("the spec stays as it is while a run goes on", "[api]") {
   CHECK(refused.status == 409);
   CHECK(refused.body.find("is under way") != std::string::npos);
   CHECK(controller.call(Door::local, "PUT", "/v1/spec?dry=1", after).status == 200);
-  CHECK(controller.call(Door::local, "PUT", "/v1/spec", before).status == 200);     // the same again is no change
+  CHECK(controller.call(Door::local, "PUT", "/v1/spec", before).status ==
+        200);  // the same again is no change
   CHECK(controller.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
   CHECK(controller.call(Door::local, "PUT", "/v1/spec", after).status == 200);
 }
@@ -205,10 +214,13 @@ TEST_CASE("the spec stays as it is while a run goes on", "[api]") {
 TEST_CASE("an operator's quarantine holds until it is released", "[api]") {
   Controller controller;
   REQUIRE(controller.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
-  REQUIRE(controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"reason": "PSU on order"})").status == 200);
+  REQUIRE(controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"reason": "PSU on order"})")
+              .status == 200);
   CHECK(controller.observed("node02").held == "by an operator: PSU on order");
   CHECK(controller.observed("node01").held.empty());
-  REQUIRE(controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"release": true})").status == 200);
+  REQUIRE(
+      controller.call(Door::local, "POST", "/v1/nodes/node02/quarantine", R"({"release": true})").status ==
+      200);
   CHECK(controller.observed("node02").held.empty());
 }
 
@@ -219,7 +231,7 @@ TEST_CASE("a backup is written only for those who are on the machine", "[api]") 
   request.target = "/v1/backup";
   request.body = Json{{"path", controller.state() + "/copy.db"}}.dump();
   CHECK(controller.call(Door::local, request).status == 200);
-  CHECK(controller.call(Door::local, request).status == 409);    // nothing is overwritten
+  CHECK(controller.call(Door::local, request).status == 409);  // nothing is overwritten
   request.headers["Authorization"] = "Bearer " + controller.services().authority.operator_token();
   request.body = Json{{"path", controller.state() + "/other.db"}}.dump();
   CHECK(controller.call(Door::tls, request).status == 403);
@@ -233,11 +245,13 @@ TEST_CASE("keys in the wrong hands or without content stop the controller", "[ap
   const auto reactor = make_reactor(1);
   REQUIRE(Daemon::create(*reactor, options).ok());
   const auto mode = std::filesystem::status(options.state).permissions();
-  CHECK((mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all)) == std::filesystem::perms::none);
+  CHECK((mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all)) ==
+        std::filesystem::perms::none);
   const std::string key = options.state + "/master.key";
   std::filesystem::permissions(key, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
   CHECK(Daemon::create(*reactor, options).error().code == Code::denied);
-  std::filesystem::permissions(key, std::filesystem::perms::group_read, std::filesystem::perm_options::remove);
+  std::filesystem::permissions(key, std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::remove);
   std::ofstream(options.state + "/operator-token") << "\n";
   CHECK(Daemon::create(*reactor, options).error().code == Code::corrupt);
 }
@@ -268,24 +282,31 @@ TEST_CASE("files are served from their folder only", "[api]") {
   image.frames = {{0, 0, 4096, 6, sha256("frame"), sha256("raw"), false}};
   image.files = {{"kernel", "vmlinuz", sha256("k"), 1}};
   image.digest = manifest_digest(image);
-  const std::string digest = image.digest.substr(7), other_digest(64, 'b'), published = images + "/cpu/" + digest;
+  const std::string digest = image.digest.substr(7), other_digest(64, 'b'),
+                    published = images + "/cpu/" + digest;
   std::filesystem::create_directories(published + "/ram");
   std::filesystem::create_directories(images + "/cpu/.layers/k/tree/etc");
   std::filesystem::create_directories(images + "/cpu/.build-1");
-  for (const std::string& file : {published + "/vmlinuz", published + "/frames.zst", published + "/build.json", published + "/ram.json",
-                                  published + "/ram/init", images + "/cpu/failed-gpu.log", images + "/cpu/.build-1/frames.zst",
-                                  images + "/cpu/.layers/k/tree/etc/shadow"})
+  for (const std::string& file :
+       {published + "/vmlinuz", published + "/frames.zst", published + "/build.json", published + "/ram.json",
+        published + "/ram/init", images + "/cpu/failed-gpu.log", images + "/cpu/.build-1/frames.zst",
+        images + "/cpu/.layers/k/tree/etc/shadow"})
     std::ofstream(file) << "x";
   std::ofstream(published + "/manifest.json") << to_text(image);
   std::filesystem::create_symlink(digest, images + "/cpu/current");
-  std::filesystem::create_symlink(digest, images + "/cpu/" + other_digest);   // a manifest under another digest
-  const auto get = [&](const std::string& path) { return controller.call(Door::boot, "GET", "/images/" + path).status; };
-  for (const char* file : {"manifest.json", "frames.zst", "vmlinuz"}) CHECK(get("cpu/" + digest + "/" + file) == 200);
+  std::filesystem::create_symlink(digest,
+                                  images + "/cpu/" + other_digest);  // a manifest under another digest
+  const auto get = [&](const std::string& path) {
+    return controller.call(Door::boot, "GET", "/images/" + path).status;
+  };
+  for (const char* file : {"manifest.json", "frames.zst", "vmlinuz"})
+    CHECK(get("cpu/" + digest + "/" + file) == 200);
   for (const std::string& path :
-       {"cpu/" + digest + "/build.json", "cpu/" + digest + "/ram.json", "cpu/" + digest + "/ram/init", "cpu/" + digest + "/ram",
-        std::string("cpu/.layers/k/tree/etc/shadow"), std::string("cpu/.build-1/frames.zst"), std::string("cpu/failed-gpu.log"),
-        std::string("cpu/current/manifest.json"), "cpu/" + other_digest + "/manifest.json", std::string("x/y"),
-        ".layers/" + digest + "/manifest.json"}) {
+       {"cpu/" + digest + "/build.json", "cpu/" + digest + "/ram.json", "cpu/" + digest + "/ram/init",
+        "cpu/" + digest + "/ram", std::string("cpu/.layers/k/tree/etc/shadow"),
+        std::string("cpu/.build-1/frames.zst"), std::string("cpu/failed-gpu.log"),
+        std::string("cpu/current/manifest.json"), "cpu/" + other_digest + "/manifest.json",
+        std::string("x/y"), ".layers/" + digest + "/manifest.json"}) {
     CAPTURE(path);
     CHECK(get(path) == 404);
   }
@@ -295,7 +316,8 @@ TEST_CASE("files are served from their folder only", "[api]") {
   CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
 }
 
-TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options", "[api]") {
+TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options",
+          "[api]") {
   Controller controller;
   std::string spec = testing::kSpec;
   SECTION("unless the spec says otherwise") { spec += "vars: { kernel_options: panic=0 isolcpus=2-7 }\n"; }
@@ -305,8 +327,9 @@ TEST_CASE("the RAM system of a node restarts after a panic, and has the controll
   controller.on_reactor([&] { controller.services().boot.arm("node01", [](Status) {}); });
   const std::string script = controller.call(Door::boot, "GET", "/boot/52-54-00-20-00-01.ipxe").body;
   REQUIRE(script.find(" muster.node=node01 ") != std::string::npos);
-  CHECK(script.find(otherwise ? " no_timer_check panic=0 " : " no_timer_check panic=30 ") != std::string::npos);
-  CHECK(script.find("isolcpus") == std::string::npos);   // for the installed system
+  CHECK(script.find(otherwise ? " no_timer_check panic=0 " : " no_timer_check panic=30 ") !=
+        std::string::npos);
+  CHECK(script.find("isolcpus") == std::string::npos);  // for the installed system
 }
 
 TEST_CASE("a second controller on the same state is refused", "[api]") {

@@ -1,4 +1,5 @@
-// What throws, and text that is no UTF-8, in a whole controller: one caller's trouble, never the controller's end.
+// What throws, and text that is no UTF-8, in a whole controller: one caller's trouble, never the controller's
+// end.
 #include "tests/unit/api/controller.h"
 
 #include "controller/event_log.h"

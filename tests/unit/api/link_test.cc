@@ -17,7 +17,8 @@ struct Hub {
   std::vector<std::string> heard;
   std::set<std::string> expected;
   LinkHub hub{reactor, store, [](const Json& params) -> Result<Json> {
-                if (params.value("key", "") == "secret:none") return fail(Code::not_found, "secret 'none' is not set");
+                if (params.value("key", "") == "secret:none")
+                  return fail(Code::not_found, "secret 'none' is not set");
                 Json out = params;
                 if (params.value("key", "") == "secret:bmc") out["key"] = "opened";
                 return out;
@@ -71,7 +72,7 @@ TEST_CASE("whoever waited for a node's order before somebody joined as that node
   CHECK(thief[0].orders.empty());
   REQUIRE(node.size() == 1);
   CHECK(node[0].orders.size() == 1);
-  h.hub.hang_up("node02");   // nobody waits
+  h.hub.hang_up("node02");  // nobody waits
 }
 
 TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
@@ -79,7 +80,7 @@ TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
   CHECK(h.take(Hub::batch("a", {1, 2, 3})) == 3);  // the acknowledgement was lost, all is sent again
   CHECK(h.heard == std::vector<std::string>{"node01 log 1", "node01 log 2", "node01 log 3"});
-  CHECK(h.take(Hub::batch("b", {1})) == 1);        // a new agent process counts from one
+  CHECK(h.take(Hub::batch("b", {1})) == 1);  // a new agent process counts from one
   CHECK(h.heard.size() == 4);
   CHECK(h.store.events(0, 100, "node01")->size() == 4);
 }
@@ -102,7 +103,7 @@ TEST_CASE("a failed write is an error, not an acknowledgement", "[api]") {
   h.hub.take("node01", Hub::batch("a", {1}), [&](Result<uint64_t> r) { failed = !r.ok(); });
   h.reactor.advance(100);
   CHECK(failed);
-  CHECK(h.take(Hub::batch("a", {1})) == 1);   // sent again: now it is written, and not heard twice
+  CHECK(h.take(Hub::batch("a", {1})) == 1);  // sent again: now it is written, and not heard twice
   CHECK(h.heard.size() == 1);
   CHECK(h.store.events(0, 100, "node01")->size() == 1);
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
@@ -126,12 +127,14 @@ TEST_CASE("who asks for orders is told to the executor before anything is handed
   Hub h;
   std::vector<std::string> said;
   h.hub.connect({{}, {}, [&](const std::string& node, const Presence& present) {
-                   said.push_back(node + " " + present.boot_id + " " + (present.mode ? std::string(to_string(*present.mode)) : "?"));
-                   h.hub.withdraw("node01", "1/a#1");   // what it is makes the order worthless
+                   said.push_back(node + " " + present.boot_id + " " +
+                                  (present.mode ? std::string(to_string(*present.mode)) : "?"));
+                   h.hub.withdraw("node01", "1/a#1");  // what it is makes the order worthless
                  }});
   h.hub.offer("node01", order("1/a#1"));
   size_t orders = 0;
-  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); }, {"b5", wire::Mode::installed, "sha256:x"});
+  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); },
+            {"b5", wire::Mode::installed, "sha256:x"});
   h.reactor.advance(26 * kSecond);
   CHECK(said == std::vector<std::string>{"node01 b5 installed"});
   CHECK(orders == 0);
@@ -140,7 +143,9 @@ TEST_CASE("who asks for orders is told to the executor before anything is handed
 TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {
   Hub h;
   int empty = 0;
-  const auto count = [&](const wire::PollReply& reply) { empty += reply.orders.empty() && reply.withdrawn.empty(); };
+  const auto count = [&](const wire::PollReply& reply) {
+    empty += reply.orders.empty() && reply.withdrawn.empty();
+  };
   h.hub.ask("node01", {}, count);
   h.hub.ask("node01", {}, count);
   CHECK(empty == 1);
@@ -181,24 +186,25 @@ TEST_CASE("an agent is told of a withdrawn order that it has until it lets it go
   };
   ask({"1/a#1", "2/a#1"});
   CHECK(answers == 0);
-  h.hub.withdraw("node01", "1/a#1");   // while it waits
+  h.hub.withdraw("node01", "1/a#1");  // while it waits
   CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
-  ask({"1/a#1", "2/a#1"});             // the answer was lost
+  ask({"1/a#1", "2/a#1"});  // the answer was lost
   CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
   CHECK(answers == 2);
-  ask({"2/a#1"});                      // expected, though not on offer now
+  ask({"2/a#1"});  // expected, though not on offer now
   CHECK(answers == 2);
-  ask({"0/x#1"});                      // of another life of the controller
-  CHECK(answers == 4);                 // with it the older call ended
+  ask({"0/x#1"});       // of another life of the controller
+  CHECK(answers == 4);  // with it the older call ended
   CHECK(withdrawn == std::vector<std::string>{"0/x#1"});
 }
 
-TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log", "[api]") {
+TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log",
+          "[api]") {
   Hub h;
   const std::string unknown = "unknown-52:54:00:00:00:09";
   wire::WorkOrder look = order("0/a#1");
   look.kind = "inventory";
-  h.hub.offer(unknown, order("1/a#1"));   // "steps"
+  h.hub.offer(unknown, order("1/a#1"));  // "steps"
   h.hub.offer(unknown, look);
   std::vector<std::string> ids;
   h.hub.ask(unknown, {}, [&](const wire::PollReply& reply) {

@@ -5,7 +5,8 @@
 using namespace muster;
 using api::Door;
 
-TEST_CASE("an address that leads to another node's machine switches nothing for a node never seen", "[api][power]") {
+TEST_CASE("an address that leads to another node's machine switches nothing for a node never seen",
+          "[api][power]") {
   BmcBench bench("generic");
   bench.machine.start();
   testing::Controller c;
@@ -15,7 +16,8 @@ images: { cpu: { recipe: debian-12 } }
 nodes:
   - { name: node01, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc }, mac: "52:54:00:20:00:01", image: cpu,
       disks: { os: { match: { serial: "OS*", count: 1 } } } }
-  - { name: node03, role: cpu, power: { driver: redfish, address: ")" + bench.target.address + R"(", secret: bmc },
+  - { name: node03, role: cpu, power: { driver: redfish, address: ")" +
+                           bench.target.address + R"(", secret: bmc },
       mac: "52:54:00:20:00:03", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
 roles: { cpu: { playbooks: [ base ] } }
 )";
@@ -24,7 +26,9 @@ roles: { cpu: { playbooks: [ base ] } }
   REQUIRE(stored.status == 200);
   REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto bind = [&](const std::string& node, const std::string& uuid) {
-    c.on_reactor([&] { c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; }); });
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; });
+    });
   };
   bind("node01", BmcBench::kUuid);
   const auto refused = c.call(Door::local, "POST", "/v1/power/node03/off");
@@ -38,19 +42,23 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(parse_json(state.body).value()["power"] == "on");
 }
 
-TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; setting the secret asks again", "[api][power]") {
-  BmcBench bench("supermicro");   // three failed logins lock it
+TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; setting the secret asks again",
+          "[api][power]") {
+  BmcBench bench("supermicro");  // three failed logins lock it
   testing::Controller c;
   const std::string spec = R"(cluster: gaggle
 network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
 images: { cpu: { recipe: debian-12 } }
 nodes:
-  - { name: node01, role: cpu, power: { driver: redfish, address: ")" + bench.target.address + R"(", secret: bmc },
+  - { name: node01, role: cpu, power: { driver: redfish, address: ")" +
+                           bench.target.address + R"(", secret: bmc },
       mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
 roles: { cpu: { playbooks: [ base ] } }
 )";
   REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
-  const auto set = [&](const std::string& value) { REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", value).status == 200); };
+  const auto set = [&](const std::string& value) {
+    REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", value).status == 200);
+  };
   const auto state = [&] { return c.call(Door::local, "GET", "/v1/power/node01/state"); };
   set("admin:wrong");
   for (int i = 0; i < 4; ++i) CHECK(state().status == 403);

@@ -1,4 +1,5 @@
-// A controller whose database is an older copy of itself: what it does with the run in it, and what it believes of the nodes.
+// A controller whose database is an older copy of itself: what it does with the run in it, and what it
+// believes of the nodes.
 #include <filesystem>
 
 #include "base/pki.h"
@@ -24,7 +25,9 @@ struct Cluster : Controller {
     join.boot_id = "boot-1";
     const auto joined = call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
     REQUIRE(joined.status == 200);
-    agent = pki::read_certificate(wire::join_reply_from_json(parse_json(joined.body).value()).value().certificate_pem).value();
+    agent = pki::read_certificate(
+                wire::join_reply_from_json(parse_json(joined.body).value()).value().certificate_pem)
+                .value();
     say_hello();
     start_a_run("node01");
     settle();
@@ -68,11 +71,12 @@ struct Cluster : Controller {
 
 }  // namespace
 
-TEST_CASE("a run of an older copy of the database is not continued, and the status says why", "[api][restored]") {
+TEST_CASE("a run of an older copy of the database is not continued, and the status says why",
+          "[api][restored]") {
   Cluster c;
   const std::string database = c.state() + "/muster.db", copy = c.state() + "/copy.db";
   REQUIRE(backup_store(database, copy).ok());
-  c.settle();   // the controller went on
+  c.settle();  // the controller went on
   const auto put_back = [&] {
     for (const char* with : {"", "-wal", "-shm"}) std::filesystem::remove(database + with);
     std::filesystem::copy_file(copy, database);

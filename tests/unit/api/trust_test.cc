@@ -12,7 +12,8 @@ using testing::Controller;
 
 namespace {
 
-HttpRequest shows(const std::string& node, const std::string& serial, const std::string& organization = "muster-agent") {
+HttpRequest shows(const std::string& node, const std::string& serial,
+                  const std::string& organization = "muster-agent") {
   HttpRequest head;
   head.peer = node;
   head.peer_serial = serial;
@@ -22,7 +23,8 @@ HttpRequest shows(const std::string& node, const std::string& serial, const std:
 
 }  // namespace
 
-TEST_CASE("known is who has the operator's token or a good certificate of a declared node, and nobody else", "[api]") {
+TEST_CASE("known is who has the operator's token or a good certificate of a declared node, and nobody else",
+          "[api]") {
   Controller controller;
   const auto reader = CertificateReader::open(controller.state() + "/muster.db").value();
   const auto trust = [&](const HttpRequest& head) {
@@ -30,7 +32,8 @@ TEST_CASE("known is who has the operator's token or a good certificate of a decl
   };
   const auto write = [&](std::vector<Write> rows) {
     std::promise<Status> written;
-    controller.on_reactor([&] { controller.services().store.write(rows, [&](Status status) { written.set_value(status); }); });
+    controller.on_reactor(
+        [&] { controller.services().store.write(rows, [&](Status status) { written.set_value(status); }); });
     REQUIRE(written.get_future().get().ok());
   };
   CertificateRow contested{"0c", "node03", "f", 3};

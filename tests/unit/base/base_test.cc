@@ -12,7 +12,8 @@ TEST_CASE("sha256 matches the standard's example", "[base]") {
 }
 
 TEST_CASE("base64 goes both ways for every length of padding", "[base]") {
-  for (const std::string text : {"", "a", "ab", "abc", "abcd"}) CHECK(from_base64(to_base64(text)).value() == text);
+  for (const std::string text : {"", "a", "ab", "abc", "abcd"})
+    CHECK(from_base64(to_base64(text)).value() == text);
   CHECK_FALSE(from_base64("abc").ok());
   CHECK_FALSE(from_base64("ab!=").ok());
 }
@@ -26,7 +27,8 @@ TEST_CASE("a JSON reader names every problem at once", "[base]") {
   r.get("limit", limit);
   const auto status = r.finish();
   REQUIRE_FALSE(status.ok());
-  CHECK(status.error().message == "plan.name: wrong type (number); plan.limit: missing; plan.extra: unknown key");
+  CHECK(status.error().message ==
+        "plan.name: wrong type (number); plan.limit: missing; plan.extra: unknown key");
 }
 
 TEST_CASE("every error code has a word and comes back from it", "[base]") {
@@ -39,27 +41,31 @@ TEST_CASE("JSON that is nested without end is refused before anything walks it",
   CHECK(parse_json(deep + std::string(100'000, ']')).error().code == Code::invalid);
   CHECK(parse_json("{\"a\":" + deep).error().code == Code::invalid);
   std::string words = "[";
-  for (int i = 0; i < 500; ++i) words += R"("[[[{{{\"[[", [], {}, )";   // wide, and brackets in texts: neither is depth
+  for (int i = 0; i < 500; ++i)
+    words += R"("[[[{{{\"[[", [], {}, )";  // wide, and brackets in texts: neither is depth
   CHECK(parse_json(words + "1]").ok());
 }
 
 TEST_CASE("writing JSON never throws, whatever bytes a text holds", "[base]") {
   const Json cut = {{"text", "caf\xc3"}, {"list", {1, true, nullptr}}};
   CHECK(dump_json(cut) == "{\"list\":[1,true,null],\"text\":\"caf\xef\xbf\xbd\"}");
-  CHECK(dump_json(cut, 1) == "{\n \"list\": [\n  1,\n  true,\n  null\n ],\n \"text\": \"caf\xef\xbf\xbd\"\n}");
+  CHECK(dump_json(cut, 1) ==
+        "{\n \"list\": [\n  1,\n  true,\n  null\n ],\n \"text\": \"caf\xef\xbf\xbd\"\n}");
   CHECK(dump_ascii(cut) == R"({"list":[1,true,null],"text":"caf\ufffd"})");
-  CHECK(dump_json(Json("é")) == "\"é\"");   // what is right stays as it is: digests are made of it
+  CHECK(dump_json(Json("é")) == "\"é\"");  // what is right stays as it is: digests are made of it
 }
 
 TEST_CASE("text is cut between characters", "[base]") {
-  const std::string text = "aé€😀";   // of 1, 2, 3 and 4 bytes
+  const std::string text = "aé€😀";  // of 1, 2, 3 and 4 bytes
   CHECK(first_bytes(text, 10) == text);
   CHECK(last_bytes(text, 10) == text);
-  for (const auto& [most, begin] : std::vector<std::pair<size_t, std::string>>{{9, "aé€"}, {6, "aé€"}, {5, "aé"}, {2, "a"}, {0, ""}})
+  for (const auto& [most, begin] :
+       std::vector<std::pair<size_t, std::string>>{{9, "aé€"}, {6, "aé€"}, {5, "aé"}, {2, "a"}, {0, ""}})
     CHECK(first_bytes(text, most) == begin);
-  for (const auto& [most, end] : std::vector<std::pair<size_t, std::string>>{{9, "é€😀"}, {8, "€😀"}, {4, "😀"}, {3, ""}, {0, ""}})
+  for (const auto& [most, end] :
+       std::vector<std::pair<size_t, std::string>>{{9, "é€😀"}, {8, "€😀"}, {4, "😀"}, {3, ""}, {0, ""}})
     CHECK(last_bytes(text, most) == end);
-  const std::string none(20, '\x80');   // no UTF-8: cut all the same
+  const std::string none(20, '\x80');  // no UTF-8: cut all the same
   CHECK(first_bytes(none, 10).size() == 10);
   CHECK(last_bytes(none, 10).size() == 7);
 }

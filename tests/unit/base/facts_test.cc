@@ -74,7 +74,7 @@ TEST_CASE("a node cannot ask for the controller's secrets by way of its hardware
   REQUIRE(hardware_facts_from_json(json).ok());
   json["disks"][0]["model"] = "secret:bmc";
   CHECK(hardware_facts_from_json(json).error().code == Code::denied);
-  json["disks"][0]["model"] = "Micron secret:bmc";   // only a whole value is a reference
+  json["disks"][0]["model"] = "Micron secret:bmc";  // only a whole value is a reference
   CHECK(hardware_facts_from_json(json).ok());
   json["disks"][0]["signatures"][0] = "secret:mpi-ssh-key";
   CHECK(hardware_facts_from_json(json).error().code == Code::denied);

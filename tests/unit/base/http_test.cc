@@ -56,7 +56,9 @@ void echo(HttpRequest request, ResponderPtr responder) {
 }
 
 Trust by_header(const HttpRequest& request) {
-  return request.headers.count("X-Known") ? Trust::known : request.headers.count("X-Guest") ? Trust::guest : Trust::stranger;
+  return request.headers.count("X-Known")   ? Trust::known
+         : request.headers.count("X-Guest") ? Trust::guest
+                                            : Trust::stranger;
 }
 
 // A bare TCP connection, for requests that no decent client sends.
@@ -350,7 +352,9 @@ TEST_CASE("a pin names the leaf or the CA that signed it; anything else is denie
           pki::certificate_fingerprint(authority.server.certificate_pem).value());
 }
 
-TEST_CASE("a client of our CA does not pass for the controller, nor does another server of it where the controller is asked for") {
+TEST_CASE(
+    "a client of our CA does not pass for the controller, nor does another server of it where the controller "
+    "is asked for") {
   Authority authority;
   std::atomic<int> reached = 0;
   const auto answer = [&](HttpRequest r, ResponderPtr p) {
@@ -387,9 +391,14 @@ TEST_CASE("join asks for the controller's certificate before it shows its token"
   impostor.tls_options.certificate_pem = authority.agent.certificate_pem + authority.ca.certificate_pem;
   impostor.tls_options.key_pem = authority.agent.key_pem;
   auto node = serve(answer, impostor);
-  auto other = serve(answer, authority.server_options(false));   // a server of the same CA that is not the controller
+  auto other =
+      serve(answer, authority.server_options(false));  // a server of the same CA that is not the controller
   auto real = authority.server_options(false);
-  const auto controller = pki::issue(authority.ca, {.common_name = "musterd", .organization = "muster-controller", .addresses = {"127.0.0.1"}, .server = true}).value();
+  const auto controller = pki::issue(authority.ca, {.common_name = "musterd",
+                                                    .organization = "muster-controller",
+                                                    .addresses = {"127.0.0.1"},
+                                                    .server = true})
+                              .value();
   real.tls_options.certificate_pem = controller.certificate_pem + authority.ca.certificate_pem;
   real.tls_options.key_pem = controller.key_pem;
   auto musterd = serve(answer, real);
@@ -439,8 +448,10 @@ TEST_CASE("of somebody unknown a small body is taken, and a large one not even r
 TEST_CASE("a certificate makes nobody known by itself") {
   Authority authority;
   HttpServerOptions options = authority.server_options(false);
-  std::atomic<bool> good = true;   // what the store says of it
-  options.trust = [&](const HttpRequest& request) { return good && !request.peer_serial.empty() ? Trust::known : Trust::stranger; };
+  std::atomic<bool> good = true;  // what the store says of it
+  options.trust = [&](const HttpRequest& request) {
+    return good && !request.peer_serial.empty() ? Trust::known : Trust::stranger;
+  };
   auto tls = serve(echo, options);
   HttpClientOptions bare;
   bare.ca_pem = authority.ca.certificate_pem;
@@ -464,7 +475,7 @@ TEST_CASE("an answer may end its connection") {
   Raw raw(server->port());
   const std::string answer = raw.talk("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n");
   CHECK(answer.find("Connection: close") != std::string::npos);
-  CHECK(answer.rfind("HTTP/1.1 401 ") == 0);   // and the second request has none
+  CHECK(answer.rfind("HTTP/1.1 401 ") == 0);  // and the second request has none
 }
 
 TEST_CASE("strangers have so many connections per address, and those we know do not count") {
@@ -481,13 +492,13 @@ TEST_CASE("strangers have so many connections per address, and those we know do 
   REQUIRE(ask(first, ""));
   REQUIRE(ask(second, ""));
   Raw third(server->port());
-  REQUIRE_FALSE(ask(third, known));   // not even heard
-  REQUIRE(ask(second, known));        // known from now on: its place is free
+  REQUIRE_FALSE(ask(third, known));  // not even heard
+  REQUIRE(ask(second, known));       // known from now on: its place is free
   Raw fourth(server->port());
-  REQUIRE(ask(fourth, "X-Guest: yes\r\n"));   // takes a place
+  REQUIRE(ask(fourth, "X-Guest: yes\r\n"));  // takes a place
   Raw fifth(server->port());
   REQUIRE_FALSE(ask(fifth, ""));
-  second.close();                     // did not count any more: gives back nothing
+  second.close();  // did not count any more: gives back nothing
   Raw sixth(server->port());
   REQUIRE_FALSE(ask(sixth, ""));
 }
@@ -503,9 +514,10 @@ TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
   REQUIRE(second.talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n").empty());
 
   HttpServerOptions small;
-  small.max_bodies = 4000;   // a quarter of it for strangers
+  small.max_bodies = 4000;  // a quarter of it for strangers
   auto server = serve(echo, small);
-  const std::string post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\nExpect: 100-continue\r\n\r\n";
+  const std::string post =
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\nExpect: 100-continue\r\n\r\n";
   Raw holder(server->port());
   holder.send(post);
   REQUIRE(holder.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
@@ -513,7 +525,7 @@ TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
   REQUIRE(refused.talk(post).rfind("HTTP/1.1 503 ", 0) == 0);
   holder.send(std::string(600, 'a'));
   REQUIRE(holder.read("from 127.0.0.1").find("HTTP/1.1 200 ") != std::string::npos);
-  Raw later(server->port());   // what was held is given back
+  Raw later(server->port());  // what was held is given back
   later.send(post);
   REQUIRE(later.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
 }

@@ -18,7 +18,8 @@ TEST_CASE("a system restarts after a panic unless somebody says otherwise, in wo
 }
 
 TEST_CASE("kernel options that decide what boots, or cannot stand on a kernel line, are refused") {
-  for (const char* bad : {"root=/dev/sda1", "ro", "init=/bin/sh", "rdinit=/bin/sh", "muster.token=1", "a=\"b\"", "a\nb", "${x}", "a\\b"}) {
+  for (const char* bad : {"root=/dev/sda1", "ro", "init=/bin/sh", "rdinit=/bin/sh", "muster.token=1",
+                          "a=\"b\"", "a\nb", "${x}", "a\\b"}) {
     INFO(bad);
     CHECK_FALSE(wrong_kernel_options(bad).empty());
   }

@@ -15,12 +15,13 @@ TEST_CASE("a machine is known by its UUID in either byte order and any case", "[
 
 TEST_CASE("a placeholder tells no machine apart", "[base]") {
   Machines machines;
-  for (const std::string uuid : {"", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
-                                 "03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009"}) {
+  for (const std::string uuid :
+       {"", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+        "03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009"}) {
     CAPTURE(uuid);
     CHECK_FALSE(names_one_machine(uuid));
     machines.bind(uuid, "gpu03");
     CHECK(machines.node_of(uuid).empty());
   }
-  CHECK(names_one_machine("00000000-0000-0000-0000-ac1f6b8e2f10"));   // made of a MAC address
+  CHECK(names_one_machine("00000000-0000-0000-0000-ac1f6b8e2f10"));  // made of a MAC address
 }

@@ -177,11 +177,15 @@ TEST_CASE("run_ok turns a non-zero exit into an error with the tail of stderr") 
   REQUIRE(bad.error().code == Code::failed);
   REQUIRE(bad.error().message == "sh exited with 4: reason");
   // A long one is cut, and not in the middle of a character.
-  bad = run_ok(*process, {.argv = {"sh", "-c", "for i in 1 2 3 4 5 6 7 8; do printf '" + text_of_bytes(101) + "'; done >&2; exit 4"}});
+  bad = run_ok(*process, {.argv = {"sh", "-c",
+                                   "for i in 1 2 3 4 5 6 7 8; do printf '" + text_of_bytes(101) +
+                                       "'; done >&2; exit 4"}});
   CHECK(dump_json(Json(bad.error().message)).find("\xef\xbf\xbd") == std::string::npos);
 }
 
-TEST_CASE("a lock file is held by one, says by whom, and is free again with the object; one that cannot be made is no conflict") {
+TEST_CASE(
+    "a lock file is held by one, says by whom, and is free again with the object; one that cannot be made is "
+    "no conflict") {
   TestFolder folder;
   const std::string path = folder.path() + "/x.lock";
   {

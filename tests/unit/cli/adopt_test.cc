@@ -1,5 +1,6 @@
-// The whole command against a real sshd and a real controller. The agent is a script that answers like `muster-agent preview`
-// (agent/preview.h) and notes what it was asked; nothing is approved, so nothing is ever installed on this machine.
+// The whole command against a real sshd and a real controller. The agent is a script that answers like
+// `muster-agent preview` (agent/preview.h) and notes what it was asked; nothing is approved, so nothing is
+// ever installed on this machine.
 #include "cli/adopt.h"
 
 #include "tests/fakes/muster_command.h"
@@ -29,18 +30,24 @@ struct Site {
   }
   std::string agent() const { return dir.path("agent"); }
   void says(const std::string& refusal, const Json& steps = Json::array()) {
-    const Json answer = {{"facts", to_json(*seen_in_ram("31").facts)}, {"joined", false}, {"refusal", refusal}, {"steps", steps}};
-    dir.write("agent", "#!/bin/sh\n[ \"$1\" = preview ] || exit 9\ncat >> " + dir.path("asked") + "\necho >> " + dir.path("asked") +
-                           "\ncat <<'END'\n" + answer.dump() + "\nEND\n");
+    const Json answer = {{"facts", to_json(*seen_in_ram("31").facts)},
+                         {"joined", false},
+                         {"refusal", refusal},
+                         {"steps", steps}};
+    dir.write("agent", "#!/bin/sh\n[ \"$1\" = preview ] || exit 9\ncat >> " + dir.path("asked") +
+                           "\necho >> " + dir.path("asked") + "\ncat <<'END'\n" + answer.dump() + "\nEND\n");
   }
   Ran adopt(std::vector<std::string> more) {
-    std::vector<std::string> all = {"node", "add", "spare01", "--adopt", "127.0.0.1:" + std::to_string(sshd.port), "--address", "10.20.0.31",
-                                    "--socket", controller.socket()};
+    std::vector<std::string> all = {
+        "node",      "add",        "spare01",  "--adopt",          "127.0.0.1:" + std::to_string(sshd.port),
+        "--address", "10.20.0.31", "--socket", controller.socket()};
     all.insert(all.end(), more.begin(), more.end());
     return muster_command(all);
   }
   std::vector<std::string> good() const {
-    return {"--like", "node03", "--key", (sshd.dir / "user").string(), "--host-key", (sshd.dir / "host.pub").string()};
+    return {"--like",     "node03",
+            "--key",      (sshd.dir / "user").string(),
+            "--host-key", (sshd.dir / "host.pub").string()};
   }
 };
 
@@ -48,9 +55,19 @@ struct Site {
 
 TEST_CASE("the command shows what would change and goes no further without approval", "[cli][adopt]") {
   Site site;
-  site.says("", {{{"step", "base/hosts file"}, {"module", "file"}, {"outcome", "would_change"}, {"diff", "-old\n+new \x1b[31m"}, {"message", ""}},
-                 {{"step", "base/limits"}, {"module", "file"}, {"outcome", "already"}, {"diff", ""}, {"message", ""}},
-                 {{"step", "base/time"}, {"module", "service"}, {"outcome", "unknown"}, {"diff", ""}, {"message", "no unit chrony"}}});
+  site.says(
+      "",
+      {{{"step", "base/hosts file"},
+        {"module", "file"},
+        {"outcome", "would_change"},
+        {"diff", "-old\n+new \x1b[31m"},
+        {"message", ""}},
+       {{"step", "base/limits"}, {"module", "file"}, {"outcome", "already"}, {"diff", ""}, {"message", ""}},
+       {{"step", "base/time"},
+        {"module", "service"},
+        {"outcome", "unknown"},
+        {"diff", ""},
+        {"message", "no unit chrony"}}});
   const Ran ran = site.adopt(site.good());
   CAPTURE(ran.out, ran.err);
   CHECK(ran.exit == cli::kRefused);
@@ -58,8 +75,9 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find("base/hosts file (file)\n      -old\n      +new") != std::string::npos);
   CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
   CHECK(ran.out.find("base/limits (") == std::string::npos);
-  CHECK(ran.out.find("1 steps would change something, 1 are so already, 0 do not apply, 1 cannot be told") != std::string::npos);
-  CHECK(ran.out.find('\x1b') == std::string::npos);   // a host does not steer the operator's terminal
+  CHECK(ran.out.find("1 steps would change something, 1 are so already, 0 do not apply, 1 cannot be told") !=
+        std::string::npos);
+  CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
   // It was asked twice: what is in it, then about the plan's steps.
   const std::string asked = site.dir.read("asked");
@@ -82,16 +100,20 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
     CHECK(ran.exit == cli::kRefused);
     CHECK(ran.err.find(words) != std::string::npos);
   };
-  refused({"--like", "node03", "--key", key, "--host-key", "SHA256:" + std::string(43, 'A')}, "another machine answers");
-  refused({"--like", "node03", "--key", key, "--host-key", (site.sshd.dir / "other.pub").string()}, "another machine answers");
+  refused({"--like", "node03", "--key", key, "--host-key", "SHA256:" + std::string(43, 'A')},
+          "another machine answers");
+  refused({"--like", "node03", "--key", key, "--host-key", (site.sshd.dir / "other.pub").string()},
+          "another machine answers");
   // Without a word about the key it is shown; nobody is there to confirm it.
   refused({"--like", "node03", "--key", key}, "--host-key " + site.sshd.target().host_key);
   CHECK(slurp(site.sshd.dir / "log").find("Accepted") == std::string::npos);
-  refused({"--like", "node03", "--key", stranger, "--host-key", (site.sshd.dir / "host.pub").string()}, "the key was refused");
+  refused({"--like", "node03", "--key", stranger, "--host-key", (site.sshd.dir / "host.pub").string()},
+          "the key was refused");
   site.says("systemd does not run on this host: the agent cannot be kept running");
   refused(site.good(), "cannot be adopted: systemd does not run");
-  CHECK(site.dir.read("asked").find("base/hosts") == std::string::npos);   // no plan was made for it
-  CHECK(site.adopt({"--key", site.dir.path("none"), "--host-key", "SHA256:" + std::string(43, 'A')}).exit == cli::kUsage);
+  CHECK(site.dir.read("asked").find("base/hosts") == std::string::npos);  // no plan was made for it
+  CHECK(site.adopt({"--key", site.dir.path("none"), "--host-key", "SHA256:" + std::string(43, 'A')}).exit ==
+        cli::kUsage);
   auto like = site.good();
   like[1] = "node3";
   site.says("");
@@ -101,10 +123,12 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
 }
 
 TEST_CASE("a plan that would take the operator's own way in away is refused", "[cli][adopt]") {
-  const Json steps = {{{"id", "base/hosts file"}, {"module", "file"}, {"params", {{"path", "/etc/hosts"}}}},
-                      {{"id", "base/account admin"}, {"module", "user"},
-                       {"params", {{"name", "admin"}, {"keys", {"ssh-ed25519 AAAAone ann@desk", "ssh-rsa AAAAtwo"}}}}},
-                      {{"id", "slurm/account"}, {"module", "user"}, {"params", {{"name", "slurm"}}}}};
+  const Json steps = {
+      {{"id", "base/hosts file"}, {"module", "file"}, {"params", {{"path", "/etc/hosts"}}}},
+      {{"id", "base/account admin"},
+       {"module", "user"},
+       {"params", {{"name", "admin"}, {"keys", {"ssh-ed25519 AAAAone ann@desk", "ssh-rsa AAAAtwo"}}}}},
+      {{"id", "slurm/account"}, {"module", "user"}, {"params", {{"name", "slurm"}}}}};
   const Status refused = cli::keeps_access("admin", {"AAAAthree"}, steps);
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == Code::denied);
@@ -112,20 +136,24 @@ TEST_CASE("a plan that would take the operator's own way in away is refused", "[
     CHECK(refused.error().message.find(words) != std::string::npos);
   CHECK(!cli::keeps_access("admin", {}, steps).ok());
   CHECK(cli::keeps_access("admin", {"AAAAthree", "AAAAtwo"}, steps).ok());
-  CHECK(cli::keeps_access("root", {"AAAAthree"}, steps).ok());    // the spec cannot declare it: it stays as it is
-  CHECK(cli::keeps_access("slurm", {"AAAAthree"}, steps).ok());   // its keys are left alone
+  CHECK(
+      cli::keeps_access("root", {"AAAAthree"}, steps).ok());  // the spec cannot declare it: it stays as it is
+  CHECK(cli::keeps_access("slurm", {"AAAAthree"}, steps).ok());  // its keys are left alone
 }
 
-TEST_CASE("node add says how to declare a node, and --adopt needs a host that can be reached", "[cli][adopt]") {
+TEST_CASE("node add says how to declare a node, and --adopt needs a host that can be reached",
+          "[cli][adopt]") {
   Site site;
   const Ran explained = muster_command({"node", "add", "spare01", "--socket", site.controller.socket()});
   CHECK(explained.exit == cli::kUsage);
   CHECK(explained.err.find("--adopt HOST") != std::string::npos);
   for (const char* host : {"10.20.0.31:", "10.20.0.31:x", "10.20.0.31:70000", "::1"}) {
-    const Ran ran = muster_command({"node", "add", "spare01", "--adopt", host, "--socket", site.controller.socket()});
+    const Ran ran =
+        muster_command({"node", "add", "spare01", "--adopt", host, "--socket", site.controller.socket()});
     CAPTURE(host, ran.err);
     CHECK(ran.exit == cli::kUsage);
   }
   const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
-  CHECK(muster_command({"node", "add", "spare01", "--adopt", nobody, "--socket", site.controller.socket()}).exit == cli::kFailed);
+  CHECK(muster_command({"node", "add", "spare01", "--adopt", nobody, "--socket", site.controller.socket()})
+            .exit == cli::kFailed);
 }

@@ -35,8 +35,9 @@ TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]"
   CHECK_FALSE(has(render_nodes(nodes), "nobody declared"));
   nodes["discover_until"] = 1'700'000'000'000;
   CHECK(has(render_nodes(nodes), "none has asked"));
-  nodes["unknown_machines"] = Json::array({{{"name", "unknown-52:54:00:20:00:04"}, {"time", 1'700'000'000'000}, {"facts", found()}},
-                                           {{"name", "unknown-52:54:00:20:00:05"}, {"time", 1'700'000'000'000}}});
+  nodes["unknown_machines"] =
+      Json::array({{{"name", "unknown-52:54:00:20:00:04"}, {"time", 1'700'000'000'000}, {"facts", found()}},
+                   {{"name", "unknown-52:54:00:20:00:05"}, {"time", 1'700'000'000'000}}});
   const std::string text = render_nodes(nodes);
   CHECK(has(text, "node01"));
   CHECK(has(text, "discovery is on until 2023-11-14"));
@@ -47,8 +48,10 @@ TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]"
 }
 
 TEST_CASE("a machine is shown with its parts, and what they say cannot steer the terminal", "[cli]") {
-  const std::string text =
-      render_machine({{"name", "unknown-52:54:00:20:00:04"}, {"state", "unadmitted"}, {"mac", "52:54:00:20:00:04"}, {"facts", found()}});
+  const std::string text = render_machine({{"name", "unknown-52:54:00:20:00:04"},
+                                           {"state", "unadmitted"},
+                                           {"mac", "52:54:00:20:00:04"},
+                                           {"facts", found()}});
   CHECK(has(text, "unadmitted"));
   CHECK(has(text, "64 in 2 sockets, EPYC"));
   CHECK(has(text, "512.0 GiB"));

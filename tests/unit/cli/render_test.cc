@@ -9,7 +9,8 @@ using namespace muster::cli;
 namespace {
 
 Json status_in_mid_imaging() {
-  return Json::parse(R"({"cluster": "lab", "run": {"id": 2, "kind": "install", "state": "running", "elapsed_ms": 83000},
+  return Json::parse(
+      R"({"cluster": "lab", "run": {"id": 2, "kind": "install", "state": "running", "elapsed_ms": 83000},
     "problems": {},
     "nodes": [
       {"name": "node01", "state": "installing", "phase": "image", "fraction": 0.634, "rate": 41200000, "unit": "bytes",
@@ -33,7 +34,8 @@ TEST_CASE("the live table shows phase, bar, percent, rate, ETA and reasons", "[c
 TEST_CASE("a narrow terminal cuts lines instead of wrapping them", "[cli]") {
   const std::string table = render_status(status_in_mid_imaging(), {30, false, true});
   size_t begin = 0;
-  for (size_t end = table.find('\n'); end != std::string::npos; begin = end + 1, end = table.find('\n', begin)) {
+  for (size_t end = table.find('\n'); end != std::string::npos;
+       begin = end + 1, end = table.find('\n', begin)) {
     size_t cells = 0;
     for (size_t i = begin; i < end; ++i) cells += (static_cast<unsigned char>(table[i]) & 0xC0) != 0x80;
     CHECK(cells <= 30);
@@ -56,7 +58,8 @@ TEST_CASE("text of several lines keeps its lines and nothing else that steers", 
 TEST_CASE("what is wrong with the controller itself stands on top", "[cli]") {
   Json status = status_in_mid_imaging();
   status["problems"] = {{"dhcp", "no interface carries 10.20.0.1"}};
-  CHECK(render_status(status, {110, false, false}).find("! dhcp: no interface carries 10.20.0.1\n") != std::string::npos);
+  CHECK(render_status(status, {110, false, false}).find("! dhcp: no interface carries 10.20.0.1\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("without a terminal only changes are printed", "[cli]") {
@@ -97,12 +100,14 @@ TEST_CASE("bytes and rates read as people say them", "[cli]") {
 }
 
 TEST_CASE("a node that is silent is shown with the time since when", "[cli]") {
-  constexpr int64_t kAt = 1'700'036'398'000;   // 2023-11-15T08:19:58Z
-  Json status = {{"time", kAt + 60'000}, {"nodes", {{{"name", "node01"}, {"state", "accepted"}, {"silent_since", kAt}}}}};
+  constexpr int64_t kAt = 1'700'036'398'000;  // 2023-11-15T08:19:58Z
+  Json status = {{"time", kAt + 60'000},
+                 {"nodes", {{{"name", "node01"}, {"state", "accepted"}, {"silent_since", kAt}}}}};
   CHECK(render_status(status, {110, false, false}).find("accepted") != std::string::npos);
   CHECK(render_status(status, {110, false, false}).find("silent since 08:19:58Z\n") != std::string::npos);
   status["time"] = kAt + 3 * 86'400'000;
-  CHECK(render_status(status, {110, false, false}).find("silent since 2023-11-15T08:19:58Z\n") != std::string::npos);
-  status["nodes"][0]["phase"] = "power";   // a run is at it, and says what it waits for
+  CHECK(render_status(status, {110, false, false}).find("silent since 2023-11-15T08:19:58Z\n") !=
+        std::string::npos);
+  status["nodes"][0]["phase"] = "power";  // a run is at it, and says what it waits for
   CHECK(render_status(status, {110, false, false}).find("silent since") == std::string::npos);
 }

@@ -34,14 +34,17 @@ TEST_CASE("what cannot be admitted or discovered is bad usage, said before anybo
   expect({"admit"}, "NODE");
   expect({"admit", "node04", "--mac", "52:54:00:20:00:04"}, "--like");
   expect({"admit", "node04", "--like", "node03", "--machine", "node04"}, "unknown-52:54:00:20:00:04");
-  expect({"admit", "node04", "--like", "node03", "--machine", "unknown-52:54:00:20:00:04", "--mac", "52:54:00:20:00:04"}, "one of them");
+  expect({"admit", "node04", "--like", "node03", "--machine", "unknown-52:54:00:20:00:04", "--mac",
+          "52:54:00:20:00:04"},
+         "one of them");
   expect({"discover", "maybe"}, "`on` or `off`");
   expect({"discover", "on", "--for", "long"}, "long");
 }
 
 TEST_CASE("every verb explains itself", "[cli]") {
-  for (const char* verb : {"up", "plan", "approve", "status", "watch", "runs", "cancel", "why", "logs", "report", "reimage", "accept", "power",
-                           "node", "image", "spec", "secret", "drain", "backup", "version", "lab"}) {
+  for (const char* verb : {"up",    "plan", "approve", "status",  "watch",  "runs",    "cancel",
+                           "why",   "logs", "report",  "reimage", "accept", "power",   "node",
+                           "image", "spec", "secret",  "drain",   "backup", "version", "lab"}) {
     const auto help = muster_command({verb, "--help"});
     CAPTURE(verb);
     CHECK(help.exit == 0);
@@ -67,7 +70,8 @@ TEST_CASE("under --json an error is one JSON value with its exit code", "[cli]")
 }
 
 TEST_CASE("power tells the outcome of every node, also when one fails", "[cli]") {
-  const auto ran = muster_command({"power", "state", "gpu[01-02]", "--json", "--socket", "/tmp/no-such-muster.sock"});
+  const auto ran =
+      muster_command({"power", "state", "gpu[01-02]", "--json", "--socket", "/tmp/no-such-muster.sock"});
   const auto json = parse_json(ran.out);
   REQUIRE(json.ok());
   REQUIRE(json->size() == 2);
@@ -100,7 +104,8 @@ TEST_CASE("spec check works without a controller and reports every error", "[cli
 }
 
 TEST_CASE("node lists take ranges and commas", "[cli]") {
-  CHECK(node_list("gpu[01-03],gpu07").value() == std::vector<std::string>{"gpu01", "gpu02", "gpu03", "gpu07"});
+  CHECK(node_list("gpu[01-03],gpu07").value() ==
+        std::vector<std::string>{"gpu01", "gpu02", "gpu03", "gpu07"});
   CHECK(node_list("").value().empty());
   CHECK_FALSE(node_list("gpu[3-1]").ok());
 }

@@ -1,4 +1,5 @@
-// Acceptance from the journal to the signed report, on effects: states of nodes, what the report says, what was signed.
+// Acceptance from the journal to the signed report, on effects: states of nodes, what the report says, what
+// was signed.
 #include "controller/acceptance.h"
 
 #include <functional>
@@ -53,11 +54,14 @@ HardwareFacts facts_of(const std::string& node) {
 }
 
 Json measured(const std::string& check, const std::string& metric, double value) {
-  return {{"check", check}, {"version", 1}, {"outcome", "measured"}, {"error", ""}, {"blame", Json::array()},
-          {"metrics", {{metric, {{"value", value}, {"unit", "x"}}}}}, {"detail", Json::object()}};
+  return {{"check", check},          {"version", 1},
+          {"outcome", "measured"},   {"error", ""},
+          {"blame", Json::array()},  {"metrics", {{metric, {{"value", value}, {"unit", "x"}}}}},
+          {"detail", Json::object()}};
 }
 
-// The real executor, judge, follow-up and conclusion over a store in memory; agents answer what the test says.
+// The real executor, judge, follow-up and conclusion over a store in memory; agents answer what the test
+// says.
 struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
@@ -69,7 +73,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
   // What the agent of a node measures for a step; by the step's module.
   std::function<Json(const std::string& node, const wire::Step& step)> measure;
-  std::vector<size_t> orders;   // steps of each order carried out
+  std::vector<size_t> orders;  // steps of each order carried out
 
   Bench() {
     store.write({SpecRow{1, 1, kSpec, "sha256:spec", ""}}, [](Status s) { REQUIRE(s.ok()); });
@@ -90,8 +94,12 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void live() {
     ExecutorHooks hooks;
-    hooks.judge = [this](const Action& action, const Json& result) { return judge(spec, *executor, action, result); };
-    hooks.reservation = [this](const Action& action, const Json& result) { return reservation(*executor, action, result); };
+    hooks.judge = [this](const Action& action, const Json& result) {
+      return judge(spec, *executor, action, result);
+    };
+    hooks.reservation = [this](const Action& action, const Json& result) {
+      return reservation(*executor, action, result);
+    };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
       return follow_up(spec, *executor, action, results);
     };
@@ -105,8 +113,12 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
     reactor.post([done] { done(PowerState::on); });
   }
-  void arm(const std::string&, std::function<void(Status)> done) override { reactor.post([done] { done(Ok{}); }); }
-  void rearm(const std::string& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
+  void arm(const std::string&, std::function<void(Status)> done) override {
+    reactor.post([done] { done(Ok{}); });
+  }
+  void rearm(const std::string& node, std::function<void(Status)> done) override {
+    arm(node, std::move(done));
+  }
   void disarm(const std::string&) override {}
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
   void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
@@ -134,12 +146,14 @@ struct Bench : PowerPort, BootPort, LinkPort {
   // One check of its own per node, and an all-reduce led by `leader`.
   void all_nodes(const std::string& leader, const Json& more = Json::object()) {
     Json hosts = Json::array();
-    for (const auto& name : names) hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
+    for (const auto& name : names)
+      hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
     for (const auto& name : names) {
       Json steps = {step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})};
       Json params = {{"hosts", hosts}, {"peers_live", true}, {"seconds", "30"}};
       params.update(more);
-      if (name == leader) steps.push_back(step("acceptance/all-reduce", "accept_mpi", params, {{"busbw_mbps", {{"min", 20}}}}));
+      if (name == leader)
+        steps.push_back(step("acceptance/all-reduce", "accept_mpi", params, {{"busbw_mbps", {{"min", 20}}}}));
       check(name, steps);
     }
   }
@@ -154,14 +168,18 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   // Agents carry out what is on offer, one order after the other, until nothing is.
   bool work_once() {
-    for (const auto& name : names) executor->on_contact(name);   // agents ask for work all the time
+    for (const auto& name : names) executor->on_contact(name);  // agents ask for work all the time
     for (auto& [node, orders_of] : offers) {
       if (orders_of.empty()) continue;
       const wire::WorkOrder order = orders_of.begin()->second;
       Json steps = Json::array();
       for (const Json& json : order.params["steps"]) {
         const auto s = wire::step_from_json(json).value();
-        steps.push_back({{"step", s.id}, {"status", "measured"}, {"message", ""}, {"ms", 1}, {"result", measure(node, s)}});
+        steps.push_back({{"step", s.id},
+                         {"status", "measured"},
+                         {"message", ""},
+                         {"ms", 1},
+                         {"result", measure(node, s)}});
       }
       orders.push_back(steps.size());
       wire::Event e;
@@ -175,7 +193,8 @@ struct Bench : PowerPort, BootPort, LinkPort {
     return false;
   }
   void hello() {
-    for (const auto& name : names) executor->on_hello({name, wire::Mode::installed, "boot-" + name, "sha256:image"});
+    for (const auto& name : names)
+      executor->on_hello({name, wire::Mode::installed, "boot-" + name, "sha256:image"});
     reactor.advance(100);
   }
   void start() {
@@ -202,7 +221,8 @@ struct Bench : PowerPort, BootPort, LinkPort {
 };
 
 // The members of a test of several nodes, whole or in pairs; `bad` ones spoil it.
-Json all_reduce(const wire::Step& step, const std::function<Json(const std::set<std::string>& members)>& test) {
+Json all_reduce(const wire::Step& step,
+                const std::function<Json(const std::set<std::string>& members)>& test) {
   const auto one = [&](const std::set<std::string>& members) {
     Json result = test(members);
     result["members"] = members;
@@ -215,10 +235,12 @@ Json all_reduce(const wire::Step& step, const std::function<Json(const std::set<
   }
   Json parts = Json::array();
   for (const Json& pair : step.params["pairs"])
-    parts.push_back({{"pair", pair}, {"result", one({pair[0].get<std::string>(), pair[1].get<std::string>()})}});
+    parts.push_back(
+        {{"pair", pair}, {"result", one({pair[0].get<std::string>(), pair[1].get<std::string>()})}});
   return {{"check", "allreduce-pairs"}, {"parts", parts}};
 }
-std::function<Json(const std::string&, const wire::Step&)> cluster_with(const std::string& bad, Json spoiled) {
+std::function<Json(const std::string&, const wire::Step&)> cluster_with(const std::string& bad,
+                                                                        Json spoiled) {
   return [bad, spoiled](const std::string&, const wire::Step& step) {
     if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
     return all_reduce(step, [&](const std::set<std::string>& members) {
@@ -241,26 +263,38 @@ Bench& with_stages(Bench& b) {
   const std::vector<std::string> nodes = b.plan.nodes;
   std::vector<std::string> first;
   for (const auto& name : nodes) {
-    b.check(name, {Bench::step("acceptance/memory", "accept", {{"kernel", "stream"}}, {{"triad_mbps", {{"min", 10}}}}),
-                   Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})});
+    b.check(
+        name,
+        {Bench::step("acceptance/memory", "accept", {{"kernel", "stream"}}, {{"triad_mbps", {{"min", 10}}}}),
+         Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})});
     first.push_back(name + "/accept");
   }
   b.plan.barriers.push_back(first);
   for (const auto& name : nodes)
-    b.check(name, {Bench::step("acceptance/shared", "accept", {{"kernel", "fio"}}, {{"write_mbps", {{"min", 10}}}})}, "accept-2").behind = 0;
+    b.check(
+         name,
+         {Bench::step("acceptance/shared", "accept", {{"kernel", "fio"}}, {{"write_mbps", {{"min", 10}}}})},
+         "accept-2")
+        .behind = 0;
   return b;
 }
 // What each kernel measures on each node: 50, where `low` does not say otherwise.
-std::function<Json(const std::string&, const wire::Step&)> kernels(const std::map<std::string, std::map<std::string, double>>& low) {
+std::function<Json(const std::string&, const wire::Step&)> kernels(
+    const std::map<std::string, std::map<std::string, double>>& low) {
   return [low](const std::string& node, const wire::Step& step) {
     const std::string kernel = step.params["kernel"];
     const auto of = low.find(node);
     const double value = of != low.end() && of->second.count(kernel) ? of->second.at(kernel) : 50;
-    return measured(kernel, kernel == "stream" ? "triad_mbps" : kernel == "fio" ? "write_mbps" : "gflops", value);
+    return measured(kernel,
+                    kernel == "stream" ? "triad_mbps"
+                    : kernel == "fio"  ? "write_mbps"
+                                       : "gflops",
+                    value);
   };
 }
 Json step_told(const std::string& id, const std::string& status, Json result) {
-  return {{"step", id}, {"name", id}, {"status", status}, {"message", ""}, {"ms", 1}, {"result", std::move(result)}};
+  return {{"step", id},    {"name", id}, {"status", status},
+          {"message", ""}, {"ms", 1},    {"result", std::move(result)}};
 }
 
 }  // namespace
@@ -268,10 +302,10 @@ Json step_told(const std::string& id, const std::string& status, Json result) {
 TEST_CASE("the report names every disk that the plan destroys, with what was on it", "[acceptance]") {
   Bench b;
   b.plan.kind = "install";
-  b.plan.destroys = {{"node01", "os", "OSnode01", "eui.node01", "FAST DRIVE", int64_t{8} << 30, "nvme0n1", "ext4 'old'", "sha256:x",
-                      "operating system image cpu"},
-                     {"node02", "os", "OSnode02", "eui.node02", "FAST DRIVE", int64_t{8} << 30, "nvme0n1", "blank", "sha256:y",
-                      "operating system image cpu"}};
+  b.plan.destroys = {{"node01", "os", "OSnode01", "eui.node01", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
+                      "ext4 'old'", "sha256:x", "operating system image cpu"},
+                     {"node02", "os", "OSnode02", "eui.node02", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
+                      "blank", "sha256:y", "operating system image cpu"}};
   b.all_nodes("node01");
   b.measure = cluster_with("", {});
   b.run();
@@ -291,7 +325,8 @@ TEST_CASE("the report names every disk that the plan destroys, with what was on 
   CHECK(signed_report(b.store, 0).value().find("ext4 'old'") != std::string::npos);
 }
 
-TEST_CASE("what was proven is signed once, bound to what it is about, and read back the same", "[acceptance]") {
+TEST_CASE("what was proven is signed once, bound to what it is about, and read back the same",
+          "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = cluster_with("", {});
@@ -320,11 +355,13 @@ TEST_CASE("what was proven is signed once, bound to what it is about, and read b
   CHECK(report.nodes[2].disks[0].group == "os");
   CHECK(report.nodes[2].disks[0].serial == "OSnode03");
   bool dgemm = false;
-  for (const auto& check : report.nodes[2].checks) dgemm = dgemm || (check.name == "dgemm/gflops" && check.measured == 50.0);
+  for (const auto& check : report.nodes[2].checks)
+    dgemm = dgemm || (check.name == "dgemm/gflops" && check.measured == 50.0);
   CHECK(dgemm);
 }
 
-TEST_CASE("a run that did not end has a report, without a signature; a discovery has none to sign", "[acceptance]") {
+TEST_CASE("a run that did not end has a report, without a signature; a discovery has none to sign",
+          "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = cluster_with("", {});
@@ -342,7 +379,8 @@ TEST_CASE("a run that did not end has a report, without a signature; a discovery
   CHECK_FALSE(signed_report(d.store, 0).ok());
 }
 
-TEST_CASE("a node below a floor that the others reach is quarantined; with the fleet's rule it is degraded", "[acceptance]") {
+TEST_CASE("a node below a floor that the others reach is quarantined; with the fleet's rule it is degraded",
+          "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = [](const std::string& node, const wire::Step& step) {
@@ -358,7 +396,8 @@ TEST_CASE("a node below a floor that the others reach is quarantined; with the f
 
   Bench f;
   f.all_nodes("node01");
-  for (auto& action : f.plan.actions) action.params["steps"][0]["expect"] = {{"gflops", {{"min", 1}, {"fleet_min_ratio", 0.9}}}};
+  for (auto& action : f.plan.actions)
+    action.params["steps"][0]["expect"] = {{"gflops", {{"min", 1}, {"fleet_min_ratio", 0.9}}}};
   f.measure = [](const std::string& node, const wire::Step& step) {
     if (step.module == "accept_mpi")
       return all_reduce(step, [](const auto&) { return measured("allreduce", "busbw_mbps", 100); });
@@ -383,7 +422,8 @@ TEST_CASE("hardware that is declared and not there is a failure of that node", "
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
 }
 
-TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not the one that started it", "[acceptance]") {
+TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not the one that started it",
+          "[acceptance]") {
   const std::string bad = GENERATE(as<std::string>{}, "node01", "node02", "node04");
   Json corrupt = measured("allreduce", "busbw_mbps", 100);
   corrupt["outcome"] = "corrupt";
@@ -401,24 +441,29 @@ TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not 
   CHECK(b.store.run(0)->state == "partial");
 }
 
-TEST_CASE("two tests of all nodes that one node spoils are both repeated in pairs, and only that node is blamed", "[acceptance]") {
+TEST_CASE(
+    "two tests of all nodes that one node spoils are both repeated in pairs, and only that node is blamed",
+    "[acceptance]") {
   const bool dies = GENERATE(false, true);
   Bench b;
   b.all_nodes("node01");
   Json& steps = b.plan.actions[0].params["steps"];
   Json hosts = steps[1]["params"]["hosts"];
-  steps.push_back(Bench::step("acceptance/training load", "accept_mpi", {{"hosts", hosts}, {"load", "training"}}, {{"ranks", {{"min", 2}}}}));
+  steps.push_back(Bench::step("acceptance/training load", "accept_mpi",
+                              {{"hosts", hosts}, {"load", "training"}}, {{"ranks", {{"min", 2}}}}));
   b.measure = [&](const std::string&, const wire::Step& step) {
     if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
     const bool training = step.params.value("load", "") == "training";
     return all_reduce(step, [&](const std::set<std::string>& members) {
-      return members.count("node03") ? kBroken : training ? measured("training", "ranks", 4) : measured("allreduce", "busbw_mbps", 100);
+      return members.count("node03") ? kBroken
+             : training              ? measured("training", "ranks", 4)
+                                     : measured("allreduce", "busbw_mbps", 100);
     });
   };
   b.start();
   for (size_t orders = 0; b.work_once() || b.executor->active(); b.reactor.advance(kSecond)) {
     REQUIRE(++orders < 100);
-    if (!dies || orders != 6) continue;   // in the middle of the rounds
+    if (!dies || orders != 6) continue;  // in the middle of the rounds
     b.store.crash(MemStore::Unsynced::kept);
     b.offers.clear();
     b.live();
@@ -437,12 +482,16 @@ TEST_CASE("two tests of all nodes that one node spoils are both repeated in pair
   CHECK(located == 2);
 }
 
-TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all are degraded, nobody is blamed", "[acceptance]") {
+TEST_CASE(
+    "an all-reduce that fails with all nodes only is located nowhere: all are degraded, nobody is blamed",
+    "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = [](const std::string&, const wire::Step& step) {
     if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
-    return all_reduce(step, [](const auto& members) { return members.size() > 2 ? kBroken : measured("allreduce", "busbw_mbps", 100); });
+    return all_reduce(step, [](const auto& members) {
+      return members.size() > 2 ? kBroken : measured("allreduce", "busbw_mbps", 100);
+    });
   };
   b.run();
   CHECK(b.in_state("degraded").size() == 4);
@@ -450,7 +499,8 @@ TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all 
   CHECK(b.store.node("node01").value().reason.find("not located: ") != std::string::npos);
 }
 
-TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the whole test has", "[acceptance]") {
+TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the whole test has",
+          "[acceptance]") {
   for (const int deadline : {60, 300}) {
     Json more = {{"deadline_seconds", 3000}};
     if (deadline != 60) more["pair_deadline_seconds"] = deadline;
@@ -458,7 +508,8 @@ TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the
     b.all_nodes("node01", more);
     std::set<std::pair<int, std::string>> limits;
     b.measure = [&](const std::string& node, const wire::Step& step) {
-      if (step.params.contains("pairs")) limits.emplace(step.params["deadline_seconds"].get<int>(), step.params["seconds"].get<std::string>());
+      if (step.params.contains("pairs"))
+        limits.emplace(step.params["deadline_seconds"].get<int>(), step.params["seconds"].get<std::string>());
       return cluster_with("node03", kBroken)(node, step);
     };
     b.run();
@@ -467,7 +518,8 @@ TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the
   }
 }
 
-TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and no pairs are tried", "[acceptance]") {
+TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and no pairs are tried",
+          "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   size_t pairs = 0;
@@ -482,10 +534,12 @@ TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and n
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node01"});
   CHECK(b.in_state("accepted").size() == 3);
   CHECK(pairs == 0);
-  CHECK(check_of(b.report(), "node01", "all-reduce/data").verdict == Verdict::fail);   // it ran, and is shown
+  CHECK(check_of(b.report(), "node01", "all-reduce/data").verdict == Verdict::fail);  // it ran, and is shown
 }
 
-TEST_CASE("a leader that missed a floor does not explain why the all-reduce broke off: it is looked for in pairs", "[acceptance]") {
+TEST_CASE(
+    "a leader that missed a floor does not explain why the all-reduce broke off: it is looked for in pairs",
+    "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = [](const std::string& node, const wire::Step& step) {
@@ -497,7 +551,9 @@ TEST_CASE("a leader that missed a floor does not explain why the all-reduce brok
   CHECK(b.in_state("accepted").size() == 2);
 }
 
-TEST_CASE("a controller killed between two rounds of pairs goes on with the next, and ends with the same name", "[acceptance]") {
+TEST_CASE(
+    "a controller killed between two rounds of pairs goes on with the next, and ends with the same name",
+    "[acceptance]") {
   for (size_t orders_before = 4; orders_before <= 7; ++orders_before) {
     CAPTURE(orders_before);
     Bench b;
@@ -522,7 +578,8 @@ TEST_CASE("a failed acceptance keeps what was measured: only what never ran is n
   with_stages(b);
   b.measure = [](const std::string& node, const wire::Step& step) {
     Json result = kernels({})(node, step);
-    if (node == "node02" && step.params["kernel"] == "dgemm") result["outcome"] = "corrupt", result["error"] = "element (3,4)";
+    if (node == "node02" && step.params["kernel"] == "dgemm")
+      result["outcome"] = "corrupt", result["error"] = "element (3,4)";
     return result;
   };
   b.run();
@@ -536,7 +593,8 @@ TEST_CASE("a failed acceptance keeps what was measured: only what never ran is n
   CHECK(check_of(report, "node01", "shared/write_mbps").measured == 50.0);
 }
 
-TEST_CASE("a node that is lost in the middle of its acceptance keeps what it told until then", "[acceptance]") {
+TEST_CASE("a node that is lost in the middle of its acceptance keeps what it told until then",
+          "[acceptance]") {
   Bench b;
   with_stages(b);
   b.measure = kernels({});
@@ -561,12 +619,15 @@ TEST_CASE("what one attempt measured is not lost because a later one did not com
   Json wrong = measured("dgemm", "gflops", 50);
   wrong["outcome"] = "corrupt";
   const auto ends = [&](Json steps) {
-    b.tell("node02", "finished", {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", std::move(steps)}}}});
+    b.tell("node02", "finished",
+           {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", std::move(steps)}}}});
   };
-  ends({step_told("acceptance/memory", "measured", measured("stream", "triad_mbps", 40)), step_told("acceptance/dgemm", "measured", wrong)});
+  ends({step_told("acceptance/memory", "measured", measured("stream", "triad_mbps", 40)),
+        step_told("acceptance/dgemm", "measured", wrong)});
   b.reactor.advance(6 * kSecond);
-  REQUIRE(b.offers["node02"].size() == 1);   // the second attempt
-  ends({step_told("acceptance/memory", "incomplete", nullptr), step_told("acceptance/dgemm", "measured", wrong)});
+  REQUIRE(b.offers["node02"].size() == 1);  // the second attempt
+  ends({step_told("acceptance/memory", "incomplete", nullptr),
+        step_told("acceptance/dgemm", "measured", wrong)});
   b.finish();
   CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
   const Report report = b.report();
@@ -582,7 +643,8 @@ TEST_CASE("a success counts alone: what a failed attempt before it measured is g
   bool first = true;
   b.measure = [&](const std::string& node, const wire::Step& step) {
     Json result = kernels({})(node, step);
-    if (node == "node02" && step.params["kernel"] == "dgemm" && std::exchange(first, false)) result["outcome"] = "failed";
+    if (node == "node02" && step.params["kernel"] == "dgemm" && std::exchange(first, false))
+      result["outcome"] = "failed";
     return result;
   };
   b.run();
@@ -590,34 +652,43 @@ TEST_CASE("a success counts alone: what a failed attempt before it measured is g
   CHECK(check_of(b.report(), "node02", "dgemm/data").verdict == Verdict::pass);
 }
 
-TEST_CASE("a floor that every node misses is asked about: nobody is quarantined, and nothing is called accepted", "[acceptance]") {
+TEST_CASE(
+    "a floor that every node misses is asked about: nobody is quarantined, and nothing is called accepted",
+    "[acceptance]") {
   Bench b;
   with_stages(b);
-  b.measure = kernels({{"node01", {{"stream", 3}}}, {"node02", {{"stream", 4}}}, {"node03", {{"stream", 5}}}, {"node04", {{"stream", 4}}}});
+  b.measure = kernels({{"node01", {{"stream", 3}}},
+                       {"node02", {{"stream", 4}}},
+                       {"node03", {{"stream", 5}}},
+                       {"node04", {{"stream", 4}}}});
   b.run();
   CHECK(b.in_state("degraded").size() == 4);
-  CHECK(b.store.run(0)->state == "done");   // and nodes that are degraded: muster exits with 5
+  CHECK(b.store.run(0)->state == "done");  // and nodes that are degraded: muster exits with 5
   const Report report = b.report();
   for (const auto& node : report.nodes) {
     CHECK(node.verdict == NodeVerdict::degraded);
     CHECK(check_of(report, node.name, "memory/triad_mbps").verdict == Verdict::degraded);
-    CHECK(check_of(report, node.name, "shared/write_mbps").verdict == Verdict::pass);   // all stages ran
+    CHECK(check_of(report, node.name, "shared/write_mbps").verdict == Verdict::pass);  // all stages ran
   }
   CHECK(totals(report).accepted == 0);
   REQUIRE(report.notes.size() == 1);
-  for (const char* word : {"memory/triad_mbps", "at least 10", "3 x to 5 x", "4 nodes", "profile lab", "min"}) {
+  for (const char* word :
+       {"memory/triad_mbps", "at least 10", "3 x to 5 x", "4 nodes", "profile lab", "min"}) {
     CAPTURE(word);
     CHECK(report.notes[0].find(word) != std::string::npos);
     CHECK(b.store.node("node03").value().reason.find("memory/triad_mbps") != std::string::npos);
   }
 }
 
-TEST_CASE("one node at fault of its own is taken out all the same when a floor is asked about", "[acceptance]") {
+TEST_CASE("one node at fault of its own is taken out all the same when a floor is asked about",
+          "[acceptance]") {
   Bench b;
   with_stages(b);
-  const bool corrupt = GENERATE(false, true);   // else it misses a second floor, alone
+  const bool corrupt = GENERATE(false, true);  // else it misses a second floor, alone
   b.measure = [&](const std::string& node, const wire::Step& step) {
-    Json result = kernels({{"node01", {{"stream", 3}}}, {"node02", {{"stream", 4}, {"dgemm", corrupt ? 50 : 1}}}, {"node03", {{"stream", 5}}},
+    Json result = kernels({{"node01", {{"stream", 3}}},
+                           {"node02", {{"stream", 4}, {"dgemm", corrupt ? 50 : 1}}},
+                           {"node03", {{"stream", 5}}},
                            {"node04", {{"stream", 4}}}})(node, step);
     if (corrupt && node == "node02" && step.params["kernel"] == "dgemm") result["outcome"] = "corrupt";
     return result;
@@ -641,14 +712,18 @@ TEST_CASE("errors that all nodes have are no question about a floor", "[acceptan
   Bench b;
   with_stages(b);
   for (auto& action : b.plan.actions)
-    if (action.id == action.node + "/accept") action.params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};   // as counters have it
+    if (action.id == action.node + "/accept")
+      action.params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};  // as counters have it
   b.measure = kernels({});
   b.run();
   CHECK(b.in_state("quarantined").size() == 4);
   CHECK(b.store.run(0)->state == "failed");
 }
 
-TEST_CASE("a node that missed a floor is not accepted in between, nor when the run is cancelled before anybody judged", "[acceptance]") {
+TEST_CASE(
+    "a node that missed a floor is not accepted in between, nor when the run is cancelled before anybody "
+    "judged",
+    "[acceptance]") {
   Bench b;
   with_stages(b);
   b.measure = kernels({{"node01", {{"dgemm", 3}}}});
@@ -657,7 +732,7 @@ TEST_CASE("a node that missed a floor is not accepted in between, nor when the r
     b.work_once();
     b.reactor.advance(100);
   }
-  REQUIRE(b.orders.size() == 5);   // the first order of each, and the second one of node01
+  REQUIRE(b.orders.size() == 5);  // the first order of each, and the second one of node01
   REQUIRE(b.executor->active());
   CHECK(b.state_of("node01") == "degraded");
   CHECK(b.store.node("node01").value().reason.find("dgemm/gflops") != std::string::npos);

@@ -61,7 +61,11 @@ TEST_CASE("baking: a playbook with any other step is a layer, its steps in their
 
 TEST_CASE("baking: a package of one release only goes into images of that release") {
   const auto with = [&](const char* release) {
-    return baked({{"p", playbook(std::string("  - { name: p, phase: image, module: package, params: { names: [ docker.io ], also: { ") + release + ": [ docker-cli ] } } }\n")}}, {"p"}).packages;
+    return baked({{"p", playbook(std::string("  - { name: p, phase: image, module: package, params: { names: "
+                                             "[ docker.io ], also: { ") +
+                                 release + ": [ docker-cli ] } } }\n")}},
+                 {"p"})
+        .packages;
   };
   CHECK(with("trixie") == std::vector<std::string>{"docker.io", "docker-cli"});
   CHECK(with("bookworm") == std::vector<std::string>{"docker.io"});
@@ -77,18 +81,29 @@ TEST_CASE("baking: what depends on a node is refused, and so is an unknown playb
   image.name = "gpu";
   image.bake = {"p"};
   ImageRequest request;
-  const auto with = [&](const char* step) { return bake(image, {{"p", playbook(step)}}, {{{"release", "550"}}, ""}, request); };
-  CHECK(with("  - { name: n, phase: image, module: file, params: { path: /x, content: \"{{node.name}}\" } }\n").error().code == Code::invalid);
-  CHECK(with("  - { name: n, phase: image, for_each: nodes, module: command, params: { argv: [ a ], creates: /b } }\n").error().code == Code::invalid);
+  const auto with = [&](const char* step) {
+    return bake(image, {{"p", playbook(step)}}, {{{"release", "550"}}, ""}, request);
+  };
+  CHECK(
+      with("  - { name: n, phase: image, module: file, params: { path: /x, content: \"{{node.name}}\" } }\n")
+          .error()
+          .code == Code::invalid);
+  CHECK(with("  - { name: n, phase: image, for_each: nodes, module: command, params: { argv: [ a ], creates: "
+             "/b } }\n")
+            .error()
+            .code == Code::invalid);
   CHECK(bake(image, {}, {}, request).error().code == Code::invalid);
 }
 
 TEST_CASE("baking: the spec's variables are put in, and a missing one is named") {
-  const char* step = "  - { name: p, phase: image, module: package, params: { names: [ \"driver={{vars.release}}-*\" ], hold: true } }\n";
+  const char* step =
+      "  - { name: p, phase: image, module: package, params: { names: [ \"driver={{vars.release}}-*\" ], "
+      "hold: true } }\n";
   const ImageRequest request = baked({{"p", playbook(step)}}, {"p"}, {{"release", "550"}});
   REQUIRE(request.layers.size() == 1);
   CHECK(request.layers[0].steps[0]["params"]["names"] == Json::array({"driver=550-*"}));
-  CHECK(baked({{"p", playbook(step)}}, {"p"}, {{"release", "560"}}).layers[0].steps != request.layers[0].steps);   // another layer
+  CHECK(baked({{"p", playbook(step)}}, {"p"}, {{"release", "560"}}).layers[0].steps !=
+        request.layers[0].steps);  // another layer
   ImageSpec image;
   image.bake = {"p"};
   ImageRequest none;
@@ -100,7 +115,8 @@ TEST_CASE("baking: the spec's variables are put in, and a missing one is named")
 
 TEST_CASE("layers: a change leaves the keys below it alone and changes its own and all above") {
   const Json recipe = {{"suite", "trixie"}};
-  const ImageLayer gpu{"gpu", Json::array({1}), {}}, hpc{"hpc", Json::array({2}), {}}, other{"hpc", Json::array({3}), {}};
+  const ImageLayer gpu{"gpu", Json::array({1}), {}}, hpc{"hpc", Json::array({2}), {}},
+      other{"hpc", Json::array({3}), {}};
   const auto first = layer_keys(recipe, {gpu, hpc});
   REQUIRE(first.size() == 3);
   const auto second = layer_keys(recipe, {gpu, other});
@@ -113,8 +129,11 @@ TEST_CASE("layers: a change leaves the keys below it alone and changes its own a
 }
 
 TEST_CASE("layers: what changed among them is said by name") {
-  const ImageLayer gpu{"gpu", Json::array({1}), {}}, newer{"gpu", Json::array({2}), {}}, hpc{"hpc", Json::array(), {}};
-  const auto inputs = [](const std::vector<ImageLayer>& layers) { return build_inputs({}, "full", 1, layers); };
+  const ImageLayer gpu{"gpu", Json::array({1}), {}}, newer{"gpu", Json::array({2}), {}},
+      hpc{"hpc", Json::array(), {}};
+  const auto inputs = [](const std::vector<ImageLayer>& layers) {
+    return build_inputs({}, "full", 1, layers);
+  };
   CHECK(input_changes(inputs({gpu}), inputs({gpu})).empty());
   CHECK(input_changes(inputs({}), inputs({gpu})) == "layers: +gpu");
   CHECK(input_changes(inputs({gpu, hpc}), inputs({newer})) == "layers: gpu -hpc");

@@ -24,7 +24,9 @@ BootNetwork sample() {
   return n;
 }
 
-bool has(const std::string& text, const std::string& line) { return text.find(line + "\n") != std::string::npos; }
+bool has(const std::string& text, const std::string& line) {
+  return text.find(line + "\n") != std::string::npos;
+}
 
 BootDecision ram() {
   BootDecision d;
@@ -134,8 +136,9 @@ TEST_CASE("iPXE scripts") {
   CHECK(ipxe_script({}) == "#!ipxe\nexit 1\n");
   CHECK(ipxe_script(ram()) ==
         "#!ipxe\n"
-        "kernel http://10.20.0.1:7480/ram/vmlinuz initrd=initrd quiet console=ttyS0 muster.url=https://10.20.0.1:7443 "
-        "muster.pin=ab12 muster.token=t0k3n muster.node=node01 muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 panic=30 || exit 1\n"
+        "kernel http://10.20.0.1:7480/ram/vmlinuz initrd=initrd quiet console=ttyS0 "
+        "muster.url=https://10.20.0.1:7443 muster.pin=ab12 muster.token=t0k3n muster.node=node01 "
+        "muster.ip=10.20.0.11/24 muster.mac=52:54:00:00:01:01 panic=30 || exit 1\n"
         "initrd --name initrd http://10.20.0.1:7480/ram/initrd || exit 1\n"
         "boot || exit 1\n");
 }
@@ -145,7 +148,8 @@ TEST_CASE("more kernel arguments come last, and one about panics takes the place
   d.extra = "no_timer_check";
   CHECK(ipxe_script(d).find(" panic=30 no_timer_check || exit 1\n") != std::string::npos);
   d.extra = "no_timer_check panic=0";
-  CHECK(ipxe_script(d).find("muster.mac=52:54:00:00:01:01 no_timer_check panic=0 || exit 1\n") != std::string::npos);
+  CHECK(ipxe_script(d).find("muster.mac=52:54:00:00:01:01 no_timer_check panic=0 || exit 1\n") !=
+        std::string::npos);
   for (const char* evil : {"rdinit=/bin/sh", "muster.pin=00", "a\nshell", "${net0/mac}"}) {
     d.extra = evil;
     CHECK(ipxe_script(d) == "#!ipxe\nexit 1\n");
@@ -157,8 +161,9 @@ TEST_CASE("the script of an undeclared machine takes the address that DHCP gave 
   d.node = "unknown-52:54:00:00:01:09";
   d.ip.clear();
   d.dhcp_prefix = 24;
-  CHECK(ipxe_script(d).find(" muster.node=unknown-52:54:00:00:01:09 muster.ip=${netX/ip}/24 muster.mac=") != std::string::npos);
-  d.token = "${net0/ip}";   // still nothing that a value brings in itself
+  CHECK(ipxe_script(d).find(" muster.node=unknown-52:54:00:00:01:09 muster.ip=${netX/ip}/24 muster.mac=") !=
+        std::string::npos);
+  d.token = "${net0/ip}";  // still nothing that a value brings in itself
   CHECK(ipxe_script(d) == "#!ipxe\nexit 1\n");
 }
 

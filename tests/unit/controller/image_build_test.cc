@@ -24,9 +24,10 @@ namespace {
 class PaperDebian : public Process {
  public:
   int trees = 0, finished = 0;
-  std::vector<std::string> layers = {};   // ids of the steps that were carried out, and what their tree held then
+  std::vector<std::string> layers =
+      {};  // ids of the steps that were carried out, and what their tree held then
   bool broken = false;
-  std::set<std::string> packed = {};      // names in /srv of the tree that became a file system
+  std::set<std::string> packed = {};  // names in /srv of the tree that became a file system
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
@@ -49,7 +50,8 @@ class PaperDebian : public Process {
     if (broken) return Output{1, "", "muster-agent: gpu/a: no such package"};
     const Json steps = Json::parse(order)["steps"];
     for (const Json& step : steps) {
-      layers.push_back(step["id"].get<std::string>() + " over " + std::to_string(Files(root).list("/srv").size()));
+      layers.push_back(step["id"].get<std::string>() + " over " +
+                       std::to_string(Files(root).list("/srv").size()));
       TRY_(Files(root).write("/srv/" + step["id"].get<std::string>(), "x"));
     }
     return Output{0, "", ""};
@@ -64,7 +66,8 @@ class PaperDebian : public Process {
     TRY_(files.write("/boot/vmlinuz-6.12-paper", "kernel"));
     TRY_(files.write("/usr/lib/systemd/boot/efi/systemd-bootx64.efi", "loader"));
     TRY_(files.write("/usr/lib/os-release", "PRETTY_NAME=\"Paper 1\"\n"));
-    for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4"}) TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
+    for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4"})
+      TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
     return Output{0, "", ""};
   }
   Result<Output> make_raw(const std::string& raw) {
@@ -87,7 +90,10 @@ struct Bench {
     recipe("[ vim ]");
   }
   void recipe(const std::string& packages) {
-    request.recipe = parse_recipe("suite: s\nmirror: http://m/debian\nkernel: {cloud: k, full: f}\npackages: " + packages, "r.yaml").value();
+    request.recipe =
+        parse_recipe("suite: s\nmirror: http://m/debian\nkernel: {cloud: k, full: f}\npackages: " + packages,
+                     "r.yaml")
+            .value();
   }
   Result<ImageInfo> build() {
     reasons.clear();
@@ -131,7 +137,9 @@ TEST_CASE("layers are stacked, kept, and only those that changed are made again"
   Bench b;
   b.request.agent = b.dir.path("agent");
   REQUIRE(Files("/").write(b.request.agent, "program", 0755));
-  const auto layer = [](const char* name, const char* step) { return ImageLayer{name, Json::array({Json{{"id", step}}}), {}}; };
+  const auto layer = [](const char* name, const char* step) {
+    return ImageLayer{name, Json::array({Json{{"id", step}}}), {}};
+  };
   b.request.layers = {layer("gpu", "a"), layer("hpc", "b")};
   const auto first = b.build();
   if (::geteuid() != 0) {  // nobody else may mount
@@ -244,7 +252,8 @@ TEST_CASE("another controller takes the image from the shared cache when all inp
   CHECK(b.debian.trees == 1);
   CHECK(second->digest == first->digest);
   CHECK(second->folder != first->folder);
-  CHECK(Files(second->folder).read("/frames.zst").value_or("1") == Files(first->folder).read("/frames.zst").value_or("2"));
+  CHECK(Files(second->folder).read("/frames.zst").value_or("1") ==
+        Files(first->folder).read("/frames.zst").value_or("2"));
   CHECK(Files(second->folder).read_link("/ram/sbin").value_or("") == "usr/sbin");
   struct stat program = {};
   REQUIRE(::stat((second->folder + "/ram/usr/sbin/busybox").c_str(), &program) == 0);
@@ -294,11 +303,13 @@ TEST_CASE("changes of inputs are told in words, long lists are cut") {
   const Json before = build_inputs(recipe, "full", 2);
   CHECK(input_changes(before, before).empty());
   recipe.suite = "trixie";
-  CHECK(input_changes(before, build_inputs(recipe, "cloud", 2)) == "kernel: full -> cloud; suite: bookworm -> trixie");
+  CHECK(input_changes(before, build_inputs(recipe, "cloud", 2)) ==
+        "kernel: full -> cloud; suite: bookworm -> trixie");
   recipe.suite = "bookworm";
   recipe.mask = {"a", "b", "c", "d", "e", "f", "g", "h"};
   CHECK(input_changes(before, build_inputs(recipe, "full", 2)) == "mask: +a +b +c +d +e +f and 2 more");
-  CHECK(input_changes(before, build_inputs(recipe, "full", 3)) == "this version of muster builds images differently");
+  CHECK(input_changes(before, build_inputs(recipe, "full", 3)) ==
+        "this version of muster builds images differently");
   CHECK_FALSE(input_changes(Json("nonsense"), before).empty());
 }
 
@@ -313,7 +324,8 @@ TEST_CASE("packed kernel modules are unpacked for the RAM system") {
     REQUIRE(tree.write(folder + "/kernel/nvme.ko" + suffix, *packed));
     REQUIRE(tree.write(folder + "/modules.dep", "kernel/nvme.ko" + suffix + ":\n"));
     REQUIRE(tree.write(folder + "/modules.alias", "alias pci:v1 nvme\n"));
-    for (const char* name : {"busybox", "mkfs.vfat", "mkfs.ext4"}) REQUIRE(tree.write(std::string("/usr/sbin/") + name, "#!/bin/sh\n", 0755));
+    for (const char* name : {"busybox", "mkfs.vfat", "mkfs.ext4"})
+      REQUIRE(tree.write(std::string("/usr/sbin/") + name, "#!/bin/sh\n", 0755));
     REQUIRE(collect_ram_tree(tree.root(), "6.12-paper", ram.root()));
     CHECK(ram.read(folder + "/kernel/nvme.ko").value_or("") == "module");
     CHECK(ram.read(folder + "/modules.dep").value_or("") == "kernel/nvme.ko:\n");
@@ -328,11 +340,15 @@ TEST_CASE("a RAM system that is packed again says which program changed") {
   REQUIRE(files.write("/image/ram/etc/x", "x"));
   REQUIRE(files.write("/accept", "one"));
   // Any static program will do as the agent: a header of a 64-bit ELF file without program headers.
-  std::string elf("\x7f" "ELF\x02\x01\x01", 7);
+  std::string elf(
+      "\x7f"
+      "ELF\x02\x01\x01",
+      7);
   elf.resize(64);
   elf[16] = 2, elf[18] = 62, elf[20] = 1, elf[52] = 64, elf[54] = 56;
   REQUIRE(files.write("/agent", elf));
-  const RamRequest request{dir.path("image"), dir.path("agent"), {{dir.path("accept"), "/usr/lib/muster/muster-accept", 0755}}, 1};
+  const RamRequest request{
+      dir.path("image"), dir.path("agent"), {{dir.path("accept"), "/usr/lib/muster/muster-accept", 0755}}, 1};
   const auto first = build_ram_system(request);
   REQUIRE(first);
   CHECK(first->why.empty());

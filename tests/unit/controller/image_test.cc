@@ -112,7 +112,8 @@ TEST_CASE("an image from a mirror of one's own has the release's updates and sec
         "deb [signed-by=/k.gpg] http://m.example/debian bookworm main\n"
         "deb [signed-by=/k.gpg] http://m.example/debian bookworm-updates main\n"
         "deb [signed-by=/k.gpg] http://m.example/debian-security bookworm-security main\n");
-  const auto named = recipe_with("mirror: http://m.example/pool/a\nsecurity_mirror: http://s.example/b/\nupdates: false\n");
+  const auto named =
+      recipe_with("mirror: http://m.example/pool/a\nsecurity_mirror: http://s.example/b/\nupdates: false\n");
   REQUIRE(named);
   CHECK(sources_of_mirror(*named, "") ==
         "deb http://m.example/pool/a bookworm main\n"
@@ -120,7 +121,8 @@ TEST_CASE("an image from a mirror of one's own has the release's updates and sec
   const auto alone = recipe_with("mirror: file:/srv/apt\nsecurity_mirror: none\nupdates: false\n");
   REQUIRE(alone);
   CHECK(sources_of_mirror(*alone, "") == "deb file:/srv/apt bookworm main\n");
-  CHECK(sources_of_mirror(*recipe_with("mirror: http://m.example/debian", "sid"), "") == "deb http://m.example/debian sid main\n");
+  CHECK(sources_of_mirror(*recipe_with("mirror: http://m.example/debian", "sid"), "") ==
+        "deb http://m.example/debian sid main\n");
 }
 
 TEST_CASE("a mirror whose security pocket cannot be found is refused until the recipe says where it is") {
@@ -128,17 +130,18 @@ TEST_CASE("a mirror whose security pocket cannot be found is refused until the r
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("x.yaml:3: mirror: ") == 0);
   CHECK(refused.error().message.find("security_mirror") != std::string::npos);
-  CHECK_FALSE(recipe_with("security_mirror: none\n"));                        // of nothing
+  CHECK_FALSE(recipe_with("security_mirror: none\n"));  // of nothing
   CHECK_FALSE(recipe_with("updates: false\n"));
   CHECK_FALSE(recipe_with("mirror: http://m/debian\nupdates: perhaps\n"));
   CHECK_FALSE(recipe_with("mirror: http://m/debian\nsecurity_mirror: ''\n"));
 }
 
 TEST_CASE("an image that was built without its pockets is built again, others are not") {
-  const auto with = recipe_with("mirror: http://m.example/debian"), without = recipe_with("mirror: http://m.example/debian\nsecurity_mirror: none");
+  const auto with = recipe_with("mirror: http://m.example/debian"),
+             without = recipe_with("mirror: http://m.example/debian\nsecurity_mirror: none");
   REQUIRE((with && without));
   CHECK(canonical(*with) != canonical(*without));
-  CHECK(canonical(*with).find("pockets") != std::string::npos);               // which no record of an older build has
+  CHECK(canonical(*with).find("pockets") != std::string::npos);  // which no record of an older build has
   CHECK(canonical(*recipe_with("")).find("pockets") == std::string::npos);
 }
 

@@ -10,13 +10,15 @@ using namespace muster;
 
 TEST_CASE("modules come with what they need, dependencies first, unknown names left out") {
   const ModuleIndex index(
-      "kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio.ko kernel/drivers/virtio/virtio_ring.ko\n"
+      "kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio.ko "
+      "kernel/drivers/virtio/virtio_ring.ko\n"
       "kernel/drivers/virtio/virtio.ko: kernel/drivers/virtio/virtio_ring.ko\n"
       "kernel/drivers/virtio/virtio_ring.ko:\n"
       "kernel/fs/nls/nls_iso8859-1.ko:\n");
   const auto paths = index.closure({"virtio-pci", "no_such", "nls_iso8859_1", "virtio"});
-  CHECK(paths == std::vector<std::string>{"kernel/drivers/virtio/virtio_ring.ko", "kernel/drivers/virtio/virtio.ko",
-                                          "kernel/drivers/virtio/virtio_pci.ko", "kernel/fs/nls/nls_iso8859-1.ko"});
+  CHECK(paths ==
+        std::vector<std::string>{"kernel/drivers/virtio/virtio_ring.ko", "kernel/drivers/virtio/virtio.ko",
+                                 "kernel/drivers/virtio/virtio_pci.ko", "kernel/fs/nls/nls_iso8859-1.ko"});
   CHECK(index.dep_lines({"kernel/drivers/virtio/virtio.ko"}) ==
         "kernel/drivers/virtio/virtio.ko: kernel/drivers/virtio/virtio_ring.ko\n");
   CHECK(alias_lines("alias pci:v1* virtio_pci\nalias pci:v2* other\nalias fs-x nls_iso8859_1\n", paths) ==
@@ -46,7 +48,7 @@ TEST_CASE("a cpio archive has aligned newc entries and a trailer") {
   const size_t file = a.find("etc/x");
   REQUIRE(file != std::string::npos);
   CHECK(a.compare(file - 110 + 14, 8, "00008180") == 0);  // S_IFREG | 0600
-  CHECK(a.compare(file + 6, 5, "hello") == 0);             // header and name end on a multiple of four
+  CHECK(a.compare(file + 6, 5, "hello") == 0);            // header and name end on a multiple of four
   CHECK((file + 6) % 4 == 0);
   CHECK(a.find("TRAILER!!!") != std::string::npos);
 }

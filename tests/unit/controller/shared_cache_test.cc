@@ -12,7 +12,9 @@
 using namespace muster;
 namespace fs = std::filesystem;
 
-TEST_CASE("a build is put into the shared cache beside one that a controller with the same process id is putting there") {
+TEST_CASE(
+    "a build is put into the shared cache beside one that a controller with the same process id is putting "
+    "there") {
   char pattern[] = "/tmp/muster-cache-test.XXXXXX";
   const fs::path root = ::mkdtemp(pattern);
   fs::create_directories(root / "build");

@@ -36,9 +36,11 @@ std::string noise(size_t size) {
 }
 
 // A small image as a build leaves it: three frames, the middle one of zeros only.
-ImageInfo make_image(const std::string& state, const std::string& name, const std::string& kernel = "kernel") {
+ImageInfo make_image(const std::string& state, const std::string& name,
+                     const std::string& kernel = "kernel") {
   const std::string stage = state + "/images/" + name + "/stage";
-  put(stage + "/root", noise(kFrameSize) + std::string(kFrameSize, '\0') + noise(5000) + std::string(3192, 'x'));
+  put(stage + "/root",
+      noise(kFrameSize) + std::string(kFrameSize, '\0') + noise(5000) + std::string(3192, 'x'));
   auto m = write_frames(stage + "/root", stage + "/frames.zst", 1);
   REQUIRE(m.ok());
   fs::remove(stage + "/root");
@@ -71,7 +73,8 @@ Result<ImageInfo> give(const std::string& state, const std::string& name, const 
 // An image on one controller, its archive, the archive unpacked, and the folder of another controller.
 struct TwoControllers {
   TempDir dir;
-  std::string here = dir.path("here"), there = dir.path("there"), file = dir.path("cpu.image"), open = dir.path("open");
+  std::string here = dir.path("here"), there = dir.path("there"), file = dir.path("cpu.image"),
+              open = dir.path("open");
   ImageInfo image = make_image(here, "cpu");
 
   TwoControllers() {
@@ -111,7 +114,8 @@ class SmallDisk : public Process {
 TEST_CASE("an exported image is the same one on another controller") {
   const TwoControllers c;
   std::vector<std::string> said;
-  const auto got = import_image(c.there, c.file, *make_process(), [&](const std::string& what, double) { said.push_back(what); });
+  const auto got = import_image(c.there, c.file, *make_process(),
+                                [&](const std::string& what, double) { said.push_back(what); });
   REQUIRE(got.ok());
   CHECK(got->digest == c.image.digest);
   CHECK_FALSE(got->reused);
@@ -119,7 +123,8 @@ TEST_CASE("an exported image is the same one on another controller") {
   const auto loaded = load_image(c.there, "cpu");
   REQUIRE(loaded.ok());
   CHECK(loaded->digest == c.image.digest);
-  for (const char* name : {"manifest.json", "frames.zst", "vmlinuz", "BOOTX64.EFI", "build.json", "ram/usr/sbin/tool"})
+  for (const char* name :
+       {"manifest.json", "frames.zst", "vmlinuz", "BOOTX64.EFI", "build.json", "ram/usr/sbin/tool"})
     CHECK(slurp(loaded->folder + "/" + name) == slurp(c.image.folder + "/" + name));
   CHECK(fs::read_symlink(loaded->folder + "/ram/usr/sbin/other") == "/usr/sbin/tool");
   CHECK(fs::is_directory(loaded->folder + "/ram/proc"));
@@ -129,7 +134,8 @@ TEST_CASE("an exported image is the same one on another controller") {
   // The other controller packs its own agent.
   CHECK_FALSE(fs::exists(loaded->folder + "/ram-initrd"));
   CHECK_FALSE(fs::exists(loaded->folder + "/muster-image.json"));
-  CHECK(names_in(c.there + "/images/cpu") == std::set<std::string>{".lock", "current", c.image.digest.substr(7)});
+  CHECK(names_in(c.there + "/images/cpu") ==
+        std::set<std::string>{".lock", "current", c.image.digest.substr(7)});
   // And it goes on from there.
   CHECK(give(c.there, "cpu", c.dir.path("again.image")).ok());
 }
@@ -302,7 +308,8 @@ TEST_CASE("an archive that was cut short, and a full disk, change nothing") {
     CHECK_FALSE(take(c.there, c.open).ok());
   }
   CHECK(load_image(c.there, "cpu")->digest == older.digest);
-  CHECK(names_in(c.there + "/images/cpu") == std::set<std::string>{".lock", "current", older.digest.substr(7)});
+  CHECK(names_in(c.there + "/images/cpu") ==
+        std::set<std::string>{".lock", "current", older.digest.substr(7)});
 }
 
 TEST_CASE("an export leaves a whole file or none") {

@@ -1,4 +1,5 @@
-// Energy meters below a folder that plays the machine, under a clock of our own; GPUs through the made-up driver.
+// Energy meters below a folder that plays the machine, under a clock of our own; GPUs through the made-up
+// driver.
 #include "kernels/energy.h"
 
 #include <stdlib.h>
@@ -18,20 +19,27 @@ constexpr char kMeter[] = "/sys/class/hwmon/hwmon2";
 struct Host {
   TempDir folder = {};
   Files files() const { return Files(folder.path("")); }
-  void write(const std::string& path, const std::string& text) const { REQUIRE(files().write(path, text + "\n").ok()); }
-  void domain(const std::string& path, const std::string& name, uint64_t microjoules, uint64_t range = 262143328850) const {
+  void write(const std::string& path, const std::string& text) const {
+    REQUIRE(files().write(path, text + "\n").ok());
+  }
+  void domain(const std::string& path, const std::string& name, uint64_t microjoules,
+              uint64_t range = 262143328850) const {
     write(path + "/name", name);
     write(path + "/max_energy_range_uj", std::to_string(range));
     energy(path, microjoules);
   }
-  void energy(const std::string& path, uint64_t microjoules) const { write(path + "/energy_uj", std::to_string(microjoules)); }
+  void energy(const std::string& path, uint64_t microjoules) const {
+    write(path + "/energy_uj", std::to_string(microjoules));
+  }
   void meter(const std::string& path, double watts) const {
     write(path + "/name", "power_meter");
     write(path + "/power1_average", std::to_string(static_cast<uint64_t>(watts * 1e6)));
   }
 };
 
-std::optional<double> of(const EnergyCounter& counter, EnergySource source) { return counter.joules()[static_cast<size_t>(source)]; }
+std::optional<double> of(const EnergyCounter& counter, EnergySource source) {
+  return counter.joules()[static_cast<size_t>(source)];
+}
 std::string why(const EnergyCounter& counter) { return Json(counter.absent()).dump(); }
 Joules only(EnergySource source, double joules) {
   Joules out = {};
@@ -45,13 +53,15 @@ Joules both(Joules a, EnergySource source, double joules) {
 
 }  // namespace
 
-TEST_CASE("energy: processor packages are added up, and a counter that begins again is followed", "[energy]") {
+TEST_CASE("energy: processor packages are added up, and a counter that begins again is followed",
+          "[energy]") {
   const Host machine;
   machine.domain(kPackage, "package-0", 900, 1000);
   machine.domain(kOther, "package-1", 5'000'000);
   machine.domain(std::string(kPackage) + ":0", "core", 77);
   machine.domain(std::string(kPackage) + ":1", "dram", 100);
-  machine.domain("/sys/class/powercap/intel-rapl-mmio:0", "package-0", 900);  // the same package by another way
+  machine.domain("/sys/class/powercap/intel-rapl-mmio:0", "package-0",
+                 900);  // the same package by another way
   machine.domain("/sys/class/powercap/intel-rapl:2", "psys", 1);
   EnergyCounter counter(machine.files(), "");
   counter.sample(10);
@@ -71,7 +81,8 @@ TEST_CASE("energy: processor packages are added up, and a counter that begins ag
   CHECK(why(counter).find("whole machine by its power meter: no power meter") != std::string::npos);
 }
 
-TEST_CASE("energy: a package that cannot be read leaves the processors out, at the start and later", "[energy]") {
+TEST_CASE("energy: a package that cannot be read leaves the processors out, at the start and later",
+          "[energy]") {
   const Host machine;
   machine.domain(kPackage, "package-0", 0);
   machine.domain(kOther, "package-1", 0);
@@ -136,7 +147,8 @@ TEST_CASE("energy: a power meter of an older kernel is found, one of two is not 
 
 TEST_CASE("energy: GPUs are counted by their driver, all of them or none", "[energy]") {
   const Host machine;
-  const std::string state = machine.folder.path("state"), library = build_dir() + "/fake-nvml/libnvidia-ml.so.1";
+  const std::string state = machine.folder.path("state"),
+                    library = build_dir() + "/fake-nvml/libnvidia-ml.so.1";
   ::setenv("MUSTER_FAKE_NVML", state.c_str(), 1);
   machine.folder.write("state", "gpus 2 energy 0 1000 energy 1 500");
   EnergyCounter counter(machine.files(), library);
@@ -154,7 +166,8 @@ TEST_CASE("energy: GPUs are counted by their driver, all of them or none", "[ene
   machine.folder.write("state", "gpus 2 energy 0 5000 energy 1 0 lost 1");
   CHECK_FALSE(of(EnergyCounter(machine.files(), library), EnergySource::gpus).has_value());
   ::unsetenv("MUSTER_FAKE_NVML");
-  CHECK(why(EnergyCounter(machine.files(), machine.folder.path("none.so"))).find("none.so") != std::string::npos);
+  CHECK(why(EnergyCounter(machine.files(), machine.folder.path("none.so"))).find("none.so") !=
+        std::string::npos);
 }
 
 TEST_CASE("energy: between two moments, and nothing of a meter that is too slow for them", "[energy]") {
@@ -173,7 +186,8 @@ TEST_CASE("energy: between two moments, and nothing of a meter that is too slow 
 }
 
 TEST_CASE("energy: a group counts by what all of its nodes can read", "[energy]") {
-  const Joules machine = only(EnergySource::machine, 100), processors = only(EnergySource::processors, 40), none = {};
+  const Joules machine = only(EnergySource::machine, 100), processors = only(EnergySource::processors, 40),
+               none = {};
   const Joules all = both(both(machine, EnergySource::processors, 30), EnergySource::gpus, 50);
   const auto whole = energy_of_group({all, machine});
   REQUIRE(whole);
@@ -183,7 +197,8 @@ TEST_CASE("energy: a group counts by what all of its nodes can read", "[energy]"
   REQUIRE(parts);
   CHECK(parts->joules == Approx(70));
   CHECK(parts->covers == "processor packages");
-  const auto with_gpus = energy_of_group({both(processors, EnergySource::gpus, 5), both(processors, EnergySource::gpus, 6)});
+  const auto with_gpus =
+      energy_of_group({both(processors, EnergySource::gpus, 5), both(processors, EnergySource::gpus, 6)});
   REQUIRE(with_gpus);
   CHECK(with_gpus->joules == Approx(91));
   CHECK(with_gpus->covers == "processor packages, GPUs");
@@ -195,8 +210,11 @@ TEST_CASE("energy: a group counts by what all of its nodes can read", "[energy]"
 }
 
 TEST_CASE("energy: groups side by side are compared by what most of them count", "[energy]") {
-  const auto group = [](double joules, const char* covers) { return std::optional<GroupEnergy>({joules, covers}); };
-  const auto median = energy_of_groups({group(10, "a"), group(30, "a"), group(20, "a"), group(1, "b"), group(2, "b"), std::nullopt});
+  const auto group = [](double joules, const char* covers) {
+    return std::optional<GroupEnergy>({joules, covers});
+  };
+  const auto median = energy_of_groups(
+      {group(10, "a"), group(30, "a"), group(20, "a"), group(1, "b"), group(2, "b"), std::nullopt});
   REQUIRE(median);
   CHECK(median->joules == Approx(20));
   CHECK(median->covers == "a");

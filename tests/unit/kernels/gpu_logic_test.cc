@@ -24,7 +24,8 @@ TEST_CASE("gpu: the inputs are those of the CPU reference", "[gpu]") {
 TEST_CASE("gpu: golden digests are of the bits that each format stores", "[gpu]") {
   // One product of 2 x 2, worked out here.
   int a[4], b[4];
-  for (int i = 0; i < 4; ++i) a[i] = integer_at(9, static_cast<uint64_t>(i), 3), b[i] = integer_at(9, static_cast<uint64_t>(4 + i), 3);
+  for (int i = 0; i < 4; ++i)
+    a[i] = integer_at(9, static_cast<uint64_t>(i), 3), b[i] = integer_at(9, static_cast<uint64_t>(4 + i), 3);
   sdc::Digest single, integer, wide;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
@@ -156,10 +157,13 @@ TEST_CASE("gpu: a series tells throttling from noise", "[gpu]") {
 
 TEST_CASE("gpu: nvidia-smi's tables are read, also where a GPU does not tell", "[gpu]") {
   auto gpus = parse_smi(
-      "uuid, serial, name, pci.bus_id, driver_version, ecc.errors.corrected.volatile.total, ecc.errors.uncorrected.volatile.total, "
-      "clocks.current.sm [MHz], power.draw [W], temperature.memory, clocks_event_reasons.active, pcie.link.gen.current\r\n"
-      "GPU-0a, 1654123456789, NVIDIA H200, 00000000:18:00.0, 580.95.05, 3, 0, 1980 MHz, 691.25, 71, 0x0000000000000004, 5\r\n"
-      "GPU-0b, [N/A], NVIDIA H200, 00000000:2A:00.0, 580.95.05, [N/A], [Not Supported], 345, [Unknown Error], N/A, 0x0, 5\n"
+      "uuid, serial, name, pci.bus_id, driver_version, ecc.errors.corrected.volatile.total, "
+      "ecc.errors.uncorrected.volatile.total, clocks.current.sm [MHz], power.draw [W], temperature.memory, "
+      "clocks_event_reasons.active, pcie.link.gen.current\r\n"
+      "GPU-0a, 1654123456789, NVIDIA H200, 00000000:18:00.0, 580.95.05, 3, 0, 1980 MHz, 691.25, 71, "
+      "0x0000000000000004, 5\r\n"
+      "GPU-0b, [N/A], NVIDIA H200, 00000000:2A:00.0, 580.95.05, [N/A], [Not Supported], 345, [Unknown "
+      "Error], N/A, 0x0, 5\n"
       "cut off, line\n");
   REQUIRE(gpus.size() == 2);
   CHECK(gpus[0].serial == "1654123456789");
@@ -171,7 +175,8 @@ TEST_CASE("gpu: nvidia-smi's tables are read, also where a GPU does not tell", "
   CHECK(gpus[1].serial.empty());
   CHECK(gpus[1].numbers.count("ecc.errors.corrected.volatile.total") == 0);
   CHECK(gpus[1].numbers.count("temperature.memory") == 0);
-  merge_smi(gpus, parse_smi("gpu_uuid, remapped_rows.correctable, remapped_rows.uncorrectable, remapped_rows.pending, remapped_rows.failure\n"
+  merge_smi(gpus, parse_smi("gpu_uuid, remapped_rows.correctable, remapped_rows.uncorrectable, "
+                            "remapped_rows.pending, remapped_rows.failure\n"
                             "GPU-0b, 1, 0, Yes, No\n"));
   CHECK(gpus[0].numbers.count("remapped_rows.pending") == 0);
   CHECK(gpus[1].numbers.at("remapped_rows.pending") == 1);
@@ -184,7 +189,9 @@ TEST_CASE("gpu: nvidia-smi's tables are read, also where a GPU does not tell", "
 
 TEST_CASE("gpu: counters that moved accuse, old ones do not", "[gpu]") {
   SmiGpu before, after;
-  before.numbers = {{"ecc.errors.uncorrected.volatile.total", 2}, {"ecc.errors.corrected.volatile.total", 9}, {"remapped_rows.correctable", 1}};
+  before.numbers = {{"ecc.errors.uncorrected.volatile.total", 2},
+                    {"ecc.errors.corrected.volatile.total", 9},
+                    {"remapped_rows.correctable", 1}};
   after.numbers = before.numbers;
   CHECK(judge_smi(before, after).bad.empty());
   CHECK(judge_smi(before, after).worn.empty());
@@ -222,7 +229,8 @@ TEST_CASE("gpu: bus bandwidth as nccl-tests defines it", "[gpu]") {
 TEST_CASE("gpu: patterns give every cell both values, and no word its neighbour's", "[gpu]") {
   for (const uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{63}, uint64_t{1} << 34}) {
     uint64_t ones = 0, zeros = 0;
-    for (int round = 0; round < kPatterns; ++round) ones |= pattern_at(round, index, 1), zeros |= ~pattern_at(round, index, 1);
+    for (int round = 0; round < kPatterns; ++round)
+      ones |= pattern_at(round, index, 1), zeros |= ~pattern_at(round, index, 1);
     CHECK(ones == ~uint64_t{0});
     CHECK(zeros == ~uint64_t{0});
     CHECK(pattern_at(4, index, 1) != pattern_at(4, index + 1, 1));

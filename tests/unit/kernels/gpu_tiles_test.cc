@@ -1,5 +1,6 @@
-// The index arithmetic of the own matrix products, walked on the host: a block's threads, one after the other, copy, load and multiply
-// with the functions the kernels use, and the product is right. What the instructions do is written here from the PTX ISA.
+// The index arithmetic of the own matrix products, walked on the host: a block's threads, one after the
+// other, copy, load and multiply with the functions the kernels use, and the product is right. What the
+// instructions do is written here from the PTX ISA.
 #include <array>
 #include <cstring>
 #include <set>
@@ -36,16 +37,19 @@ float element(const uint8_t* at, bool fp8) {
 
 using Registers = std::array<std::array<std::array<uint8_t, 4>, 4>, 32>;  // [lane][register][byte]
 
-// ldmatrix.x4: lane 8 m + r gives the address of row r of matrix m; lane l receives bytes 4 (l % 4) ... of row l / 4 of each.
+// ldmatrix.x4: lane 8 m + r gives the address of row r of matrix m; lane l receives bytes 4 (l % 4) ... of
+// row l / 4 of each.
 Registers load_matrices(const std::vector<uint8_t>& shared, const std::array<int, 32>& addresses) {
   Registers out = {};
   for (int lane = 0; lane < 32; ++lane)
-    for (int m = 0; m < 4; ++m) std::memcpy(out[lane][m].data(), &shared[static_cast<size_t>(addresses[8 * m + lane / 4] + lane % 4 * 4)], 4);
+    for (int m = 0; m < 4; ++m)
+      std::memcpy(out[lane][m].data(),
+                  &shared[static_cast<size_t>(addresses[8 * m + lane / 4] + lane % 4 * 4)], 4);
   return out;
 }
 
-// The value at (row, byte of K) of an A fragment, and at (byte of K, column) of a B fragment, by the tables of mma.m16n8k16 (bf16) and
-// mma.m16n8k32 (e4m3): in bytes both are the same.
+// The value at (row, byte of K) of an A fragment, and at (byte of K, column) of a B fragment, by the tables
+// of mma.m16n8k16 (bf16) and mma.m16n8k32 (e4m3): in bytes both are the same.
 const uint8_t* a_value(const Registers& a, int row, int byte) {
   const int lane = row % 8 * 4 + byte % 16 / 4, which = row / 8 + byte / 16 * 2;
   return &a[lane][which][byte % 4];
@@ -55,14 +59,16 @@ const uint8_t* b_value(const Registers& b, int first, int byte, int column) {
   return &b[lane][first + byte / 16][byte % 4];
 }
 
-std::vector<uint8_t> stage_of(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b, int row_bytes, int k) {
+std::vector<uint8_t> stage_of(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b, int row_bytes,
+                              int k) {
   std::vector<uint8_t> shared(kMmaStageBytes, 0xee);
   for (int thread = 0; thread < kMmaThreads; ++thread)
     for (int i = 0; i < 4; ++i) {
       const Place at = copy_place(thread, i);
       const size_t from = static_cast<size_t>(at.row * row_bytes + k + at.column);
       std::memcpy(&shared[static_cast<size_t>(swizzled(at.row, at.column))], &a[from], kChunk);
-      std::memcpy(&shared[static_cast<size_t>(kMmaTile * kRowBytes + swizzled(at.row, at.column))], &b[from], kChunk);
+      std::memcpy(&shared[static_cast<size_t>(kMmaTile * kRowBytes + swizzled(at.row, at.column))], &b[from],
+                  kChunk);
     }
   return shared;
 }
@@ -71,7 +77,8 @@ std::array<int, 32> addresses_of(bool second, int row, int step) {
   std::array<int, 32> out = {};
   for (int lane = 0; lane < 32; ++lane) {
     const Place at = second ? b_address(lane) : a_address(lane);
-    out[static_cast<size_t>(lane)] = (second ? kMmaTile * kRowBytes : 0) + swizzled(row + at.row, step + at.column);
+    out[static_cast<size_t>(lane)] =
+        (second ? kMmaTile * kRowBytes : 0) + swizzled(row + at.row, step + at.column);
   }
   return out;
 }
@@ -88,9 +95,11 @@ void multiply_stage(const std::vector<uint8_t>& shared, int warp, bool fp8, std:
         for (int lane = 0; lane < 32; ++lane)
           for (int c = 0; c < 4; ++c) {
             const Place at = c_place(lane, c);
-            float& sum = tile[static_cast<size_t>((origin.row + i * 16 + at.row) * kMmaTile + origin.column + j * 8 + at.column)];
+            float& sum = tile[static_cast<size_t>((origin.row + i * 16 + at.row) * kMmaTile + origin.column +
+                                                  j * 8 + at.column)];
             for (int byte = 0; byte < kStepBytes; byte += size)
-              sum += element(a_value(a, at.row, byte), fp8) * element(b_value(b, j % 2 * 2, byte, at.column), fp8);
+              sum += element(a_value(a, at.row, byte), fp8) *
+                     element(b_value(b, j % 2 * 2, byte, at.column), fp8);
           }
       }
     }
@@ -105,7 +114,8 @@ TEST_CASE("gpu tiles: the walk of the mma.sync kernel makes the right product, b
     std::vector<float> tile(kMmaTile * kMmaTile);
     for (int k = 0; k < kBytes; k += kRowBytes) {
       const auto shared = stage_of(a, b, kBytes, k);
-      REQUIRE(std::count(shared.begin(), shared.end(), 0xee) == 0);  // 0xee is no bf16 or e4m3 byte of a small integer
+      REQUIRE(std::count(shared.begin(), shared.end(), 0xee) ==
+              0);  // 0xee is no bf16 or e4m3 byte of a small integer
       for (int warp = 0; warp < kMmaThreads / 32; ++warp) multiply_stage(shared, warp, fp8, tile);
     }
     size_t wrong = 0;
@@ -114,7 +124,8 @@ TEST_CASE("gpu tiles: the walk of the mma.sync kernel makes the right product, b
       for (int j = 0; j < kMmaTile; ++j) {
         float right = 0;
         for (int byte = 0; byte < kBytes; byte += size)
-          right += element(&a[static_cast<size_t>(i * kBytes + byte)], fp8) * element(&b[static_cast<size_t>(j * kBytes + byte)], fp8);
+          right += element(&a[static_cast<size_t>(i * kBytes + byte)], fp8) *
+                   element(&b[static_cast<size_t>(j * kBytes + byte)], fp8);
         wrong += tile[static_cast<size_t>(i * kMmaTile + j)] != right;
       }
     CHECK(wrong == 0);
@@ -143,7 +154,9 @@ TEST_CASE("gpu tiles: every sum of a wgmma block has one thread, and neighbours 
       for (int i = 0; i < columns / 2; ++i) {
         const Place at = wgmma_place(thread, i);
         CHECK(at.row / 16 == thread / 32);  // a warp has its own sixteen rows
-        if (i % 2 == 1) CHECK((at.row == wgmma_place(thread, i - 1).row && at.column == wgmma_place(thread, i - 1).column + 1));
+        if (i % 2 == 1)
+          CHECK((at.row == wgmma_place(thread, i - 1).row &&
+                 at.column == wgmma_place(thread, i - 1).column + 1));
         seen.insert({at.row, at.column});
       }
     CHECK(seen.size() == static_cast<size_t>(64 * columns));
@@ -161,7 +174,8 @@ TEST_CASE("gpu tiles: the descriptor of a swizzled operand", "[gpu]") {
   CHECK(((d >> 32) & 0x3fff) == 64);
   CHECK((d >> 62) == 1);
   CHECK((wgmma_descriptor(0x2400 + kStepBytes) & 0x3fff) == 0x242);
-  CHECK(wgmma_descriptor(227 * 1024) >> 62 == 1);  // the last address a block can have does not reach other fields
+  CHECK(wgmma_descriptor(227 * 1024) >> 62 ==
+        1);  // the last address a block can have does not reach other fields
 }
 
 TEST_CASE("gpu tiles: every tile is made once, whatever the rotation", "[gpu]") {
@@ -185,7 +199,8 @@ TEST_CASE("gpu tiles: the canary's digest is that of its product, and notices on
   std::set<uint64_t> positions;
   for (int warp = 0; warp < kCanaryWarps; ++warp)
     for (int lane = 0; lane < 32; ++lane)
-      for (int i = 0; i < 4; ++i) positions.insert(canary_position(warp, c_place(lane, i).row, c_place(lane, i).column));
+      for (int i = 0; i < 4; ++i)
+        positions.insert(canary_position(warp, c_place(lane, i).row, c_place(lane, i).column));
   CHECK(positions.size() == kCanaryWarps * 16 * 8);  // what the threads hold is all of it
   // Exact in the tensor core: every partial sum is an integer far below 2^24.
   CHECK(kCanaryDepth * kCanaryMost * kCanaryMost < 1 << 24);

@@ -39,8 +39,8 @@ class TestRoot {  // a folder that plays the machine: mountinfo says what we wan
   std::string path_;
 };
 
-// fio with state: writes into the file it was told to use, answers with a prepared report. Like the original it is lost without a file when
-// it may not make one, and makes a file anew that is too short.
+// fio with state: writes into the file it was told to use, answers with a prepared report. Like the original
+// it is lost without a file when it may not make one, and makes a file anew that is too short.
 class FakeFio : public Process {
  public:
   std::string report = {}, writes = "x";
@@ -48,17 +48,20 @@ class FakeFio : public Process {
   bool refuse_direct = false;
   std::vector<std::vector<std::string>> runs = {};
   std::string file = {};
-  std::function<void()> during = {};   // between writing and reading
+  std::function<void()> during = {};  // between writing and reading
 
   Result<Output> run(const Command& command) override {
     runs.push_back(command.argv);
-    const auto has = [&](const char* word) { return std::count(command.argv.begin(), command.argv.end(), word) > 0; };
+    const auto has = [&](const char* word) {
+      return std::count(command.argv.begin(), command.argv.end(), word) > 0;
+    };
     uint64_t size = 0;
     for (const auto& argument : command.argv) {
       if (argument.rfind("--filename=", 0) == 0) file = argument.substr(11);
       if (argument.rfind("--size=", 0) == 0) size = std::stoull(argument.substr(7));
     }
-    if (refuse_direct && has("--direct=1")) return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
+    if (refuse_direct && has("--direct=1"))
+      return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};
     const bool whole = std::filesystem::exists(file) && std::filesystem::file_size(file) >= size;
     if (!whole) std::filesystem::remove(file);
     if (!whole && has("--allow_file_create=0")) return Output{1, "", "fio: open: No such file or directory"};
@@ -172,7 +175,7 @@ TEST_CASE("a link says which port it went over: the one with the address it is b
   CHECK(port == Json{{"interface", "lo"}, {"mac", "52:54:00:20:00:01"}, {"speed_mbps", 25000}});
   REQUIRE(root.files().write("/sys/class/net/lo/speed", "-1\n").ok());
   CHECK_FALSE(own_port(root.files(), "127.0.0.1").contains("speed_mbps"));
-  CHECK(own_port(root.files(), "192.0.2.1").is_null());   // nobody's
+  CHECK(own_port(root.files(), "192.0.2.1").is_null());  // nobody's
   CHECK(run_pair({.bind = "127.0.0.1"}).client.detail["own_port"]["interface"] == "lo");
   CHECK_FALSE(run_pair({}).client.detail.contains("own_port"));
 }
@@ -180,7 +183,8 @@ TEST_CASE("a link says which port it went over: the one with the address it is b
 TEST_CASE("the rails between nodes are the active RDMA ports") {
   TestRoot root;
   CHECK(active_rails(root.files()) == Json::array());
-  for (const auto& [device, state] : {std::pair{"mlx5_0", "4: ACTIVE"}, {"mlx5_1", "1: DOWN"}, {"mlx5_2", "4: ACTIVE"}}) {
+  for (const auto& [device, state] :
+       {std::pair{"mlx5_0", "4: ACTIVE"}, {"mlx5_1", "1: DOWN"}, {"mlx5_2", "4: ACTIVE"}}) {
     const std::string folder = std::string("/sys/class/infiniband/") + device + "/ports/1";
     REQUIRE(root.files().write(folder + "/state", state).ok());
     REQUIRE(root.files().write(folder + "/rate", "400 Gb/sec (4X NDR)\n").ok());
@@ -212,8 +216,8 @@ TEST_CASE("a link server answers only the declared peer and ends at its deadline
   REQUIRE(server.ok());
   Measurement served;
   std::thread serving([&] { served = server->run(); });
-  const auto m =
-      run_link(Files("/"), {.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
+  const auto m = run_link(
+      Files("/"), {.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
   serving.join();
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.blame == Blame{"link here - 127.0.0.1"});
@@ -287,7 +291,8 @@ TEST_CASE("an error of storage is one on the first try, shared or not") {
   FakeFio fio;
   fio.report = fio_report(5, 1 << 19);
   fio.exit_code = 1;
-  const auto m = run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20});
+  const auto m =
+      run_fio(root.files(), fio, {.mount = {"/scratch", "fuse*", "*10.0.0.1:9421"}, .size_bytes = 1 << 20});
   CHECK(m.outcome == Outcome::failed);
   CHECK(fio.runs.size() == 1);
   CHECK(m.metrics.count("attempts") == 0);
@@ -295,19 +300,28 @@ TEST_CASE("an error of storage is one on the first try, shared or not") {
   CHECK(root.files().list("/scratch").empty());
 }
 
-TEST_CASE("a storage test's file is named by node and order; what is left of the node's dead ones goes, and nobody else's") {
+TEST_CASE(
+    "a storage test's file is named by node and order; what is left of the node's dead ones goes, and nobody "
+    "else's") {
   TestRoot root;
   FakeFio fio;
   fio.report = fio_report(0, 1 << 20);
-  for (const char* name : {".muster-fio.gpu01@6-1a2024c8906-gpu01-accept-1", ".muster-fio.gpu011@6-accept-1", ".muster-fio.gpu01@by-hand-1",
-                           ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1", ".muster-fio.1"})
+  for (const char* name :
+       {".muster-fio.gpu01@6-1a2024c8906-gpu01-accept-1", ".muster-fio.gpu011@6-accept-1",
+        ".muster-fio.gpu01@by-hand-1", ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1", ".muster-fio.1"})
     REQUIRE(root.files().write(std::string("/scratch/") + name, "x").ok());
-  const auto m = run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20, .node = "gpu01", .order = "7-1a2024c8906/gpu01/accept#1"});
+  const auto m = run_fio(root.files(), fio,
+                         {.mount = root.scratch(),
+                          .size_bytes = 1 << 20,
+                          .node = "gpu01",
+                          .order = "7-1a2024c8906/gpu01/accept#1"});
   CHECK(m.error == "");
   CHECK(m.outcome == Outcome::measured);
   CHECK(fio.file == root.files().real("/scratch/.muster-fio.gpu01@7-1a2024c8906-gpu01-accept-1"));
-  CHECK(root.files().list("/scratch") == std::vector<std::string>{".muster-fio.1", ".muster-fio.gpu011@6-accept-1", ".muster-fio.gpu01@by-hand-1",
-                                                                  ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1"});
+  CHECK(root.files().list("/scratch") ==
+        std::vector<std::string>{".muster-fio.1", ".muster-fio.gpu011@6-accept-1",
+                                 ".muster-fio.gpu01@by-hand-1",
+                                 ".muster-fio.gpu02@7-1a2024c8906-gpu02-accept-1"});
   // By hand: a name of its own each time, and nothing of others is touched.
   run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20});
   const std::string first = fio.file;
@@ -316,12 +330,15 @@ TEST_CASE("a storage test's file is named by node and order; what is left of the
   CHECK(root.files().list("/scratch").size() == 4);
 }
 
-TEST_CASE("two nodes whose programs have the same process id test shared storage at the same time, each with its own file") {
+TEST_CASE(
+    "two nodes whose programs have the same process id test shared storage at the same time, each with its "
+    "own file") {
   TestRoot root;
   int written[2], other_done[2];
   REQUIRE(::pipe(written) == 0);
   REQUIRE(::pipe(other_done) == 0);
-  // Exits with 0 when `work` holds, as process 1 of its own namespace; 77: this machine does not let us have one.
+  // Exits with 0 when `work` holds, as process 1 of its own namespace; 77: this machine does not let us have
+  // one.
   const auto as_process_1 = [](const std::function<bool()>& work) {
     const pid_t outer = ::fork();
     if (outer != 0) return outer;
@@ -335,7 +352,9 @@ TEST_CASE("two nodes whose programs have the same process id test shared storage
   const auto test = [&](const std::string& node, FakeFio& fio) {
     fio.writes = node;
     fio.report = fio_report(0, 1 << 20);
-    return run_fio(root.files(), fio, {.mount = root.scratch(), .size_bytes = 1 << 20, .node = node, .order = "7-1/" + node + "/accept#1"});
+    return run_fio(
+        root.files(), fio,
+        {.mount = root.scratch(), .size_bytes = 1 << 20, .node = node, .order = "7-1/" + node + "/accept#1"});
   };
   const auto holds = [](const std::string& file, const std::string& content) {
     std::ifstream in(file);
@@ -343,7 +362,8 @@ TEST_CASE("two nodes whose programs have the same process id test shared storage
     return in.read(text.data(), static_cast<std::streamsize>(text.size())) && text == content;
   };
   char byte = 0;
-  // The first one has written when the other one begins, and reads when that is done: then fio would find end of file, error 5.
+  // The first one has written when the other one begins, and reads when that is done: then fio would find end
+  // of file, error 5.
   const pid_t first = as_process_1([&] {
     ::close(other_done[1]);
     FakeFio fio;
@@ -368,20 +388,26 @@ TEST_CASE("two nodes whose programs have the same process id test shared storage
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     REQUIRE(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) WARN("no process namespaces here: only the names were tested");
-    else CHECK(WEXITSTATUS(status) == 0);
+    if (WEXITSTATUS(status) == 77)
+      WARN("no process namespaces here: only the names were tested");
+    else
+      CHECK(WEXITSTATUS(status) == 0);
   }
   CHECK(root.files().list("/scratch").empty());
 }
 
-TEST_CASE("a file that is there already is written anew, not opened for creation: where root is nobody the kernel refuses that") {
+TEST_CASE(
+    "a file that is there already is written anew, not opened for creation: where root is nobody the kernel "
+    "refuses that") {
   TestRoot root;
   REQUIRE(root.files().write("/scratch/f", "of an earlier acceptance").ok());
   const int folder = ::open(root.files().real("/scratch").c_str(), O_RDONLY | O_DIRECTORY);
   struct stat before = {}, after = {};
   REQUIRE(::fstatat(folder, "f", &before, 0) == 0);
-  const int kept = ::openat(folder, "f", O_RDONLY);   // so that its number is not given out again
-  CHECK(run_checksum_write(root.files(), {.mount = root.scratch(), .name = "f", .size_bytes = 4096}).outcome == Outcome::measured);
+  const int kept = ::openat(folder, "f", O_RDONLY);  // so that its number is not given out again
+  CHECK(
+      run_checksum_write(root.files(), {.mount = root.scratch(), .name = "f", .size_bytes = 4096}).outcome ==
+      Outcome::measured);
   REQUIRE(::fstatat(folder, "f", &after, 0) == 0);
   CHECK(before.st_ino != after.st_ino);
   ::close(kept);
@@ -487,11 +513,11 @@ TEST_CASE("each whole disk is read on its own, nothing is written, and one that 
   };
   disk("nvme0n1", "S1");
   disk("nvme1n1", "S2");
-  disk("nvme0c0n1", "S1");   // a path of the first, with no device file
+  disk("nvme0c0n1", "S1");  // a path of the first, with no device file
   REQUIRE(files.write("/sys/block/nvme0c0n1/hidden", "1\n").ok());
-  REQUIRE(files.write("/sys/block/md127/size", "8192").ok());        // no device behind it
+  REQUIRE(files.write("/sys/block/md127/size", "8192").ok());  // no device behind it
   REQUIRE(files.write("/sys/block/nvme9n1/device/serial", "S9").ok());
-  REQUIRE(files.write("/sys/block/nvme9n1/size", "0").ok());         // empty slot
+  REQUIRE(files.write("/sys/block/nvme9n1/size", "0").ok());  // empty slot
   const std::string content(2 << 20, 'x');
   REQUIRE(files.write("/dev/nvme0n1", content).ok());
   const Measurement found = run_drives(files, {.seconds = 0.02, .streams = 2});
@@ -516,11 +542,13 @@ namespace {
 struct PciTree {
   TestRoot root = {};
   Files files = root.files();
-  std::string add(const std::string& parent, const std::string& address, const std::string& pci_class, const std::vector<std::string>& link) {
+  std::string add(const std::string& parent, const std::string& address, const std::string& pci_class,
+                  const std::vector<std::string>& link) {
     const std::string folder = parent + "/" + address;
     REQUIRE(files.write(folder + "/class", pci_class + "\n").ok());
     const char* names[] = {"current_link_width", "current_link_speed", "max_link_width", "max_link_speed"};
-    for (size_t i = 0; i < link.size(); ++i) REQUIRE(files.write(folder + "/" + names[i], link[i] + "\n").ok());
+    for (size_t i = 0; i < link.size(); ++i)
+      REQUIRE(files.write(folder + "/" + names[i], link[i] + "\n").ok());
     REQUIRE(files.make_directories("/sys/bus/pci/devices", 0755).ok());
     REQUIRE(files.symlink("../../.." + folder.substr(4), "/sys/bus/pci/devices/" + address).ok());
     return folder;
@@ -540,28 +568,39 @@ double ratio_of(const Json& result) { return result["metrics"]["ratio"]["value"]
 
 TEST_CASE("a PCIe link is held against what both its ends can do, and the switch above it too") {
   PciTree tree;
-  const std::string root0 = tree.add("/sys/devices/pci0000:00", "0000:00:01.0", "0x060400", {"8", "16.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});
-  const std::string up = tree.add(root0, "0000:01:00.0", "0x060400", {"8", "16.0 GT/s PCIe", "16", "16.0 GT/s PCIe"});
-  const std::string down1 = tree.add(up, "0000:02:01.0", "0x060400", {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});
-  const std::string down2 = tree.add(up, "0000:02:02.0", "0x060400", {"4", "8.0 GT/s PCIe", "8", "16.0 GT/s PCIe"});
-  tree.add(down1, "0000:03:00.0", "0x030200", {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});        // an idle GPU
-  tree.add(down2, "0000:04:00.0", "0x020700", {"4", "8.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});         // lanes and speed lost
-  const std::string root1 = tree.add("/sys/devices/pci0000:00", "0000:00:02.0", "0x060400", {"4", "16.0 GT/s PCIe", "4", "16.0 GT/s PCIe"});
-  const std::string nvme = tree.add(root1, "0000:05:00.0", "0x010802", {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});   // newer than its slot
-  const std::string root2 = tree.add("/sys/devices/pci0000:00", "0000:00:03.0", "0x060400", {"0", "Unknown", "16", "32.0 GT/s PCIe"});
-  tree.add(root2, "0000:06:00.0", "0x020000", {"0", "Unknown", "8", "16.0 GT/s PCIe"});                // its link is down
-  tree.add("/sys/devices/pci0000:00", "0000:00:1f.2", "0x010601", {});                                 // in the chipset: no link
+  const std::string root0 = tree.add("/sys/devices/pci0000:00", "0000:00:01.0", "0x060400",
+                                     {"8", "16.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});
+  const std::string up =
+      tree.add(root0, "0000:01:00.0", "0x060400", {"8", "16.0 GT/s PCIe", "16", "16.0 GT/s PCIe"});
+  const std::string down1 =
+      tree.add(up, "0000:02:01.0", "0x060400", {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});
+  const std::string down2 =
+      tree.add(up, "0000:02:02.0", "0x060400", {"4", "8.0 GT/s PCIe", "8", "16.0 GT/s PCIe"});
+  tree.add(down1, "0000:03:00.0", "0x030200",
+           {"16", "2.5 GT/s PCIe", "16", "16.0 GT/s PCIe"});  // an idle GPU
+  tree.add(down2, "0000:04:00.0", "0x020700",
+           {"4", "8.0 GT/s PCIe", "16", "32.0 GT/s PCIe"});  // lanes and speed lost
+  const std::string root1 = tree.add("/sys/devices/pci0000:00", "0000:00:02.0", "0x060400",
+                                     {"4", "16.0 GT/s PCIe", "4", "16.0 GT/s PCIe"});
+  const std::string nvme = tree.add(root1, "0000:05:00.0", "0x010802",
+                                    {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});  // newer than its slot
+  const std::string root2 = tree.add("/sys/devices/pci0000:00", "0000:00:03.0", "0x060400",
+                                     {"0", "Unknown", "16", "32.0 GT/s PCIe"});
+  tree.add(root2, "0000:06:00.0", "0x020000", {"0", "Unknown", "8", "16.0 GT/s PCIe"});  // its link is down
+  tree.add("/sys/devices/pci0000:00", "0000:00:1f.2", "0x010601", {});  // in the chipset: no link
   tree.add("/sys/devices/pci0000:00", "0000:00:1f.6", "0x020000", {"255", "Unknown", "255", "Unknown"});
-  const std::string vf = tree.add(root1, "0000:05:00.1", "0x010802", {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});
+  const std::string vf =
+      tree.add(root1, "0000:05:00.1", "0x010802", {"4", "16.0 GT/s PCIe", "4", "32.0 GT/s PCIe"});
   REQUIRE(tree.files.write(vf + "/physfn", "").ok());
   const Measurement found = run_pcie(tree.files);
   CHECK(found.outcome == Outcome::measured);
   CHECK(found.parts.size() == 5);
   CHECK(ratio_of(part_of(found, "0000:03:00.0")) == 1);
   CHECK(part_of(found, "0000:03:00.0")["detail"]["part"] == "PCIe link of GPU 0000:03:00.0");
-  CHECK(ratio_of(part_of(found, "0000:04:00.0")) == 0.25);   // x4 of 8 lanes, 8 of 16 GT/s
+  CHECK(ratio_of(part_of(found, "0000:04:00.0")) == 0.25);  // x4 of 8 lanes, 8 of 16 GT/s
   CHECK(part_of(found, "0000:04:00.0")["detail"]["plugged_into"] == "0000:02:02.0");
-  CHECK(ratio_of(part_of(found, "0000:01:00.0")) == 0.5);    // the switch, told once though two devices are below it
+  CHECK(ratio_of(part_of(found, "0000:01:00.0")) ==
+        0.5);  // the switch, told once though two devices are below it
   CHECK(part_of(found, "0000:01:00.0")["detail"]["part"] == "PCIe link of switch 0000:01:00.0");
   CHECK(ratio_of(part_of(found, "0000:05:00.0")) == 1);
   CHECK(ratio_of(part_of(found, "0000:06:00.0")) == 0);
@@ -582,12 +621,14 @@ TEST_CASE("a disk under test is opened for reading only: the kernel saw no openi
     uint32_t mask = 0;
     alignas(inotify_event) char buffer[4096];
     for (ssize_t n = ::read(watch, buffer, sizeof buffer); n > 0; n = ::read(watch, buffer, sizeof buffer))
-      for (char* at = buffer; at < buffer + n; at += sizeof(inotify_event) + reinterpret_cast<inotify_event*>(at)->len)
+      for (char* at = buffer; at < buffer + n;
+           at += sizeof(inotify_event) + reinterpret_cast<inotify_event*>(at)->len)
         mask |= reinterpret_cast<inotify_event*>(at)->mask;
     return mask;
   };
   for (const int streams : {1, 4}) {
-    CHECK(run_drives(files, {.seconds = 0.01, .streams = streams}).parts[0]["result"]["outcome"] == "measured");
+    CHECK(run_drives(files, {.seconds = 0.01, .streams = streams}).parts[0]["result"]["outcome"] ==
+          "measured");
     const uint32_t mask = seen();
     CHECK((mask & (IN_OPEN | IN_CLOSE_NOWRITE)) == (IN_OPEN | IN_CLOSE_NOWRITE));
     CHECK((mask & (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB)) == 0);
@@ -599,13 +640,18 @@ TEST_CASE("a disk under test is opened for reading only: the kernel saw no openi
   ::close(watch);
 }
 
-TEST_CASE("the kernel's log of broken hardware counts from where it was before the load, and after a reboot from its beginning") {
+TEST_CASE(
+    "the kernel's log of broken hardware counts from where it was before the load, and after a reboot from "
+    "its beginning") {
   const TestRoot root;
   const Files files = root.files();
-  const auto boot = [&](const std::string& id) { REQUIRE(files.write("/proc/sys/kernel/random/boot_id", id + "\n").ok()); };
+  const auto boot = [&](const std::string& id) {
+    REQUIRE(files.write("/proc/sys/kernel/random/boot_id", id + "\n").ok());
+  };
   const auto log = [&](uint64_t first, const std::vector<std::string>& lines) {
     std::string text;
-    for (const auto& line : lines) text += "4," + std::to_string(first++) + ",1234567,-;" + line + "\n SUBSYSTEM=pci\n";
+    for (const auto& line : lines)
+      text += "4," + std::to_string(first++) + ",1234567,-;" + line + "\n SUBSYSTEM=pci\n";
     REQUIRE(files.write("/dev/kmsg", text).ok());
   };
   const auto value = [](const Measurement& m, const char* metric) { return m.metrics.at(metric).value; };
@@ -613,16 +659,17 @@ TEST_CASE("the kernel's log of broken hardware counts from where it was before t
   boot("one");
   log(700, old);
   REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
-  CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 0);   // that was before
+  CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 0);  // that was before
 
   std::vector<std::string> now = old;
-  now.insert(now.end(), {"NVRM: Xid (PCI:0000:5e:00): 94, pid=2, Contained: SM (0x1)",
-                         "NVRM: Xid (PCI:0000:5e:00): 13, pid=2, Graphics SM Warp Exception",     // a program's own fault
-                         "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 20034, Fatal, Link 32 LTSSM Fault Up",
-                         "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 11004, Non-fatal, Link 02 ",
-                         "mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: 9c00004000010090",
-                         "nvme nvme3: I/O 12 (I/O Cmd) QID 5 timeout, aborting", "I/O error, dev nvme3n1, sector 2048 op 0x0:(READ)",
-                         "eth0: link becomes ready"});
+  now.insert(now.end(),
+             {"NVRM: Xid (PCI:0000:5e:00): 94, pid=2, Contained: SM (0x1)",
+              "NVRM: Xid (PCI:0000:5e:00): 13, pid=2, Graphics SM Warp Exception",  // a program's own fault
+              "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 20034, Fatal, Link 32 LTSSM Fault Up",
+              "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 11004, Non-fatal, Link 02 ",
+              "mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: 9c00004000010090",
+              "nvme nvme3: I/O 12 (I/O Cmd) QID 5 timeout, aborting",
+              "I/O error, dev nvme3n1, sector 2048 op 0x0:(READ)", "eth0: link becomes ready"});
   log(700, now);
   const auto moved = run_counters(files, {.since = "/run/before.json"});
   CHECK(value(moved, "gpu_xids") == 2);
@@ -631,33 +678,39 @@ TEST_CASE("the kernel's log of broken hardware counts from where it was before t
   CHECK(moved.detail["part"] == "GPU 0000:5e:00, NVSwitch 0000:c7:00.0, cpu 12, drive nvme3, drive nvme3n1");
   CHECK(moved.detail["kernel_log"].size() == 5);
 
-  boot("two");   // in between: every record is new, whatever its number
+  boot("two");  // in between: every record is new, whatever its number
   log(0, old);
   CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 1);
   REQUIRE(files.remove("/dev/kmsg").ok());
-  CHECK(run_counters(files, {.since = "/run/before.json"}).detail["absent"].dump().find("kernel log") != std::string::npos);
+  CHECK(run_counters(files, {.since = "/run/before.json"}).detail["absent"].dump().find("kernel log") !=
+        std::string::npos);
 }
 
 TEST_CASE("error counters are compared with what they were before the load") {
   const TestRoot root;
   const Files files = root.files();
-  const auto write = [&](const std::string& path, const std::string& text) { REQUIRE(files.write(path, text).ok()); };
-  const auto edac = [&](const std::string& count) { write("/sys/devices/system/edac/mc/mc0/ce_count", count); };
+  const auto write = [&](const std::string& path, const std::string& text) {
+    REQUIRE(files.write(path, text).ok());
+  };
+  const auto edac = [&](const std::string& count) {
+    write("/sys/devices/system/edac/mc/mc0/ce_count", count);
+  };
   edac("7");
   write("/sys/devices/system/edac/mc/mc0/ue_count", "0");
   write("/sys/class/net/eth0/device/x", "");
   write("/sys/class/net/eth0/address", "52:54:00:20:00:01");
   write("/sys/class/net/eth0/statistics/rx_errors", "3");
-  write("/sys/class/net/lo/statistics/rx_errors", "99");             // no port
+  write("/sys/class/net/lo/statistics/rx_errors", "99");  // no port
   write("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 1\nTOTAL_ERR_COR 1\n");
   REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
   auto moved = run_counters(files, {.since = "/run/before.json"});
   REQUIRE(moved.outcome == Outcome::measured);
   for (const auto& [name, metric] : moved.metrics) CHECK(metric.value == 0);
-  CHECK(moved.detail["absent"] == Json::array({"pcie_uncorrected", "link_down", "cpu_throttled", "RDMA ports", "kernel log"}));
+  CHECK(moved.detail["absent"] ==
+        Json::array({"pcie_uncorrected", "link_down", "cpu_throttled", "RDMA ports", "kernel log"}));
 
   edac("9");
-  write("/sys/class/net/eth0/statistics/rx_errors", "1");            // its driver was loaded anew
+  write("/sys/class/net/eth0/statistics/rx_errors", "1");  // its driver was loaded anew
   write("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 1\nTOTAL_ERR_COR 5\n");
   moved = run_counters(files, {.since = "/run/before.json"});
   CHECK(moved.metrics["memory_corrected"].value == 2);
@@ -685,7 +738,7 @@ TEST_CASE("cores, clock and memory modules as the machine tells them") {
   const auto module = [&](int n, unsigned char size, unsigned configured) {
     std::string table(0x28, '\0');
     table[0x0d] = static_cast<char>(size);
-    table[0x15] = 0x40, table[0x16] = 0x15;                           // 5440 at most
+    table[0x15] = 0x40, table[0x16] = 0x15;  // 5440 at most
     table[0x20] = static_cast<char>(configured & 0xff), table[0x21] = static_cast<char>(configured >> 8);
     REQUIRE(files.write("/sys/firmware/dmi/entries/17-" + std::to_string(n) + "/raw", table).ok());
   };
@@ -701,4 +754,3 @@ TEST_CASE("cores, clock and memory modules as the machine tells them") {
   REQUIRE(files.write("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "2400000").ok());
   CHECK(look_at_machine(files).cpu_mhz == 2400);
 }
-

@@ -1,4 +1,5 @@
-// NVLink's and the GPUs' counters through a real dlopen() of a made-up driver (tests/fakes/nvml/fake_nvml.cc).
+// NVLink's and the GPUs' counters through a real dlopen() of a made-up driver
+// (tests/fakes/nvml/fake_nvml.cc).
 #include "kernels/nvml.h"
 
 #include <stdlib.h>
@@ -27,7 +28,9 @@ const std::string kOld = build_dir() + "/fake-nvml-old/libnvidia-ml.so.1";
 // A machine with a driver: what the driver says is `state`, by key.
 class Bench {
  public:
-  explicit Bench(std::string library = kFake) : library_(std::move(library)) { ::setenv("MUSTER_FAKE_NVML", folder_.path("state").c_str(), 1); }
+  explicit Bench(std::string library = kFake) : library_(std::move(library)) {
+    ::setenv("MUSTER_FAKE_NVML", folder_.path("state").c_str(), 1);
+  }
   ~Bench() { ::unsetenv("MUSTER_FAKE_NVML"); }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -43,19 +46,24 @@ class Bench {
     TRY(const Nvml nvml, Nvml::open(library_));
     return nvml.read();
   }
-  Measurement save() { return counters({.save = "/before.json", .ask_nvml = [this] { return ask(); }}); }
+  Measurement save() {
+    return counters({.save = "/before.json", .ask_nvml = [this] { return ask(); }});
+  }
   Measurement since(bool gpus_only = true) {
     return counters({.since = "/before.json", .ask_nvml = [this] { return ask(); }, .gpus = gpus_only});
   }
   void write() const {
     std::string text;
-    for (const auto& [key, value] : state) text += key + (key.rfind("lost ", 0) == 0 ? "" : " " + std::to_string(value)) + "\n";
+    for (const auto& [key, value] : state)
+      text += key + (key.rfind("lost ", 0) == 0 ? "" : " " + std::to_string(value)) + "\n";
     folder_.write("state", text);
   }
   std::string state_file() const { return folder_.path("state"); }
 
  private:
-  Measurement counters(const CountersOptions& options) { return run_counters(Files(folder_.path("")), options); }
+  Measurement counters(const CountersOptions& options) {
+    return run_counters(Files(folder_.path("")), options);
+  }
   std::string library_;
   TempDir folder_;
 };
@@ -77,8 +85,9 @@ TEST_CASE("nvml: NVLink errors are told by link, as movement between two reading
   REQUIRE(bench.save().outcome == Outcome::measured);
   const auto still = bench.since();
   REQUIRE(still.outcome == Outcome::measured);
-  for (const char* metric : {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data", "nvlink_inactive", "gpus_lost",
-                             "gpu_hw_slowdown", "gpu_hw_thermal", "gpu_power_brake"})
+  for (const char* metric :
+       {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data", "nvlink_inactive",
+        "gpus_lost", "gpu_hw_slowdown", "gpu_hw_thermal", "gpu_power_brake"})
     CHECK(value(still, metric) == 0);
   CHECK(value(still, "nvlink_active") == 4);
   CHECK(still.detail["part"] == "");
@@ -118,7 +127,8 @@ TEST_CASE("nvml: a link that went down, and one that is down where its like are 
   Bench bench;
   bench.gpus(4, 3);
   bench.state["link 2 1"] = 0;
-  for (const char* bridged : {"link 0 2", "link 1 2"}) bench.state[bridged] = 0;  // half of the GPUs do without: nobody's fault
+  for (const char* bridged : {"link 0 2", "link 1 2"})
+    bench.state[bridged] = 0;  // half of the GPUs do without: nobody's fault
   REQUIRE(bench.save().outcome == Outcome::measured);
   const auto from_the_start = bench.since();
   CHECK(value(from_the_start, "nvlink_inactive") == 1);
@@ -173,7 +183,8 @@ TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' mo
   REQUIRE(m.outcome == Outcome::measured);
   CHECK(value(m, "gpus_lost") == 1);
   CHECK(value(m, "nvlink_recovery") == 1);
-  CHECK_FALSE(has(m, "nvlink_replay"));  // nothing moved on those that tell: no proof of the one that does not
+  CHECK_FALSE(
+      has(m, "nvlink_replay"));  // nothing moved on those that tell: no proof of the one that does not
   CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 does not tell any more") != std::string::npos);
   CHECK(m.detail["nvml"]["notes"].dump().find("GPU number 1 of 2: GPU is lost (15)") != std::string::npos);
   CHECK(m.detail["part"] == "GPU GPU-fake-0 link 0, GPU GPU-fake-1");
@@ -187,10 +198,12 @@ TEST_CASE("nvml: a function that fails leaves its metrics out and says with whic
   bench.state["fails nvmlDeviceGetCurrentClocksThrottleReasons"] = 4;
   const auto m = bench.since();
   REQUIRE(m.outcome == Outcome::measured);
-  for (const char* metric : {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data", "gpu_hw_slowdown", "gpu_hw_thermal"})
+  for (const char* metric : {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit", "nvlink_crc_data",
+                             "gpu_hw_slowdown", "gpu_hw_thermal"})
     CHECK_FALSE(has(m, metric));
   CHECK(value(m, "nvlink_inactive") == 0);
-  CHECK(m.detail["nvml"]["notes"].dump().find("GPU GPU-fake-0 link 0, nvlink_replay: Unknown Error (999)") != std::string::npos);
+  CHECK(m.detail["nvml"]["notes"].dump().find("GPU GPU-fake-0 link 0, nvlink_replay: Unknown Error (999)") !=
+        std::string::npos);
 }
 
 TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]") {
@@ -201,7 +214,8 @@ TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]
   REQUIRE(reading.ok());
   CHECK_FALSE(reading->counts.count("gpu_energy_mj"));
   CHECK_FALSE(reading->counts.count("nvlink_replay"));
-  CHECK(Json(reading->notes).dump().find("NVLink error counters: this driver does not tell") != std::string::npos);
+  CHECK(Json(reading->notes).dump().find("NVLink error counters: this driver does not tell") !=
+        std::string::npos);
   REQUIRE(bench.save().outcome == Outcome::measured);
   bench.state["link 0 0"] = 0;
   bench.state["reasons 1"] = 0x40;
@@ -214,7 +228,8 @@ TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]
   CHECK_FALSE(nvml->energy().ok());
 }
 
-TEST_CASE("nvml: without a driver there are no metrics, and the measurement of GPUs is unavailable", "[nvml]") {
+TEST_CASE("nvml: without a driver there are no metrics, and the measurement of GPUs is unavailable",
+          "[nvml]") {
   const TempDir folder;
   const Files files(folder.path(""));
   const std::string missing = folder.path("libnvidia-ml.so.1");
@@ -226,7 +241,8 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   const auto all = run_counters(files, {.since = "/before.json", .ask_nvml = ask});
   CHECK(all.outcome == Outcome::measured);
   CHECK(absent(all).find("GPU counters: " + missing) != std::string::npos);
-  for (const auto& [metric, m] : all.metrics) CHECK((metric.find("nvlink") == std::string::npos && metric.find("gpu_hw") == std::string::npos));
+  for (const auto& [metric, m] : all.metrics)
+    CHECK((metric.find("nvlink") == std::string::npos && metric.find("gpu_hw") == std::string::npos));
   const auto gpus = run_counters(files, {.since = "/before.json", .ask_nvml = ask, .gpus = true});
   CHECK(gpus.outcome == Outcome::unavailable);
   CHECK(gpus.error.find(missing) == 0);
@@ -255,7 +271,9 @@ TEST_CASE("nvml: the program that asks the driver says what the library says", "
   bench.write();
   const auto process = make_process();
   const std::string program = build_dir() + "/muster-accept-nvml", folder = build_dir() + "/fake-nvml";
-  const auto text = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
+  const auto text = run_ok(
+      *process,
+      {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
   REQUIRE(text.ok());
   const auto json = parse_json(*text);
   REQUIRE(json.ok());
@@ -267,12 +285,17 @@ TEST_CASE("nvml: the program that asks the driver says what the library says", "
 
   bench.state["fails nvmlDeviceGetCount_v2"] = 15;
   bench.write();
-  const auto lost = run_ok(*process, {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
+  const auto lost = run_ok(
+      *process,
+      {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
   REQUIRE_FALSE(lost.ok());
   CHECK(lost.error().message.find("NVML does not count GPUs: GPU is lost (15)") != std::string::npos);
 }
 
-TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has, and pass it; a recovery degrades it and names the link", "[nvml]") {
+TEST_CASE(
+    "nvml: the profiles' limits are about metrics that a healthy node has, and pass it; a recovery degrades "
+    "it and names the link",
+    "[nvml]") {
   Bench bench;
   bench.gpus(8, 18);
   REQUIRE(bench.save().outcome == Outcome::measured);
@@ -281,7 +304,8 @@ TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has,
     bench.state.erase("errors 5 3 1");
     std::ifstream in(source_dir() + "/playbooks/acceptance/" + profile + ".yaml");
     const auto steps = parse_playbook(std::string(std::istreambuf_iterator<char>(in), {})).playbook.steps;
-    const auto step = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "gpu counters"; });
+    const auto step =
+        std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "gpu counters"; });
     REQUIRE(step != steps.end());
     CHECK_FALSE(step->mandatory);
     const auto judge = [&] {
@@ -301,7 +325,8 @@ TEST_CASE("nvml: the profiles' limits are about metrics that a healthy node has,
     for (const auto& check : judge()) {
       CAPTURE(check.name);
       CHECK((check.verdict == Verdict::pass) == (check.name != "gpu-counters/nvlink_recovery"));
-      if (check.verdict == Verdict::degraded) CHECK(check.blame == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
+      if (check.verdict == Verdict::degraded)
+        CHECK(check.blame == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
     }
   }
 }

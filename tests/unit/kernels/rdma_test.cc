@@ -1,5 +1,5 @@
-// RDMA: which ports there are, which belong together, what perftest is told and what it says; and two nodes on loopback with a perftest
-// that does what it is told.
+// RDMA: which ports there are, which belong together, what perftest is told and what it says; and two nodes
+// on loopback with a perftest that does what it is told.
 #include "kernels/rdma.h"
 
 #include <poll.h>
@@ -21,7 +21,8 @@ using namespace muster::kernels;
 namespace {
 
 // As printed by perftest 4.5 of Debian 12 between two emulated machines over soft-RoCE.
-constexpr const char* kBandwidth = R"(---------------------------------------------------------------------------------------
+constexpr const char* kBandwidth =
+    R"(---------------------------------------------------------------------------------------
                     RDMA_Write BW Test
  Dual-port       : OFF		Device         : rxe0
  Number of qps   : 1		Transport type : IB
@@ -46,7 +47,8 @@ constexpr const char* kBandwidth = R"(------------------------------------------
  65536      242           0.000000            0.062939            0.000120
 ---------------------------------------------------------------------------------------
 )";
-constexpr const char* kLatency = R"(---------------------------------------------------------------------------------------
+constexpr const char* kLatency =
+    R"(---------------------------------------------------------------------------------------
                     RDMA_Write Latency Test
  Dual-port       : OFF		Device         : rxe0
  Number of qps   : 1		Transport type : IB
@@ -81,13 +83,17 @@ class Node {  // a folder that plays a machine with RDMA devices
   }
   ~Node() { (void)make_process()->run({.argv = {"rm", "-rf", "--", path_}}); }
   Files files() const { return Files(path_); }
-  void write(const std::string& path, const std::string& text) const { REQUIRE(files().write(path, text).ok()); }
-  void device(const std::string& name, const std::string& rate = "200 Gb/sec (4X HDR)", const std::string& state = "4: ACTIVE") const {
+  void write(const std::string& path, const std::string& text) const {
+    REQUIRE(files().write(path, text).ok());
+  }
+  void device(const std::string& name, const std::string& rate = "200 Gb/sec (4X HDR)",
+              const std::string& state = "4: ACTIVE") const {
     const std::string port = "/sys/class/infiniband/" + name + "/ports/1";
     write(port + "/state", state + "\n");
     write(port + "/rate", rate + "\n");
     write(port + "/link_layer", "Ethernet\n");
-    const std::string gids[] = {"fe80:0000:0000:0000:5054:00ff:fe20:0001", "0000:0000:0000:0000:0000:ffff:0a14:000b",
+    const std::string gids[] = {"fe80:0000:0000:0000:5054:00ff:fe20:0001",
+                                "0000:0000:0000:0000:0000:ffff:0a14:000b",
                                 "0000:0000:0000:0000:0000:ffff:0a14:000b"};
     const std::string types[] = {"RoCE v2", "IB/RoCE v1", "RoCE v2"};
     for (int i = 0; i < 3; ++i) {
@@ -117,9 +123,11 @@ struct FakePerftest : Process {
     if (!installed) return fail(Code::not_found, command.argv[0] + ": not found");
     if (command.argv.back() == "--help") return Output{1, help, ""};
     runs.push_back(command.argv);
-    if (std::count(command.argv.begin(), command.argv.end(), broken)) return Output{1, "", " Completion with error at client\n"};
+    if (std::count(command.argv.begin(), command.argv.end(), broken))
+      return Output{1, "", " Completion with error at client\n"};
     const bool latency = std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") > 0;
-    const bool gpu = std::any_of(command.argv.begin(), command.argv.end(), [](const auto& word) { return word.rfind("--use_cuda=", 0) == 0; });
+    const bool gpu = std::any_of(command.argv.begin(), command.argv.end(),
+                                 [](const auto& word) { return word.rfind("--use_cuda=", 0) == 0; });
     if (command.argv.back() == "127.0.0.1") {
       std::string text = latency ? kLatency : kBandwidth;
       if (!latency && zeros > 0) --zeros, text.replace(text.find(kGbps), 8, "0.000000");
@@ -128,7 +136,8 @@ struct FakePerftest : Process {
     }
     const auto port = std::find(command.argv.begin(), command.argv.end(), "-p") + 1;
     char line[100];
-    snprintf(line, sizeof line, "   0: 00000000:%04X 00000000:0000 0A 00000000:00000000\n", static_cast<unsigned>(std::stoi(*port)));
+    snprintf(line, sizeof line, "   0: 00000000:%04X 00000000:0000 0A 00000000:00000000\n",
+             static_cast<unsigned>(std::stoi(*port)));
     node.write("/proc/net/tcp", listening += line);
     return Output{0, "", ""};
   }
@@ -163,7 +172,8 @@ bool has(const std::vector<std::string>& words, const std::vector<std::string>& 
 
 }  // namespace
 
-TEST_CASE("RDMA ports as sysfs shows them: in the order of their numbers, with the GID that routes through IPv4") {
+TEST_CASE(
+    "RDMA ports as sysfs shows them: in the order of their numbers, with the GID that routes through IPv4") {
   const Node node;
   CHECK(rdma_ports(node.files()).empty());
   for (const char* name : {"mlx5_10", "mlx5_2", "mlx5_0"}) node.device(name);
@@ -176,7 +186,7 @@ TEST_CASE("RDMA ports as sysfs shows them: in the order of their numbers, with t
   CHECK(ports[0].active);
   CHECK(ports[0].rate_gbps == 200);
   CHECK(ports[0].ethernet);
-  CHECK(ports[0].gid == 2);   // 0 is IPv6, 1 is the same address by the first version
+  CHECK(ports[0].gid == 2);  // 0 is IPv6, 1 is the same address by the first version
   node.write("/sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE");
   node.write("/sys/class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand");
   const auto two = rdma_ports(node.files());
@@ -202,7 +212,8 @@ TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
   const auto one = pair_rails(a, b), other = pair_rails(b, a);
   REQUIRE(one.size() == 4);
   for (size_t i : {0, 3}) CHECK((one[i].here == one[i].there && one[i].here == other[i].here));
-  CHECK((one[1].here == "" && one[1].there == "mlx5_2" && other[1].here == "mlx5_2"));   // the same numbers from both ends
+  CHECK((one[1].here == "" && one[1].there == "mlx5_2" &&
+         other[1].here == "mlx5_2"));  // the same numbers from both ends
   CHECK((one[2].here == "mlx5_5" && one[2].there == "" && other[2].there == "mlx5_5"));
   const auto ports = pair_rails({"mlx4_10/1", "mlx4_2/2"}, {"mlx4_2/1", "mlx4_2/2", "mlx4_10/1"});
   CHECK((ports[0].there == "mlx4_2/1" && ports[1].here == "mlx4_2/2" && ports[2].here == "mlx4_10/1"));
@@ -214,13 +225,16 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   port.gid = 5;
   port.cpus = "0-15";
   const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3});
-  CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-x", "5",
-                                               "-s", "65536", "-D", "3", "--report_gbits"});
+  CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3",
+                                               "-i", "1", "-p", "7496", "-x", "5", "-s", "65536", "-D", "3",
+                                               "--report_gbits"});
   const Command tied = perftest_command({.on = port, .port = 7496, .tied = true});
   CHECK(has(tied.argv, {"setpriv", "--pdeathsig", "KILL", "taskset", "-c", "0-15", "ib_write_bw"}));
-  port.cpus.clear(), port.gid = -1;   // InfiniBand
-  const Command lat = perftest_command({.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
-  CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496", "-s", "8", "-n", "500", "10.0.0.1"});
+  port.cpus.clear(), port.gid = -1;  // InfiniBand
+  const Command lat = perftest_command(
+      {.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
+  CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496",
+                                             "-s", "8", "-n", "500", "10.0.0.1"});
   const Command gpu = perftest_command({.on = port, .gpu = 4, .dma_buf = true});
   CHECK(has(gpu.argv, {"--use_cuda=4", "--use_cuda_dmabuf"}));
   CHECK(gpu.env.at("CUDA_DEVICE_ORDER") == "PCI_BUS_ID");
@@ -238,10 +252,10 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   CHECK_FALSE(parse_perftest("", PerfTest::bandwidth).ok());
   std::string zero = kBandwidth;
   zero.replace(zero.find(kGbps), 8, "0.000000");
-  CHECK_FALSE(parse_perftest(zero, PerfTest::bandwidth).ok());   // nothing went through: no result
+  CHECK_FALSE(parse_perftest(zero, PerfTest::bandwidth).ok());  // nothing went through: no result
   std::string mib = kBandwidth;
   mib.replace(mib.find("BW average[Gb/sec]"), 18, "BW average[MB/sec]");
-  CHECK_FALSE(parse_perftest(mib, PerfTest::bandwidth).ok());    // another unit is not taken for ours
+  CHECK_FALSE(parse_perftest(mib, PerfTest::bandwidth).ok());  // another unit is not taken for ours
 }
 
 TEST_CASE("RDMA is measured both ways and for latency, rail by rail, by perftest on both nodes") {
@@ -265,18 +279,22 @@ TEST_CASE("RDMA is measured both ways and for latency, rail by rail, by perftest
   REQUIRE(two.near.runs.size() == 6);
   REQUIRE(two.far.runs.size() == 6);
   const auto measuring = [](const FakePerftest& perftest) {
-    return std::count_if(perftest.runs.begin(), perftest.runs.end(), [](const auto& argv) { return argv.back() == "127.0.0.1"; });
+    return std::count_if(perftest.runs.begin(), perftest.runs.end(),
+                         [](const auto& argv) { return argv.back() == "127.0.0.1"; });
   };
   CHECK(measuring(two.near) == 4);
   CHECK(measuring(two.far) == 2);
-  const auto on_second = std::find_if(two.far.runs.begin(), two.far.runs.end(), [](const auto& argv) { return has(argv, {"-d", "mlx5_1"}); });
+  const auto on_second = std::find_if(two.far.runs.begin(), two.far.runs.end(), [](const auto& argv) {
+    return has(argv, {"-d", "mlx5_1"});
+  });
   REQUIRE(on_second != two.far.runs.end());
   CHECK(has(*on_second, {"-p", std::to_string(two.options.port + 2)}));
   CHECK(has(*on_second, {"-x", "2"}));
   CHECK(two.served.detail["sessions"][0]["tests"] == 3);
 }
 
-TEST_CASE("a node without RDMA device, port or perftest has measured nothing, and says so without a partner") {
+TEST_CASE(
+    "a node without RDMA device, port or perftest has measured nothing, and says so without a partner") {
   const Node node;
   FakePerftest perftest(node);
   const RdmaOptions nobody = {.to = "127.0.0.1", .port = 1, .connect_seconds = 0};
@@ -294,7 +312,8 @@ TEST_CASE("a node without RDMA device, port or perftest has measured nothing, an
   perftest.installed = false;
   CHECK(says() == "perftest (ib_write_bw) is not on this node");
   perftest.installed = true;
-  const Measurement alone = run_rdma(node.files(), perftest, nobody);   // its partner is not there: that is about both
+  const Measurement alone =
+      run_rdma(node.files(), perftest, nobody);  // its partner is not there: that is about both
   REQUIRE(alone.parts.size() == 1);
   CHECK(alone.parts[0]["result"]["outcome"] == "unavailable");
   CHECK_FALSE(alone.parts[0]["result"]["detail"].contains("at_fault"));
@@ -303,12 +322,16 @@ TEST_CASE("a node without RDMA device, port or perftest has measured nothing, an
 TEST_CASE("a perftest that was left behind is ended before another is started in its place") {
   Two two;
   two.here.device("mlx5_0"), two.there.device("mlx5_0");
-  const auto serve_once = [] { return RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1}); };
-  const auto first_rail = [](const Result<RdmaServer>& of) { return Listener::open("0.0.0.0", static_cast<uint16_t>(of->port() + 1)); };
+  const auto serve_once = [] {
+    return RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
+  };
+  const auto first_rail = [](const Result<RdmaServer>& of) {
+    return Listener::open("0.0.0.0", static_cast<uint16_t>(of->port() + 1));
+  };
   auto server = serve_once();
   REQUIRE(server.ok());
   auto orphan = first_rail(server);
-  for (int i = 0; i < 20 && !orphan.ok(); ++i) {   // the port beside it may be somebody else's
+  for (int i = 0; i < 20 && !orphan.ok(); ++i) {  // the port beside it may be somebody else's
     server = serve_once();
     REQUIRE(server.ok());
     orphan = first_rail(server);
@@ -353,7 +376,7 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
   SECTION("one of two") {
     two.there.device("mlx5_1");
     const Measurement m = two.run();
-    CHECK(m.outcome == Outcome::unavailable);   // some of it was not measured
+    CHECK(m.outcome == Outcome::unavailable);  // some of it was not measured
     CHECK(part(m, 0)["error"] == "the partner has no active port mlx5_0");
     CHECK(part(m, 0)["detail"]["at_fault"] == "peer");
     CHECK(part(m, 1)["outcome"] == "measured");
@@ -445,7 +468,9 @@ TEST_CASE("who works with one partner is not measured with by another at the sam
   CHECK(far.most == 1);
 }
 
-TEST_CASE("a partner that is lost in the middle says nothing about its links, and is waited for no longer than the whole may take") {
+TEST_CASE(
+    "a partner that is lost in the middle says nothing about its links, and is waited for no longer than the "
+    "whole may take") {
   Two two;
   two.here.device("mlx5_0");
   auto listening = Listener::open("127.0.0.1", 0);
@@ -480,11 +505,11 @@ TEST_CASE("a partner that is lost in the middle says nothing about its links, an
     two.options.total_seconds = two.options.connect_seconds = 0;
     const Json silent = result();
     CHECK(silent["error"].get<std::string>().find("127.0.0.1 does not answer: ") == 0);
-    CHECK_FALSE(silent["detail"].contains("inconclusive"));   // either of both may be at fault
+    CHECK_FALSE(silent["detail"].contains("inconclusive"));  // either of both may be at fault
   }
   SECTION("no time is left for a test") {
     two.there.device("mlx5_0");
-    two.options.total_seconds = 30;   // less than perftest may take
+    two.options.total_seconds = 30;  // less than perftest may take
     const Measurement m = two.run();
     CHECK(m.parts[0]["result"]["error"] == "of 30 s in all there is no time left for it");
     CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
@@ -506,18 +531,19 @@ TEST_CASE("a partner that holds a node and asks nothing does not keep it from ot
   REQUIRE(link.send(1, 0, reserve.data(), reserve.size()).ok());
   REQUIRE(link.receive().ok());
   CHECK(link.receive().error().message == "the peer closed the connection");
-  serving.join();   // and with it the lock is free
+  serving.join();  // and with it the lock is free
 }
 
 TEST_CASE("a server that accepts nobody any more takes no connection from the next one on its port") {
   auto first = Listener::open("127.0.0.1", 0);
   REQUIRE(first.ok());
   const uint16_t port = first->port();
-  const auto second = Listener::open("127.0.0.1", port);   // as after a restart: both share the port
+  const auto second = Listener::open("127.0.0.1", port);  // as after a restart: both share the port
   REQUIRE(second.ok());
-  first->serve_until({.until = 0, .sessions = 0, .from = ""}, [](int fd, const std::string&) { ::close(fd); });
+  first->serve_until({.until = 0, .sessions = 0, .from = ""},
+                     [](int fd, const std::string&) { ::close(fd); });
   CHECK(first->fd() == -1);
-  for (int i = 0; i < 20; ++i) {   // all of them, however they are shared out
+  for (int i = 0; i < 20; ++i) {  // all of them, however they are shared out
     const auto fd = connect_until({"127.0.0.1", port, "", 0});
     REQUIRE(fd.ok());
     const int taken = accept_one(*second);
@@ -530,7 +556,8 @@ TEST_CASE("a server that accepts nobody any more takes no connection from the ne
 TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and else the reason is said") {
   const Node node;
   CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem == "there is no GPU with NVIDIA's driver");
-  for (const char* gpu : {"0000:41:00.0", "0000:17:00.0"}) node.write(std::string("/proc/driver/nvidia/gpus/") + gpu + "/information", "x");
+  for (const char* gpu : {"0000:41:00.0", "0000:17:00.0"})
+    node.write(std::string("/proc/driver/nvidia/gpus/") + gpu + "/information", "x");
   CHECK(gpu_direct(node.files(), "--report_gbits").problem.find("perftest is built without CUDA") == 0);
   CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem.find("neither nvidia_peermem") == 0);
   node.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\n");
@@ -542,9 +569,18 @@ TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and e
   // The GPU behind the same switch as the port; without any such, the rails take turns.
   const Files files = node.files();
   REQUIRE(files.make_directories("/sys/bus/pci/devices").ok());
-  REQUIRE(files.symlink("../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0", "/sys/bus/pci/devices/0000:41:00.0").ok());
-  REQUIRE(files.symlink("../../../devices/pci0000:15/0000:15:01.0/0000:17:00.0", "/sys/bus/pci/devices/0000:17:00.0").ok());
-  REQUIRE(files.symlink("../../../devices/pci0000:40/0000:40:01.0/0000:42:00.0", "/sys/bus/pci/devices/0000:42:00.0").ok());
+  REQUIRE(files
+              .symlink("../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0",
+                       "/sys/bus/pci/devices/0000:41:00.0")
+              .ok());
+  REQUIRE(files
+              .symlink("../../../devices/pci0000:15/0000:15:01.0/0000:17:00.0",
+                       "/sys/bus/pci/devices/0000:17:00.0")
+              .ok());
+  REQUIRE(files
+              .symlink("../../../devices/pci0000:40/0000:40:01.0/0000:42:00.0",
+                       "/sys/bus/pci/devices/0000:42:00.0")
+              .ok());
   RdmaPort port;
   port.pci = "0000:42:00.0";
   CHECK(nearest_gpu(files, direct, port, 0) == 1);
@@ -564,7 +600,8 @@ TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and e
   two.far.help = two.near.help;
   const Measurement m = two.run();
   REQUIRE(m.outcome == Outcome::measured);
-  CHECK(m.parts[0]["result"]["check"] == "rdma-gpu-memory");   // one direction only: no link to be weighed against others
+  CHECK(m.parts[0]["result"]["check"] ==
+        "rdma-gpu-memory");  // one direction only: no link to be weighed against others
   CHECK(m.parts[0]["result"]["metrics"]["gdr_gbps"]["value"] == 0.0315);
   CHECK(m.parts[0]["result"]["metrics"]["gdr_ratio"]["value"] == Approx(0.5).epsilon(0.01));
   CHECK(has(two.far.runs.back(), {"--use_cuda=0"}));
@@ -583,7 +620,7 @@ TEST_CASE("errors of RDMA ports are rates per hour of the worst port, which is n
     node.write(std::string("/sys/class/infiniband/") + name + "/ports/1/hw_counters/packet_seq_err", "1");
   }
   REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
-  node.write("/proc/uptime", "2800.10 5600\n");   // half an hour later
+  node.write("/proc/uptime", "2800.10 5600\n");  // half an hour later
   node.write("/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "17");
   node.write("/sys/class/infiniband/mlx5_1/ports/1/counters/symbol_error", "107");
   node.write("/sys/class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence", "4");
@@ -597,6 +634,6 @@ TEST_CASE("errors of RDMA ports are rates per hour of the worst port, which is n
   CHECK(m.detail["part"] == "RDMA port mlx5_0 1, RDMA port mlx5_1 1");
   CHECK(m.detail["moved"]["RDMA port mlx5_1 1"]["rdma_symbol_errors"] == 100);
   CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "rdma_overruns") == 1);
-  CHECK(m.metrics.count("rdma_overruns") == 0);   // not counted is not zero
+  CHECK(m.metrics.count("rdma_overruns") == 0);  // not counted is not zero
   CHECK(std::count(m.detail["absent"].begin(), m.detail["absent"].end(), "RDMA ports") == 0);
 }

@@ -106,11 +106,12 @@ TEST_CASE("sdc: the kernel says what it saw", "[sdc]") {
   const auto cores = static_cast<double>(usable_cpus().size());
   const Measurement clean = run_sdc({.seconds = 0, .n = 16});
   CHECK(clean.outcome == muster::kernels::Outcome::measured);
-  CHECK(clean.metrics.at("products").value == cores);   // each core makes its own
+  CHECK(clean.metrics.at("products").value == cores);  // each core makes its own
   CHECK(clean.detail["cores"] == usable_cpus().size());
   const Measurement bad = run_sdc({.seconds = 0, .n = 16, .threads = 3, .flip = Flip{4, 7, 30}});
   CHECK(bad.outcome == muster::kernels::Outcome::corrupt);
   CHECK(bad.error.find("read-back digest") != std::string::npos);
-  CHECK(bad.blame == std::vector<std::string>{fmt::format("cpu {}", usable_cpus().front())});   // not the other two
+  CHECK(bad.blame ==
+        std::vector<std::string>{fmt::format("cpu {}", usable_cpus().front())});  // not the other two
   CHECK(bad.metrics.at("products").value == 3);
 }

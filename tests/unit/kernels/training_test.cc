@@ -1,4 +1,5 @@
-// The training-shaped load: its numbers are those of plain integer loops, and the same ones however it is partitioned.
+// The training-shaped load: its numbers are those of plain integer loops, and the same ones however it is
+// partitioned.
 #include "kernels/training/block.h"
 
 #include <algorithm>
@@ -67,9 +68,13 @@ Matrix matrix_of(const std::vector<float>& v, size_t columns) {
 }
 
 // The same network by the formulas, on integers; returns all gradients in the order of Network::gradients().
-std::vector<float> by_formula(const Shape& shape, const std::vector<Layer>& layers, const std::vector<float>& input) {
+std::vector<float> by_formula(const Shape& shape, const std::vector<Layer>& layers,
+                              const std::vector<float>& input) {
   const size_t d = shape.model, s = shape.sequence, size = d / shape.heads, tokens = input.size() / d;
-  struct Kept { Matrix x, qkv, context, y, hidden; std::vector<Matrix> scores; };
+  struct Kept {
+    Matrix x, qkv, context, y, hidden;
+    std::vector<Matrix> scores;
+  };
   std::vector<Kept> kept;
   Matrix x = matrix_of(input, d);
   for (const auto& layer : layers) {
@@ -78,11 +83,13 @@ std::vector<float> by_formula(const Shape& shape, const std::vector<Layer>& laye
     std::vector<Matrix> all;
     for (size_t t = 0; t < tokens; t += s)
       for (size_t h = 0; h < shape.heads; ++h) {
-        const Matrix q = block(qkv, t, s, h * size, size), k = block(qkv, t, s, d + h * size, size), v = block(qkv, t, s, 2 * d + h * size, size);
+        const Matrix q = block(qkv, t, s, h * size, size), k = block(qkv, t, s, d + h * size, size),
+                     v = block(qkv, t, s, 2 * d + h * size, size);
         all.push_back(rest(times(q, turned(k))));
         put(context, t, h * size, rest(times(all.back(), v)));
       }
-    const Matrix y = rest(plus(times(context, matrix_of(layer.out)), x)), hidden = rest(times(y, matrix_of(layer.up)));
+    const Matrix y = rest(plus(times(context, matrix_of(layer.out)), x)),
+                 hidden = rest(times(y, matrix_of(layer.up)));
     Matrix z = rest(plus(times(hidden, matrix_of(layer.down)), y));
     kept.push_back({std::move(x), qkv, context, y, hidden, all});
     x = std::move(z);
@@ -105,13 +112,15 @@ std::vector<float> by_formula(const Shape& shape, const std::vector<Layer>& laye
     for (size_t t = 0; t < tokens; t += s)
       for (size_t h = 0; h < shape.heads; ++h, ++pair) {
         const Matrix q = block(k.qkv, t, s, h * size, size), key = block(k.qkv, t, s, d + h * size, size),
-                     v = block(k.qkv, t, s, 2 * d + h * size, size), dc = block(dcontext, t, s, h * size, size);
+                     v = block(k.qkv, t, s, 2 * d + h * size, size),
+                     dc = block(dcontext, t, s, h * size, size);
         const Matrix dscores = rest(times(dc, turned(v)));
         put(dqkv, t, h * size, rest(times(dscores, key)));
         put(dqkv, t, d + h * size, rest(times(turned(dscores), q)));
         put(dqkv, t, 2 * d + h * size, rest(times(turned(k.scores[pair]), dc)));
       }
-    gradients[l] = {times(turned(k.x), dqkv), times(turned(k.context), dy), times(turned(k.y), dhidden), times(turned(k.hidden), g)};
+    gradients[l] = {times(turned(k.x), dqkv), times(turned(k.context), dy), times(turned(k.y), dhidden),
+                    times(turned(k.hidden), g)};
     g = rest(plus(times(dqkv, turned(matrix_of(layer.qkv))), dy));
   }
   std::vector<float> out;
@@ -140,19 +149,25 @@ Network whole(size_t threads = 1) {
 
 }  // namespace
 
-TEST_CASE("training load: gradients are those of plain integer arithmetic, element by element", "[training]") {
+TEST_CASE("training load: gradients are those of plain integer arithmetic, element by element",
+          "[training]") {
   const Network network = whole();
-  const auto expected = by_formula(kShape, network.layers(), input_of(0, kSequences)), got = network.gradients();
+  const auto expected = by_formula(kShape, network.layers(), input_of(0, kSequences)),
+             got = network.gradients();
   REQUIRE(got.size() == kShape.layers * 12 * kShape.model * kShape.model);
   REQUIRE(got.size() == expected.size());
   CHECK(got == expected);
   // Not a network of zeros, where everything would agree.
   CHECK(std::count(got.begin(), got.end(), 0.0F) < static_cast<long>(got.size() / 2));
   const auto& digits = network.layers()[0].up.values;
-  for (const float digit : {-1.0F, 0.0F, 1.0F}) CHECK(std::count(digits.begin(), digits.end(), digit) > static_cast<long>(digits.size() / 5));
+  for (const float digit : {-1.0F, 0.0F, 1.0F})
+    CHECK(std::count(digits.begin(), digits.end(), digit) > static_cast<long>(digits.size() / 5));
 }
 
-TEST_CASE("training load: every processor's product gives the same bits, also where nothing is a multiple of a vector", "[training]") {
+TEST_CASE(
+    "training load: every processor's product gives the same bits, also where nothing is a multiple of a "
+    "vector",
+    "[training]") {
   const Network reference = whole();
   const auto variants = product_variants();
   REQUIRE(variants.back() == "baseline");

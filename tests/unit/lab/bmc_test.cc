@@ -11,10 +11,11 @@ namespace {
 
 struct Bench {
   explicit Bench(const std::string& profile)
-      : bmc(*find_profile(profile), {"n1", "uuid-1", "serial-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw", machine,
-            [this] { return now; }) {}
+      : bmc(*find_profile(profile), {"n1", "uuid-1", "serial-1", "52:54:00:00:00:01", 1024, 1}, "admin", "pw",
+            machine, [this] { return now; }) {}
 
-  HttpResponse ask(const std::string& method, const std::string& path, const Json& body = {}, Headers headers = {}) {
+  HttpResponse ask(const std::string& method, const std::string& path, const Json& body = {},
+                   Headers headers = {}) {
     HttpRequest request;
     request.method = method;
     request.path = request.target = path;
@@ -35,9 +36,12 @@ struct Bench {
   }
   int once_pxe(Headers headers = {}) {
     return ask("PATCH", boot_path,
-               {{"Boot", {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"},
-                          {"BootSourceOverrideMode", "UEFI"}}}},
-               std::move(headers)).status;
+               {{"Boot",
+                 {{"BootSourceOverrideEnabled", "Once"},
+                  {"BootSourceOverrideTarget", "Pxe"},
+                  {"BootSourceOverrideMode", "UEFI"}}}},
+               std::move(headers))
+        .status;
   }
   // Past every lag and window.
   void settle() { now += kMinute; }
@@ -63,7 +67,8 @@ TEST_CASE("only the service root is shown without credentials") {
   CHECK(b.ask("GET", b.system_path).status == 401);
   CHECK(b.ask("POST", b.system_path + "/Actions/ComputerSystem.Reset", {{"ResetType", "On"}}).status == 401);
   CHECK_FALSE(b.machine.running());
-  CHECK(b.ask("GET", b.system_path, {}, {{"Authorization", "Basic " + to_base64("admin:wrong")}}).status == 401);
+  CHECK(b.ask("GET", b.system_path, {}, {{"Authorization", "Basic " + to_base64("admin:wrong")}}).status ==
+        401);
 }
 
 TEST_CASE("Once is spent by the first boot, whoever caused it, and reads Disabled afterwards") {
@@ -92,8 +97,9 @@ TEST_CASE("an override set while the system runs holds for the system's own rebo
 
 TEST_CASE("Continuous holds for every boot until it is disabled") {
   Bench b("generic");
-  CHECK(b.ask("PATCH", b.system_path, {{"Boot", {{"BootSourceOverrideEnabled", "Continuous"},
-                                          {"BootSourceOverrideTarget", "Pxe"}}}}).status == 204);
+  CHECK(b.ask("PATCH", b.system_path,
+              {{"Boot", {{"BootSourceOverrideEnabled", "Continuous"}, {"BootSourceOverrideTarget", "Pxe"}}}})
+            .status == 204);
   b.reset("On");
   b.machine.boot();
   b.machine.guest_reboot();
@@ -179,7 +185,8 @@ TEST_CASE("dgx-h100: settings object, mandatory ETag, the full triple, reset val
   b.boot_path = b.system_path + "/SD";
   CHECK(b.ask("PATCH", b.boot_path,
               {{"Boot", {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}}}},
-              {{"If-Match", tag}}).status == 400);
+              {{"If-Match", tag}})
+            .status == 400);
   CHECK(b.once_pxe({{"If-Match", tag}}) == 204);
   CHECK(b.get(b.boot_path)["Boot"]["BootSourceOverrideTarget"] == "Pxe");
   CHECK(b.system()["Boot"]["BootSourceOverrideTarget"] == "None");
@@ -190,7 +197,9 @@ TEST_CASE("dgx-h100: settings object, mandatory ETag, the full triple, reset val
   CHECK(b.get(b.boot_path)["Boot"]["BootSourceOverrideEnabled"] == "Disabled");
 }
 
-TEST_CASE("dgx-h100, gb200: the baseboard is a second system that cannot be reset and cannot be read while the host is off") {
+TEST_CASE(
+    "dgx-h100, gb200: the baseboard is a second system that cannot be reset and cannot be read while the "
+    "host is off") {
   for (const auto& [profile, id] : {std::pair("dgx-h100", "DGX"), std::pair("gb200", "System_0")}) {
     Bench b(profile);
     b.system_path = std::string("/redfish/v1/Systems/") + id;
@@ -227,11 +236,12 @@ TEST_CASE("supermicro: three failed logins lock the account for a while, for the
   Bench b("supermicro");
   b.anonymous = true;
   const auto look = [&](const std::string& password) {
-    return b.ask("GET", b.system_path, {}, {{"Authorization", "Basic " + to_base64("admin:" + password)}}).status;
+    return b.ask("GET", b.system_path, {}, {{"Authorization", "Basic " + to_base64("admin:" + password)}})
+        .status;
   };
   CHECK(look("wrong") == 401);
   CHECK(look("wrong") == 401);
-  CHECK(look("pw") == 200);   // the count begins anew
+  CHECK(look("pw") == 200);  // the count begins anew
   for (int i = 0; i < 3; ++i) CHECK(look("wrong") == 401);
   CHECK(look("pw") == 401);
   CHECK(b.bmc.failed_logins() == 5);
@@ -312,7 +322,7 @@ TEST_CASE("a failing BMC answers 503 to everything until its time is over") {
 TEST_CASE("every link that a BMC shows leads somewhere, in every profile") {
   for (const auto& profile : bmc_profiles()) {
     Bench b(profile.name);
-    b.machine.start();   // while the host is off not everything can be read
+    b.machine.start();  // while the host is off not everything can be read
     std::map<std::string, bool> seen = {{"/redfish/v1", false}};
     for (bool more = true; more;) {
       more = false;

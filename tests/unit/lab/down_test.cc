@@ -34,7 +34,8 @@ ChildId sleeper(const Folder& folder) {
   return *child;
 }
 
-const char* kLab = R"({"cluster":"t","provisioning_cidr":"10.0.0.0/24","controller":"10.0.0.1","user":"ops","secrets":[],
+const char* kLab =
+    R"({"cluster":"t","provisioning_cidr":"10.0.0.0/24","controller":"10.0.0.1","user":"ops","secrets":[],
   "nodes":[],"drives":[],"profile":"generic","memory_mib":1,"smp":1})";
 
 }  // namespace
@@ -58,7 +59,8 @@ TEST_CASE("a process is ours only with its pid, start time and mark") {
 
 TEST_CASE("a program that is not installed is not_found, and says its name") {
   Folder folder;
-  auto child = spawn({.argv = {"muster-no-such-program"}, .log = folder.parent + "/log", .mark = "muster-no-such"});
+  auto child =
+      spawn({.argv = {"muster-no-such-program"}, .log = folder.parent + "/log", .mark = "muster-no-such"});
   REQUIRE_FALSE(child.ok());
   CHECK(child.error().code == Code::not_found);
   CHECK(child.error().message.find("muster-no-such-program") != std::string::npos);

@@ -50,7 +50,8 @@ TEST_CASE("data drives sit behind root ports with ACS, the boot drive on the roo
   CHECK(has(device(args, "nvme-fast1"), "bus=rp1"));
   CHECK(has(device(args, "nvme-fast2"), "bus=rp2"));
   const auto devices = values(args, "-device");
-  CHECK(std::count_if(devices.begin(), devices.end(), [](auto& d) { return has(d, "pcie-root-port,"); }) == 2);
+  CHECK(std::count_if(devices.begin(), devices.end(), [](auto& d) { return has(d, "pcie-root-port,"); }) ==
+        2);
   CHECK(std::find(devices.begin(), devices.end(), "intel-iommu") != devices.end());
   CHECK(has(device(args, "nvme-fast2"), "serial=F2"));
 }
@@ -82,7 +83,8 @@ TEST_CASE("boot indexes are rewritten without two devices ever holding the same 
 
 TEST_CASE("guests get the CPU that is sound under each accelerator") {
   CHECK(values(qemu_args(folder(), node(), {}, BootFirst::disk), "-cpu").at(0) == "qemu64,-cx16");
-  CHECK(has(values(qemu_args(folder(), node(), {}, BootFirst::disk), "-accel").at(0), "tcg,thread=multi,tb-size=256"));
+  CHECK(has(values(qemu_args(folder(), node(), {}, BootFirst::disk), "-accel").at(0),
+            "tcg,thread=multi,tb-size=256"));
   QemuHost host;
   host.accel = Accel::kvm;
   CHECK(values(qemu_args(folder(), node(), host, BootFirst::disk), "-accel").at(0) == "kvm");

@@ -111,8 +111,8 @@ network: { provisioning: { cidr: 10.20.0.0/33 } }
 nodes: [ { name: "n[3-1]" }, { name: x, power: { address: nowhere } } ]
 lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] }
 )");
-  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "unknown key 'memory'", "hal-9000",
-                           "8 potatoes"}) {
+  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "unknown key 'memory'",
+                           "hal-9000", "8 potatoes"}) {
     INFO(part << " in " << text);
     CHECK(has(text, part));
   }
@@ -144,7 +144,8 @@ TEST_CASE("the quickstart spec is a lab of three") {
   }
 }
 
-TEST_CASE("a lab has no machine for an adopted node, and says so; the others keep their numbers and addresses") {
+TEST_CASE(
+    "a lab has no machine for an adopted node, and says so; the others keep their numbers and addresses") {
   std::string text = kSpec;
   const std::string adopted = "  - { name: old01, adopt: { host: 10.20.0.31 } }\n";
   text.insert(text.find("  - { name: head"), adopted);
@@ -156,7 +157,8 @@ TEST_CASE("a lab has no machine for an adopted node, and says so; the others kee
   CHECK(spec->nodes[2].number == 3);
   CHECK(lab_spec_from_json(to_json(*spec))->nodes.size() == 3);
 
-  CHECK(has(message_of("cluster: t\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\nnodes:\n" + adopted), "all are adopted hosts"));
+  CHECK(has(message_of("cluster: t\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\nnodes:\n" + adopted),
+            "all are adopted hosts"));
   text.replace(text.find("node02: {"), 6, "old01");
   CHECK(has(message_of(text), "an adopted host has no machine in a lab"));
 }

@@ -102,7 +102,8 @@ std::set<Part> named(const FabricProgress& progress) {
 TEST_CASE("fabric: a bad part that only met other bad ones is tested again past them", "[locate]") {
   const Fabric fabric = fat_tree({8, 8, 8});
   const Cover cover = edge_cover(fabric, 3, 1);
-  // A host's link, and the links of all hosts that the cover tests it with: others explain each of its failures.
+  // A host's link, and the links of all hosts that the cover tests it with: others explain each of its
+  // failures.
   for (const char* name : {"host1 nic", "host10 nic", "host37 nic", "host64 nic"}) {
     CAPTURE(name);
     const auto accused =
@@ -128,6 +129,6 @@ TEST_CASE("fabric: what lies behind a dead switch is neither accused nor cleared
   CHECK(named(progress) == std::set<Part>{1});
   std::set<std::string> hidden;
   for (const Part p : progress.hidden) hidden.insert(fabric.parts[z(p)]);
-  CHECK(hidden == std::set<std::string>{"host5 nic", "host6 nic", "host7 nic", "host8 nic", "leaf2 port 5", "leaf2 port 6",
-                                        "leaf2 port 7", "leaf2 port 8"});
+  CHECK(hidden == std::set<std::string>{"host5 nic", "host6 nic", "host7 nic", "host8 nic", "leaf2 port 5",
+                                        "leaf2 port 6", "leaf2 port 7", "leaf2 port 8"});
 }

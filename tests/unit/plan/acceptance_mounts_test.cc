@@ -1,5 +1,6 @@
-// What the acceptance profiles ask of a mount is what the engines really mount: each profile we ship, planned for each engine, against
-// the lines the kernel shows there. Otherwise a healthy node is refused, or a test writes to something else.
+// What the acceptance profiles ask of a mount is what the engines really mount: each profile we ship, planned
+// for each engine, against the lines the kernel shows there. Otherwise a healthy node is refused, or a test
+// writes to something else.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -18,9 +19,11 @@ namespace {
 
 const char* const kEngines[] = {"moosefs", "nfs", "ceph", "beegfs"};
 
-// "type source", as /proc/self/mountinfo has it. node01 is the leader: an NFS server has the file system itself.
+// "type source", as /proc/self/mountinfo has it. node01 is the leader: an NFS server has the file system
+// itself.
 std::vector<std::string> mounted_by(const std::string& engine, const std::string& node) {
-  if (engine == "moosefs") return {"fuse mfs#10.20.0.11:9421", "fuse.mfs 10.20.0.11:9421"};   // Debian 12's client, and later ones
+  if (engine == "moosefs")
+    return {"fuse mfs#10.20.0.11:9421", "fuse.mfs 10.20.0.11:9421"};  // Debian 12's client, and later ones
   if (engine == "ceph") return {"ceph muster@" + ceph_fsid("gaggle", "shared") + ".shared=/"};
   if (engine == "beegfs") return {"beegfs beegfs_nodev"};
   return {node == "node01" ? "xfs /dev/sdq1" : "nfs4 10.20.0.11:/shared"};
@@ -45,15 +48,19 @@ struct Machine {
   }
   Status check(const std::string& mount, const Json& options) const {
     const Files files(path);
-    REQUIRE(files.write("/proc/self/mountinfo", "36 1 0:41 / /shared rw,noatime shared:9 - " + mount + " rw\n").ok());
+    REQUIRE(
+        files.write("/proc/self/mountinfo", "36 1 0:41 / /shared rw,noatime shared:9 - " + mount + " rw\n")
+            .ok());
     return kernels::check_mount(files, {options["path"], options["fstype"], options["source"]});
   }
 };
 
 PlannerInput with(const std::string& engine, const std::string& profile) {
   PlannerInput in = with_nodes(installed);
-  for (auto& [name, seen] : in.nodes) seen.facts->disks[3] = disk("BULK" + name, 2ull << 30);   // what is on them is not the question here
-  for (size_t i = 0; i < in.spec.nodes.size(); ++i) in.spec.nodes[i].address = "10.20.0.1" + std::to_string(i + 1);
+  for (auto& [name, seen] : in.nodes)
+    seen.facts->disks[3] = disk("BULK" + name, 2ull << 30);  // what is on them is not the question here
+  for (size_t i = 0; i < in.spec.nodes.size(); ++i)
+    in.spec.nodes[i].address = "10.20.0.1" + std::to_string(i + 1);
   StorageSpec& shared = in.spec.storage.back();
   shared.engine = engine;
   if (engine == "nfs") shared.server = "node01";
@@ -71,7 +78,8 @@ PlannerInput with(const std::string& engine, const std::string& profile) {
 
 }  // namespace
 
-TEST_CASE("every profile takes what each engine mounts, and nothing that another one does", "[plan][acceptance]") {
+TEST_CASE("every profile takes what each engine mounts, and nothing that another one does",
+          "[plan][acceptance]") {
   const std::string profile = GENERATE(as<std::string>{}, "quick", "standard", "burn", "lab");
   for (const std::string engine : kEngines) {
     CAPTURE(profile, engine);

@@ -45,7 +45,8 @@ void check_kept(const Plan& plan) {
   for (const auto& action : plan.actions) {
     CAPTURE(action.id);
     if (action.node == "node03")
-      CHECK((action.kind == ActionKind::steps || action.kind == ActionKind::check || action.kind == ActionKind::inventory));
+      CHECK((action.kind == ActionKind::steps || action.kind == ActionKind::check ||
+             action.kind == ActionKind::inventory));
   }
   for (const auto& d : plan.destroys) CHECK((d.node != "node03" || d.group != "os"));
 }
@@ -84,7 +85,8 @@ TEST_CASE("the plan to adopt a host is the same before and after its agent came"
   seen.product_uuid.clear();
   CHECK(plan_digest(planned(in)) == plan_digest(after));
   seen.facts->disks[3].content_hash = "sha256:other";
-  CHECK(plan_digest(planned(in)) == plan_digest(after));   // what is in use is not destroyed, so the plan does not depend on it
+  CHECK(plan_digest(planned(in)) ==
+        plan_digest(after));  // what is in use is not destroyed, so the plan does not depend on it
 }
 
 TEST_CASE("an adopted node that is accepted has nothing to do", "[plan][adopt]") {
@@ -99,7 +101,8 @@ TEST_CASE("an adopted node that is accepted has nothing to do", "[plan][adopt]")
   CHECK(up.unchanged == std::vector<std::string>{"node03"});
 }
 
-TEST_CASE("a blank data disk is formatted by name, a foreign one and the disk of the system never", "[plan][adopt]") {
+TEST_CASE("a blank data disk is formatted by name, a foreign one and the disk of the system never",
+          "[plan][adopt]") {
   PlannerInput in = with_host();
   want(in, RequestKind::adopt, {"node03"});
   auto& disks = in.nodes["node03"].facts->disks;
@@ -136,7 +139,8 @@ TEST_CASE("reimage and admit refuse an adopted node", "[plan][adopt]") {
   CHECK(refusal(in).find("name the nodes") != std::string::npos);
 }
 
-TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody and is never booted", "[plan][adopt]") {
+TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody and is never booted",
+          "[plan][adopt]") {
   for (const bool ever : {true, false}) {
     CAPTURE(ever);
     PlannerInput in = with_host();
@@ -159,7 +163,8 @@ TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody
   }
 }
 
-TEST_CASE("an adopted node that answers but was forgotten is asked what is in it, not booted", "[plan][adopt]") {
+TEST_CASE("an adopted node that answers but was forgotten is asked what is in it, not booted",
+          "[plan][adopt]") {
   PlannerInput in = with_host();
   in.nodes["node03"].facts.reset();
   in.request.kind = RequestKind::up;
@@ -178,7 +183,8 @@ TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
   CHECK(refusal(in) == "node-swapped");
 }
 
-TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is asked there", "[plan][adopt]") {
+TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is asked there",
+          "[plan][adopt]") {
   PlannerInput in = with_host();
   for (const char* name : {"firewall", "ssh"}) {
     const std::string text = Files().read(source_dir() + "/playbooks/" + name + ".yaml").value();

@@ -16,7 +16,10 @@ PlannerInput with_engine(const std::string& engine, NodeObservation (*make)(cons
   PlaybookStep one = step("one", "cluster", {{"disks", "{{item.disks}}"}, {"source", "{{item.source}}"}});
   one.for_each = "storage_" + engine;
   if (engine == "ceph")
-    one.params.update({{"fsid", "{{item.fsid}}"}, {"mons", "{{item.mons}}"}, {"memory", "{{item.osd_memory}}"}, {"least", "{{item.min_copies}}"},
+    one.params.update({{"fsid", "{{item.fsid}}"},
+                       {"mons", "{{item.mons}}"},
+                       {"memory", "{{item.osd_memory}}"},
+                       {"least", "{{item.min_copies}}"},
                        {"standbys", "{{item.standbys}}"}});
   in.playbooks["shared"].steps = {one, step("leaves", "drain", {{"node", "{{node.name}}"}})};
   return in;
@@ -43,7 +46,9 @@ TEST_CASE("ceph: monitors, names and memory come with the plan, and disks by nam
   CHECK(params["least"] == 1);
   CHECK(params["standbys"] == 1);
   CHECK(params["disks"][0]["uuid"] == ceph_osd_uuid(fsid, "BULKnode02"));
-  CHECK(std::any_of(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& d) { return d.serial == "BULKnode02" && d.why == "ceph for /shared"; }));
+  CHECK(std::any_of(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& d) {
+    return d.serial == "BULKnode02" && d.why == "ceph for /shared";
+  }));
   CHECK(lint_plan(plan).empty());
   // Two nodes cannot outvote each other.
   in.spec.nodes.pop_back();
@@ -63,7 +68,8 @@ TEST_CASE("ceph: its own object store is used again, another one's is foreign", 
   CHECK(plan.destroys.empty());
   CHECK(plan.find("node01/shared-1")->params["steps"][0]["params"]["disks"][0]["content_hash"] == "");
   DiskFacts& bulk = in.nodes["node01"].facts->disks[3];
-  for (const std::string& other : {ceph_osd_uuid(ceph_fsid("other", "shared"), bulk.serial), ceph_osd_uuid(fsid, "BULKnode02")}) {
+  for (const std::string& other :
+       {ceph_osd_uuid(ceph_fsid("other", "shared"), bulk.serial), ceph_osd_uuid(fsid, "BULKnode02")}) {
     bulk.signatures = {"ceph_bluestore uuid=" + other};
     CHECK(refused(in) == "disk-foreign");
   }
@@ -84,7 +90,9 @@ TEST_CASE("ceph: any of three nodes may be drained, of two not the one with the 
 TEST_CASE("beegfs: a plan says that nothing is kept twice, and no node of it can be emptied", "[plan]") {
   PlannerInput in = with_engine("beegfs", seen_in_ram);
   const Plan plan = planned(in);
-  CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) { return n.find("'shared' (engine beegfs) has no redundancy") != std::string::npos; }));
+  CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) {
+    return n.find("'shared' (engine beegfs) has no redundancy") != std::string::npos;
+  }));
   CHECK(plan.find("node02/shared-1")->params["steps"][0]["params"]["source"] == "beegfs_nodev");
   in = with_engine("beegfs", installed);
   for (auto& [name, seen] : in.nodes) seen.state = "accepted";

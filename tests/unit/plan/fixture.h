@@ -53,13 +53,18 @@ inline std::map<std::string, Playbook> playbooks() {
   array.for_each = "storage_local";
   PlaybookStep never = step("never", "node", {{"x", "y"}});
   never.when = "{{vars.enabled}}";
-  PlaybookStep allreduce = step("all-reduce", "cluster", {{"hosts", "{{nodes}}"}, {"peers_live", true}}, 1, "leader");
+  PlaybookStep allreduce =
+      step("all-reduce", "cluster", {{"hosts", "{{nodes}}"}, {"peers_live", true}}, 1, "leader");
   std::map<std::string, Playbook> all;
-  all["base"] = {"base", "", {step("packages", "image", {{"names", Json::array({"chrony"})}}),
-                              step("hostname", "node", {{"content", "{{node.name}}\n"}})}};
+  all["base"] = {"base",
+                 "",
+                 {step("packages", "image", {{"names", Json::array({"chrony"})}}),
+                  step("hostname", "node", {{"content", "{{node.name}}\n"}})}};
   all["storage"] = {"storage", "", {array}};
-  all["shared"] = {"shared", "", {step("master", "cluster", {{"at", "{{leader.address}}"}}, 1, "leader"),
-                                  step("chunk", "cluster", {{"to", "{{leader.address}}"}}, 2)}};
+  all["shared"] = {"shared",
+                   "",
+                   {step("master", "cluster", {{"at", "{{leader.address}}"}}, 1, "leader"),
+                    step("chunk", "cluster", {{"to", "{{leader.address}}"}}, 2)}};
   all["acceptance/lab"] = {"acceptance/lab", "", {step("dgemm", "node", {{"seconds", 1}}), allreduce}};
   all["optional"] = {"optional", "", {never}};
   return all;
@@ -83,8 +88,8 @@ inline NodeObservation seen_in_ram(const std::string& node) {
   NodeObservation seen;
   HardwareFacts facts;
   facts.system.uuid = "uuid-" + node;
-  facts.disks = {disk("OS" + node, 8ull << 30), disk("FASTa" + node, 2ull << 30), disk("FASTb" + node, 2ull << 30),
-                 disk("BULK" + node, 2ull << 30)};
+  facts.disks = {disk("OS" + node, 8ull << 30), disk("FASTa" + node, 2ull << 30),
+                 disk("FASTb" + node, 2ull << 30), disk("BULK" + node, 2ull << 30)};
   seen.facts = facts;
   seen.mode = wire::Mode::ram;
   seen.online = true;

@@ -70,7 +70,8 @@ TEST_CASE("nodes that were never seen are discovered first, and nothing else hap
   CHECK(rest.nodes == std::vector<std::string>{"node01"});
 }
 
-TEST_CASE("a node that could not be found does not hold the others, and is looked for again at last", "[plan]") {
+TEST_CASE("a node that could not be found does not hold the others, and is looked for again at last",
+          "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   in.nodes["node03"] = NodeObservation{};
   in.nodes["node03"].state = "quarantined";
@@ -91,9 +92,10 @@ TEST_CASE("a node that could not be found does not hold the others, and is looke
 TEST_CASE("an install plan, whole", "[plan]") {
   const Plan plan = planned(with_nodes(seen_in_ram));
   CHECK(plan.kind == "install");
-  CHECK(ids(plan, "node01") == std::vector<std::string>{"image", "boot", "configure", "shared-1", "shared-2", "look", "accept",
-                                                        "accept-1"});
-  CHECK(ids(plan, "node02") == std::vector<std::string>{"image", "boot", "configure", "shared-2", "look", "accept"});
+  CHECK(ids(plan, "node01") == std::vector<std::string>{"image", "boot", "configure", "shared-1", "shared-2",
+                                                        "look", "accept", "accept-1"});
+  CHECK(ids(plan, "node02") ==
+        std::vector<std::string>{"image", "boot", "configure", "shared-2", "look", "accept"});
   CHECK(plan.destroys.size() == 12);
   CHECK(lint_plan(plan).empty());
   check_golden("install.json", to_json(plan).dump(1) + "\n");
@@ -116,7 +118,7 @@ TEST_CASE("how long a node may boot is the spec's to say", "[plan]") {
   in.spec.limits.boot = 15 * kMinute;
   const Plan plan = planned(in);
   CHECK(plan.find("node02/netboot")->timeout == 12 * kMinute);
-  CHECK(plan.limits.netboot == 12 * kMinute);   // for actions that netboot their node on their own
+  CHECK(plan.limits.netboot == 12 * kMinute);  // for actions that netboot their node on their own
   CHECK(plan.find("node02/boot")->timeout == 15 * kMinute);
 }
 
@@ -156,7 +158,7 @@ TEST_CASE("steps come out rendered, one per element, without those whose conditi
   in.spec.vars["enabled"] = "no";
   const Plan plan = planned(in);
   const Json& steps = plan.find("node02/configure")->params["steps"];
-  REQUIRE(steps.size() == 2);   // image-phase steps of a baked playbook are in the image
+  REQUIRE(steps.size() == 2);  // image-phase steps of a baked playbook are in the image
   CHECK(steps[0]["id"] == "base/hostname");
   CHECK(steps[0]["params"]["content"] == "node02\n");
   CHECK(steps[1]["id"] == "storage/array[scratch]");
@@ -166,7 +168,8 @@ TEST_CASE("steps come out rendered, one per element, without those whose conditi
   CHECK(planned(in).find("node02/configure")->params["steps"].size() == 3);
 }
 
-TEST_CASE("a step whose list is empty says why, a GPU that is declared but not found is none of these", "[plan]") {
+TEST_CASE("a step whose list is empty says why, a GPU that is declared but not found is none of these",
+          "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   PlaybookStep answers = step("every GPU answers", "node", {{"count", "{{item.gpus}}"}});
   answers.for_each = "own_gpus";
@@ -188,7 +191,7 @@ TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
   PlannerInput in = with_nodes(installed);
   for (auto& [name, seen] : in.nodes) {
     seen.state = "accepted";
-    seen.config_digest = first.config_digests.at(name);   // what is on the disks is not part of it
+    seen.config_digest = first.config_digests.at(name);  // what is on the disks is not part of it
   }
   const Plan again = planned(in);
   CHECK(again.kind == "none");
@@ -228,9 +231,15 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   make_ours(disks[0], "node02");
   SECTION("of another cluster") { disks[0].muster_cluster = "flock"; }
   SECTION("of this cluster, but of another node") { disks[0].muster_node = "node03"; }
-  SECTION("of the same names, of another site's controller") { disks[0].muster_authority = "sha256:ca-of-another"; }
-  SECTION("of a controller that it does not name, on a machine never installed from here") { disks[0].muster_authority.clear(); }
-  SECTION("of a cluster that it does not name, on a machine never installed from here") { disks[0].muster_cluster.clear(); }
+  SECTION("of the same names, of another site's controller") {
+    disks[0].muster_authority = "sha256:ca-of-another";
+  }
+  SECTION("of a controller that it does not name, on a machine never installed from here") {
+    disks[0].muster_authority.clear();
+  }
+  SECTION("of a cluster that it does not name, on a machine never installed from here") {
+    disks[0].muster_cluster.clear();
+  }
   SECTION("of a cluster that it does not name, on a machine that took an installed one's place") {
     disks[0].muster_cluster.clear();
     in.nodes["node02"].image_digest = "sha256:cpu";
@@ -239,7 +248,8 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   CHECK(refused(in) == "disk-foreign");
   for (auto& node : in.spec.nodes) node.disks["os"].policy = DiskPolicy::format;
   const Plan plan = planned(in);
-  const auto os = std::find_if(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& d) { return d.serial == "OSnode02"; });
+  const auto os = std::find_if(plan.destroys.begin(), plan.destroys.end(),
+                               [](const Destruction& d) { return d.serial == "OSnode02"; });
   REQUIRE(os != plan.destroys.end());
   CHECK(os->content_hash == "sha256:ours");
   CHECK(os->content.find("the system of node " + disks[0].muster_node + " of ") != std::string::npos);
@@ -250,7 +260,8 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   CHECK(job["authority"] == kAuthority);
 }
 
-TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here", "[plan]") {
+TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here",
+          "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.request = {RequestKind::reimage, {"node02"}, false, false};
   auto& os = in.nodes["node02"].facts->disks[0];
@@ -294,7 +305,8 @@ TEST_CASE("data that names no cluster is this node's only with its OS disk or it
 
 TEST_CASE("a link test needs both ends in the plan", "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.playbooks["acceptance/lab"].steps.push_back(step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
+  in.playbooks["acceptance/lab"].steps.push_back(
+      step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
   const auto links = [&] {
     std::map<std::string, size_t> peers;
     for (const auto& a : planned(in).actions)
@@ -324,7 +336,8 @@ TEST_CASE("of many nodes each is measured with some, and they with it", "[plan]"
     in.spec.nodes.push_back(node);
     in.nodes[node.name] = installed(node.name);
   }
-  in.playbooks["acceptance/lab"].steps.push_back(step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
+  in.playbooks["acceptance/lab"].steps.push_back(
+      step("links", "cluster", {{"peers", "{{peers}}"}, {"peers_in_plan", true}}, 1));
   in.request.kind = RequestKind::accept;
   std::map<std::string, std::set<std::string>> partners;
   for (const auto& a : planned(in).actions)
@@ -383,7 +396,8 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
   }
   SECTION("what is left of a disk of ours is not ours") {
     node.facts->disks[3].blank = false;
-    node.facts->disks[3].signatures = {"remains of xfs at 1 MiB label=mfs-LKnode02 uuid=3", "unknown data uuid=sha256:1"};
+    node.facts->disks[3].signatures = {"remains of xfs at 1 MiB label=mfs-LKnode02 uuid=3",
+                                       "unknown data uuid=sha256:1"};
     in.nodes["node02"].image_digest = "sha256:cpu";
     CHECK(refused(in) == "disk-foreign");
   }
@@ -415,38 +429,44 @@ TEST_CASE("one disk that two nodes see is selected on one of them only", "[plan]
   PlannerInput in = with_nodes(seen_in_ram);
   auto& first = in.nodes["node01"].facts->disks;
   auto& second = in.nodes["node02"].facts->disks;
-  second[3] = first[3];   // BULKnode01, in an enclosure of both
+  second[3] = first[3];  // BULKnode01, in an enclosure of both
   second[3].name = "nvme9n1";
   const auto made = make_plan(in);
   REQUIRE(made.ok());
   REQUIRE(made->refusals.size() == 1);
   CHECK(made->refusals[0].node == "node01");
   CHECK(made->refusals[0].rule == "disk-shared");
-  for (const char* part : {"nvmeBULKnode01 (", "nvme9n1 (", "serial BULKnode01", "on node02", "WWID eui.BULKnode01"})
+  for (const char* part :
+       {"nvmeBULKnode01 (", "nvme9n1 (", "serial BULKnode01", "on node02", "WWID eui.BULKnode01"})
     CHECK(made->refusals[0].message.find(part) != std::string::npos);
 
-  in.request.nodes = {"node02"};   // the other one may be using it
+  in.request.nodes = {"node02"};  // the other one may be using it
   CHECK(refused(in) == "disk-shared");
-  in.nodes["node01"].machine = std::move(in.nodes["node01"].facts);   // seen long ago
+  in.nodes["node01"].machine = std::move(in.nodes["node01"].facts);  // seen long ago
   in.nodes["node01"].facts.reset();
   CHECK(refused(in) == "disk-shared");
   in.request.nodes = {"node03"};
-  CHECK(refused(in) == "nothing");   // has nothing to do with it
+  CHECK(refused(in) == "nothing");  // has nothing to do with it
 
   in = with_nodes(seen_in_ram);
   in.nodes["node02"].facts->disks.push_back(in.nodes["node01"].facts->disks[3]);
   in.spec.nodes[0].disks["bulk"].match.serial = "BULKnode01";
   in.spec.nodes[1].disks["bulk"].match.serial = "BULKnode02";
-  CHECK(refused(in) == "nothing");   // both see it, one selects it
+  CHECK(refused(in) == "nothing");  // both see it, one selects it
 }
 
-TEST_CASE("what makes a disk the same one on two nodes: its WWID, else model and serial, and no number that all disks have", "[plan]") {
+TEST_CASE(
+    "what makes a disk the same one on two nodes: its WWID, else model and serial, and no number that all "
+    "disks have",
+    "[plan]") {
   CHECK(medium_of("S1", "eui.0001", "M") == medium_of("S2", "eui.0001", "N"));
   CHECK(medium_of("S1", "eui.0001", "M") != medium_of("S1", "eui.0002", "M"));
   CHECK(medium_of("S1", "", "M") == medium_of("S1", "naa.0000000000000000", "M"));
   CHECK(medium_of("S1", "", "M") != medium_of("S1", "", "N"));
-  CHECK(medium_of("S1", "nvme.1b36-5331-4d-00000001", "M") != medium_of("S1", "nvme.1b36-5331-4d-00000002", "M"));   // two namespaces
-  for (const char* serial : {"", "0000000000000000", "0123456789", "1234567890", "0123456789ABCDEF", "QM00003", "drive-scsi0"}) {
+  CHECK(medium_of("S1", "nvme.1b36-5331-4d-00000001", "M") !=
+        medium_of("S1", "nvme.1b36-5331-4d-00000002", "M"));  // two namespaces
+  for (const char* serial :
+       {"", "0000000000000000", "0123456789", "1234567890", "0123456789ABCDEF", "QM00003", "drive-scsi0"}) {
     INFO(serial);
     CHECK(medium_of(serial, "", "M").empty());
     CHECK(medium_of(serial, std::string("t10.ATA     M ") + serial, "M").empty());
@@ -474,19 +494,21 @@ TEST_CASE("a foreign operating system is destroyed only by name, with what it is
   os.blank = false;
   os.content = "GPT, 2 partitions: Ubuntu";
   os.content_hash = "sha256:ubuntu";
-  CHECK(refused(in) == "disk-foreign");   // nobody said that it may go
+  CHECK(refused(in) == "disk-foreign");  // nobody said that it may go
   in.spec.nodes[0].disks["os"].policy = DiskPolicy::format;
   const Plan plan = planned(in);
   REQUIRE_FALSE(plan.destroys.empty());
-  const auto& d = *std::find_if(plan.destroys.begin(), plan.destroys.end(), [](const Destruction& x) { return x.group == "os"; });
+  const auto& d = *std::find_if(plan.destroys.begin(), plan.destroys.end(),
+                                [](const Destruction& x) { return x.group == "os"; });
   CHECK(d.content == "GPT, 2 partitions: Ubuntu");
   CHECK(plan.find("node01/image")->params["content_hash"] == "sha256:ubuntu");
 }
 
 TEST_CASE("only disks of the destruction list carry the right to be formatted", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
-  // Recognised by its label as ours and used again, whatever the policy: an agent that sees it otherwise must not format it.
-  in.nodes["node01"].image_digest = "sha256:before";   // installed from here once
+  // Recognised by its label as ours and used again, whatever the policy: an agent that sees it otherwise must
+  // not format it.
+  in.nodes["node01"].image_digest = "sha256:before";  // installed from here once
   auto& disks = in.nodes["node01"].facts->disks;
   in.spec.nodes[0].disks["fast"].policy = DiskPolicy::format;
   disks[1].blank = false;
@@ -509,7 +531,7 @@ TEST_CASE("only disks of the destruction list carry the right to be formatted", 
 TEST_CASE("a node that an operator took out is in no plan until it is released", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   in.nodes["node02"].state = "quarantined";
-  CHECK(planned(in).nodes.size() == 3);                 // a run's own quarantine is tried again
+  CHECK(planned(in).nodes.size() == 3);  // a run's own quarantine is tried again
   in.nodes["node02"].held = "by an operator: PSU on order";
   const Plan plan = planned(in);
   CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
@@ -519,7 +541,7 @@ TEST_CASE("a node that an operator took out is in no plan until it is released",
   CHECK(plan.notes.front().find("PSU on order") != std::string::npos);
   CHECK(plan_from_json(to_json(plan))->left_out == plan.left_out);
   in.nodes["node02"].facts.reset();
-  CHECK(planned(in).kind == "install");                 // nor is it looked for
+  CHECK(planned(in).kind == "install");  // nor is it looked for
   in.request.nodes = {"node02"};
   CHECK(refused(in) == "node-held");
 }
@@ -573,16 +595,19 @@ TEST_CASE("lint finds what must not be in a plan", "[plan]") {
   REQUIRE_FALSE(good.barriers.empty());
   CHECK(complains([](Plan& p) { p.barriers[0].push_back("node01/nothing"); }));
   CHECK(complains([](Plan& p) { p.actions[0].behind = static_cast<int>(p.barriers.size()); }));
-  CHECK(complains([](Plan& p) { p.actions[0].behind = 0; }));   // behind what comes after it
+  CHECK(complains([](Plan& p) { p.actions[0].behind = 0; }));  // behind what comes after it
   CHECK(complains([](Plan& p) { p.actions[0].timeout = 0; }));
   CHECK(complains([](Plan& p) { p.actions[0].params["password"] = "hunter2"; }));
   CHECK_FALSE(complains([](Plan& p) { p.actions[0].params["password"] = "secret:bmc"; }));
   CHECK(complains([](Plan& p) { p.actions[0].params["key"] = "-----BEGIN OPENSSH PRIVATE KEY-----"; }));
 }
 
-TEST_CASE("drain: playbooks in reverse order, one node after the other, the volume's master never", "[plan]") {
+TEST_CASE("drain: playbooks in reverse order, one node after the other, the volume's master never",
+          "[plan]") {
   PlannerInput in = with_nodes(installed);
-  const auto out = [](const std::string& name, const std::string& phase) { return step(name, phase, {{"node", "{{node.name}}"}}); };
+  const auto out = [](const std::string& name, const std::string& phase) {
+    return step(name, phase, {{"node", "{{node.name}}"}});
+  };
   in.playbooks["shared"].steps.push_back(out("empty", "drain"));
   in.playbooks["base"].steps.push_back(out("last", "drain"));
   in.playbooks["base"].steps.push_back(out("back", "undrain"));
@@ -623,8 +648,12 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
 
 TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-image", "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#machines}}{{name}}:{{cpus}}:{{memory_mib}}:{{gpu_files}} {{/machines}}"}})};
-  const auto conf = [&] { return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>(); };
+  in.playbooks["base"].steps = {
+      step("conf", "node",
+           {{"content", "{{#machines}}{{name}}:{{cpus}}:{{memory_mib}}:{{gpu_files}} {{/machines}}"}})};
+  const auto conf = [&] {
+    return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>();
+  };
   for (const auto& n : in.spec.nodes) {
     HardwareFacts& facts = *in.nodes[n.name].facts;
     facts.cpus.count = 4;
@@ -639,10 +668,14 @@ TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-
   CHECK(conf() == "node02:4:1945:/dev/nvidia[0-7] node03:4:1945: ");
 }
 
-TEST_CASE("the GPU fleet of a playbook: two nodes at least, what is declared counts, the smallest number", "[plan]") {
+TEST_CASE("the GPU fleet of a playbook: two nodes at least, what is declared counts, the smallest number",
+          "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#gpu_fleet}}{{name}}:{{gpus}} {{/gpu_fleet}}{{gpus_of_each}}"}})};
-  const auto conf = [&] { return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>(); };
+  in.playbooks["base"].steps = {
+      step("conf", "node", {{"content", "{{#gpu_fleet}}{{name}}:{{gpus}} {{/gpu_fleet}}{{gpus_of_each}}"}})};
+  const auto conf = [&] {
+    return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>();
+  };
   CHECK(conf() == "0");
   in.nodes["node02"].facts->gpus.resize(8);
   CHECK(conf() == "8");  // alone it is no fleet
@@ -655,7 +688,9 @@ TEST_CASE("the GPU fleet of a playbook: two nodes at least, what is declared cou
 
 TEST_CASE("Slurm keeps accounts when the leader's role names that playbook, on all nodes alike", "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#accounting}}slurmdbd{{/accounting}}{{^accounting}}none{{/accounting}}"}})};
+  in.playbooks["base"].steps = {
+      step("conf", "node",
+           {{"content", "{{#accounting}}slurmdbd{{/accounting}}{{^accounting}}none{{/accounting}}"}})};
   const auto conf = [&](const std::string& node) {
     return planned(in).find(node + "/configure")->params["steps"][0]["params"]["content"].get<std::string>();
   };
@@ -666,9 +701,12 @@ TEST_CASE("Slurm keeps accounts when the leader's role names that playbook, on a
   CHECK(conf("node03") == "slurmdbd");
 }
 
-TEST_CASE("RDMA is declared by the playbook that sets it up: its partners are the nodes whose role has it", "[plan]") {
+TEST_CASE("RDMA is declared by the playbook that sets it up: its partners are the nodes whose role has it",
+          "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.playbooks["base"].steps = {step("conf", "node", {{"content", "{{#rdma_peers}}{{name}} {{/rdma_peers}}{{#soft_roce}}soft{{/soft_roce}}"}})};
+  in.playbooks["base"].steps = {
+      step("conf", "node",
+           {{"content", "{{#rdma_peers}}{{name}} {{/rdma_peers}}{{#soft_roce}}soft{{/soft_roce}}"}})};
   const auto conf = [&](const std::string& node) {
     return planned(in).find(node + "/configure")->params["steps"][0]["params"]["content"].get<std::string>();
   };
@@ -683,9 +721,11 @@ TEST_CASE("RDMA is declared by the playbook that sets it up: its partners are th
   CHECK(conf("node03") == "soft");
 }
 
-TEST_CASE("partitions called after their section are used again; one of another name makes the disk foreign", "[plan]") {
+TEST_CASE("partitions called after their section are used again; one of another name makes the disk foreign",
+          "[plan]") {
   const PlannerInput in = input();
-  const StorageSpec& scratch = *std::find_if(in.spec.storage.begin(), in.spec.storage.end(), [](const auto& s) { return s.name == "scratch"; });
+  const StorageSpec& scratch = *std::find_if(in.spec.storage.begin(), in.spec.storage.end(),
+                                             [](const auto& s) { return s.name == "scratch"; });
   DiskFacts d = disk("FAST1", 2ull << 30);
   d.blank = false;
   PartitionFacts log, data;
@@ -693,11 +733,12 @@ TEST_CASE("partitions called after their section are used again; one of another 
   d.partitions = {log, data};
   d.signatures = {"xfs label=scratch-log uuid=1"};
   CHECK(is_our_data(d, in.spec.cluster, "node01", scratch));
-  d.partitions[1].label = "";   // in an MBR none has a name: muster made none of them, whatever the file system is called
+  d.partitions[1].label =
+      "";  // in an MBR none has a name: muster made none of them, whatever the file system is called
   CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
   d.partitions[1].label = "theirs";
   CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
-  d.partitions.clear();   // a file system on the whole disk is known by its exact label only
+  d.partitions.clear();  // a file system on the whole disk is known by its exact label only
   CHECK_FALSE(is_our_data(d, in.spec.cluster, "node01", scratch));
 }
 
@@ -714,7 +755,9 @@ TEST_CASE("a selector selects what it names, and without a name nothing", "[plan
   const DiskFacts found = disk("S1", 2ull << 30);
   DiskFacts nameless = found;
   nameless.serial = nameless.wwid = nameless.model = "";
-  const auto matches = [&](const DiskMatch& match) { return disk_matches(match, found) || disk_matches(match, nameless); };
+  const auto matches = [&](const DiskMatch& match) {
+    return disk_matches(match, found) || disk_matches(match, nameless);
+  };
   DiskMatch match;
   CHECK_FALSE(matches(match));
   for (const char* nothing : {"", " ", "*", "**", "?*", "* *"}) {

@@ -1,4 +1,5 @@
-// Nodes that are installed and say nothing: they are looked for before anything is decided about them, and never installed anew unasked.
+// Nodes that are installed and say nothing: they are looked for before anything is decided about them, and
+// never installed anew unasked.
 #include "controller/plan/lint.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
@@ -65,7 +66,7 @@ TEST_CASE("a node that stayed silent is left out until somebody names it", "[pla
   CHECK(plan.notes.front().find("muster reimage node02") != std::string::npos);
   in.request.nodes = {"node02"};
   CHECK(made(in).kind == "wake");
-  in.request.kind = RequestKind::reimage;   // asked for
+  in.request.kind = RequestKind::reimage;  // asked for
   const Plan again = made(in);
   CHECK(again.kind == "reimage");
   CHECK(kinds(again, "node02").front() == ActionKind::netboot);
@@ -82,7 +83,7 @@ TEST_CASE("a node whose installation was cut off is not taken for an installed o
   in.nodes["node02"].online = false;
   in.nodes["node02"].state = "quarantined";
   in.nodes["node02"].machine = in.nodes["node02"].facts;
-  in.nodes["node02"].facts.reset();   // its disks were written since it was looked at
+  in.nodes["node02"].facts.reset();  // its disks were written since it was looked at
   const Plan plan = made(in);
   CHECK(plan.kind == "discover");
   CHECK(kinds(plan, "node02").front() == ActionKind::netboot);
@@ -101,7 +102,8 @@ TEST_CASE("on an older copy of the database nobody is installed who was not hear
   CHECK(kinds(plan, "node02") == std::vector<ActionKind>{ActionKind::wake});
 }
 
-TEST_CASE("an installed system that answers shows its hardware itself: it is not netbooted for that", "[plan][silent]") {
+TEST_CASE("an installed system that answers shows its hardware itself: it is not netbooted for that",
+          "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].facts.reset();
   in.nodes["node02"].state = "installing";

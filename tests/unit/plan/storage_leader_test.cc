@@ -1,5 +1,6 @@
-// What a plan does when the data of a shared file system is there and its metadata may not be: the leader's machine lost its disk, or the
-// spec names another one first. And that a first bring-up which was interrupted anywhere goes on by itself.
+// What a plan does when the data of a shared file system is there and its metadata may not be: the leader's
+// machine lost its disk, or the spec names another one first. And that a first bring-up which was interrupted
+// anywhere goes on by itself.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -24,7 +25,8 @@ PlannerInput with_engine(const std::string& engine, NodeObservation (*make)(cons
   if (engine == "ceph")
     for (auto& [name, seen] : in.nodes)
       if (DiskFacts& bulk = seen.facts->disks[3]; !bulk.blank)
-        bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+        bulk.signatures = {"ceph_bluestore uuid=" +
+                           ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
   return in;
 }
 
@@ -48,8 +50,9 @@ bool creates(const PlannerInput& in, const std::string& node = "node01") {
 // Its operating system's disk was replaced; it was looked at from the RAM system.
 void new_os_disk(PlannerInput& in, const std::string& node) {
   NodeObservation fresh = seen_in_ram(node);
-  for (size_t i = 1; i < fresh.facts->disks.size(); ++i) fresh.facts->disks[i] = in.nodes[node].facts->disks[i], fresh.facts->disks[i].mounted = false;
-  fresh.image_digest = in.nodes[node].image_digest;   // it ran one of this controller's
+  for (size_t i = 1; i < fresh.facts->disks.size(); ++i)
+    fresh.facts->disks[i] = in.nodes[node].facts->disks[i], fresh.facts->disks[i].mounted = false;
+  fresh.image_digest = in.nodes[node].image_digest;  // it ran one of this controller's
   fresh.product_uuid = in.nodes[node].product_uuid;
   in.nodes[node] = fresh;
 }
@@ -60,7 +63,10 @@ void remove_first(PlannerInput& in) {
 
 }  // namespace
 
-TEST_CASE("metadata is begun where no member's disk holds data, and the digest of a configuration does not depend on that", "[plan]") {
+TEST_CASE(
+    "metadata is begun where no member's disk holds data, and the digest of a configuration does not depend "
+    "on that",
+    "[plan]") {
   for (const std::string engine : {"moosefs", "ceph"}) {
     INFO(engine);
     PlannerInput in = with_engine(engine, seen_in_ram);
@@ -72,7 +78,8 @@ TEST_CASE("metadata is begun where no member's disk holds data, and the digest o
     in.request = {RequestKind::up, {"node01"}};
     CHECK_FALSE(creates(in));
     CHECK(planned(in).config_digests.at("node01") == before.at("node01"));
-    // So does what was seen of it last, though an image was written since and its disks are to be looked at again.
+    // So does what was seen of it last, though an image was written since and its disks are to be looked at
+    // again.
     in.nodes["node03"].machine = in.nodes["node03"].facts;
     in.nodes["node03"].facts.reset();
     CHECK_FALSE(creates(in));
@@ -92,7 +99,9 @@ TEST_CASE("a leader with a new system disk is only installed by name, and begins
     in.request = {kind, {"node01"}};
     CHECK_FALSE(creates(in));
     const Plan plan = planned(in);
-    CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) { return n.find("will not begin an empty one") != std::string::npos; }));
+    CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) {
+      return n.find("will not begin an empty one") != std::string::npos;
+    }));
   }
 }
 
@@ -123,12 +132,13 @@ TEST_CASE("another node in the leader's place is refused while it has data and n
 }
 
 TEST_CASE("what was seen before a first bring-up was interrupted refuses nothing", "[plan]") {
-  // The section was added to running nodes. The leader's disk was blank when it was looked at, and it had no metadata yet.
+  // The section was added to running nodes. The leader's disk was blank when it was looked at, and it had no
+  // metadata yet.
   PlannerInput in = with_engine("moosefs", installed);
   for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = false;
   in.nodes["node01"].facts->disks[3] = seen_in_ram("node01").facts->disks[3];
   CHECK(refused(in) == "nothing");
-  CHECK_FALSE(creates(in));   // the leader's agent finds what it made
+  CHECK_FALSE(creates(in));  // the leader's agent finds what it made
 }
 
 TEST_CASE("a leader re-imaged with its state goes on", "[plan]") {
@@ -141,7 +151,8 @@ TEST_CASE("a leader re-imaged with its state goes on", "[plan]") {
   }
 }
 
-TEST_CASE("ceph: of two nodes the only monitor is not begun anew elsewhere, of three any may join", "[plan]") {
+TEST_CASE("ceph: of two nodes the only monitor is not begun anew elsewhere, of three any may join",
+          "[plan]") {
   PlannerInput in = with_engine("ceph", installed);
   new_os_disk(in, "node01");
   CHECK(refused(in) == "nothing");
@@ -165,7 +176,8 @@ TEST_CASE("the leader of a storage section is its first member, whoever leads th
     const Action* action = plan.find(other);
     REQUIRE(action != nullptr);
     CHECK(action->params["steps"][0]["params"]["of"] == in.spec.nodes[1].address);
-    CHECK(std::any_of(action->after.begin(), action->after.end(), [](const Dependency& d) { return d.action == "node02/shared-1" && d.hard; }));
+    CHECK(std::any_of(action->after.begin(), action->after.end(),
+                      [](const Dependency& d) { return d.action == "node02/shared-1" && d.hard; }));
   }
 }
 
@@ -199,10 +211,12 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
   const Json& step = master->params["steps"][0]["params"];
   CHECK(step["address"] == in.spec.nodes[0].address);
   REQUIRE(step["clients"].size() == in.spec.nodes.size() - 1);
-  for (size_t i = 1; i < in.spec.nodes.size(); ++i) CHECK(step["clients"][i - 1]["address"] == in.spec.nodes[i].address);
+  for (size_t i = 1; i < in.spec.nodes.size(); ++i)
+    CHECK(step["clients"][i - 1]["address"] == in.spec.nodes[i].address);
 }
 
-TEST_CASE("a node that is new to a shared file system is let in by its server, to which nothing else happens", "[plan]") {
+TEST_CASE("a node that is new to a shared file system is let in by its server, to which nothing else happens",
+          "[plan]") {
   std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
   const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
   PlannerInput in = with_nodes(seen_in_ram);
@@ -217,7 +231,7 @@ TEST_CASE("a node that is new to a shared file system is let in by its server, t
   const Plan plan = planned(in);
   CHECK(plan.serving == std::vector<std::string>{"node01"});
   CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
-  CHECK(plan.config_digests.at("node01") == "of before");   // what else changed there is still to be done
+  CHECK(plan.config_digests.at("node01") == "of before");  // what else changed there is still to be done
   std::vector<const Action*> there;
   for (const auto& action : plan.actions)
     if (action.node == "node01") there.push_back(&action);

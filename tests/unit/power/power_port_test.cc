@@ -1,4 +1,5 @@
-// Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port that answers nobody.
+// Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port
+// that answers nobody.
 #include "controller/power_port.h"
 
 #include <poll.h>
@@ -58,27 +59,32 @@ TEST_CASE("a netboot that was forgotten before its turn is not carried out, one 
   Queue queue;
   std::promise<Code> look, forgotten, wanted;
   queue.reactor->post([&] {
-    queue.service->state("n1", [&](Result<PowerState> state) { look.set_value(state.ok() ? Code::failed : state.error().code); });
-    queue.service->netboot("n1", [&](Status done) { forgotten.set_value(done.ok() ? Code::failed : done.error().code); });
-    queue.service->netboot("n2", [&](Status done) { wanted.set_value(done.ok() ? Code::failed : done.error().code); });
+    queue.service->state("n1", [&](Result<PowerState> state) {
+      look.set_value(state.ok() ? Code::failed : state.error().code);
+    });
+    queue.service->netboot(
+        "n1", [&](Status done) { forgotten.set_value(done.ok() ? Code::failed : done.error().code); });
+    queue.service->netboot(
+        "n2", [&](Status done) { wanted.set_value(done.ok() ? Code::failed : done.error().code); });
     queue.service->forget("n1");
-    queue.service->forget("n3");   // has none
+    queue.service->forget("n3");  // has none
   });
   queue.hang_up();
-  CHECK(look.get_future().get() != Code::cancelled);       // it was under way
+  CHECK(look.get_future().get() != Code::cancelled);  // it was under way
   CHECK(forgotten.get_future().get() == Code::cancelled);
-  CHECK(wanted.get_future().get() == Code::unavailable);   // it tried: nobody is there any more
+  CHECK(wanted.get_future().get() == Code::unavailable);  // it tried: nobody is there any more
 }
 
 TEST_CASE("a call whose turn comes too late is not made", "[power]") {
-  Queue queue(-1);   // everything is too late
+  Queue queue(-1);  // everything is too late
   std::promise<Error> late;
   queue.reactor->post([&] {
-    queue.service->power_off("n1", [&](Status done) { late.set_value(done.ok() ? fail(Code::failed, "made") : done.error()); });
+    queue.service->power_off(
+        "n1", [&](Status done) { late.set_value(done.ok() ? fail(Code::failed, "made") : done.error()); });
   });
   const Error error = late.get_future().get();
   CHECK(error.code == Code::unavailable);
   CHECK(error.message.find("this one was not asked") != std::string::npos);
   pollfd p{queue.bmc->fd(), POLLIN, 0};
-  CHECK(::poll(&p, 1, 0) == 0);   // nobody called
+  CHECK(::poll(&p, 1, 0) == 0);  // nobody called
 }

@@ -1,4 +1,5 @@
-// BMCs that misbehave as real ones do, and the driver that must get its order done all the same, or leave the machine alone.
+// BMCs that misbehave as real ones do, and the driver that must get its order done all the same, or leave the
+// machine alone.
 #include "controller/power/redfish.h"
 
 #include <algorithm>
@@ -25,10 +26,13 @@ lab::BmcProfile sessions_only(lab::BmcProfile p = profile("generic")) {
   return p;
 }
 
-std::optional<HttpResponse> refuse(int status, const std::string& id) { return lab::redfish_error(status, id, "no"); }
+std::optional<HttpResponse> refuse(int status, const std::string& id) {
+  return lab::redfish_error(status, id, "no");
+}
 
 long count(const BmcBench& bench, const std::string& what) {
-  return std::count_if(bench.seen.begin(), bench.seen.end(), [&](const auto& one) { return one.rfind(what, 0) == 0; });
+  return std::count_if(bench.seen.begin(), bench.seen.end(),
+                       [&](const auto& one) { return one.rfind(what, 0) == 0; });
 }
 
 std::string nested(size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
@@ -38,16 +42,20 @@ bool is_ok(const Status& status) {
   return status.ok();
 }
 
-// A chassis with two nodes behind one BMC: Systems/1 is the bench's machine, Systems/2 another that can be reset as well.
+// A chassis with two nodes behind one BMC: Systems/1 is the bench's machine, Systems/2 another that can be
+// reset as well.
 struct TwoNodes {
   explicit TwoNodes(BmcBench& bench) {
     bench.before = [this](const HttpRequest& request) -> std::optional<HttpResponse> {
       if (request.path == "/redfish/v1/Systems")
-        return HttpResponse::json(200, R"({"Members":[{"@odata.id":"/redfish/v1/Systems/2"},{"@odata.id":"/redfish/v1/Systems/1"}]})");
+        return HttpResponse::json(
+            200,
+            R"({"Members":[{"@odata.id":"/redfish/v1/Systems/2"},{"@odata.id":"/redfish/v1/Systems/1"}]})");
       if (request.path != "/redfish/v1/Systems/2") return std::nullopt;
       if (asked++ < refusals) return answer;
-      return HttpResponse::json(200, std::string(R"({"PowerState":"On","UUID":")") + kOther +
-                                         R"(","Actions":{"#ComputerSystem.Reset":{"target":"/redfish/v1/Systems/2/Reset"}}})");
+      return HttpResponse::json(
+          200, std::string(R"({"PowerState":"On","UUID":")") + kOther +
+                   R"(","Actions":{"#ComputerSystem.Reset":{"target":"/redfish/v1/Systems/2/Reset"}}})");
     };
   }
   int asked = 0, refusals = 0;
@@ -82,7 +90,8 @@ TEST_CASE("redfish: with a known UUID nothing behind the node's own system is as
   CHECK(count(bench, "GET /redfish/v1/Systems/HGX_Baseboard_0") == 0);
 }
 
-TEST_CASE("redfish: what is left over beside an unreadable system is not taken for the node's machine", "[power]") {
+TEST_CASE("redfish: what is left over beside an unreadable system is not taken for the node's machine",
+          "[power]") {
   BmcBench bench("generic");
   TwoNodes nodes(bench);
   SECTION("it answers when it is asked again, and can be reset as well") {
@@ -104,7 +113,8 @@ TEST_CASE("redfish: what is left over beside an unreadable system is not taken f
   CHECK(count(bench, "PATCH") == 0);
 }
 
-TEST_CASE("redfish: of two systems the one with the node's UUID is taken, though the other cannot be read", "[power]") {
+TEST_CASE("redfish: of two systems the one with the node's UUID is taken, though the other cannot be read",
+          "[power]") {
   BmcBench bench("generic");
   TwoNodes nodes(bench);
   nodes.refusals = 1000;
@@ -171,7 +181,7 @@ TEST_CASE("redfish: an answer of more than 4 MiB is not taken", "[power]") {
 
 TEST_CASE("redfish: a netboot ends a power-on self test that would refuse the override", "[power]") {
   auto hpe = profile("hpe");
-  hpe.post_time = 60 * kMinute;   // it loops
+  hpe.post_time = 60 * kMinute;  // it loops
   BmcBench bench(hpe);
   bench.machine.start();
   bench.machine.boot();
@@ -252,10 +262,15 @@ TEST_CASE("redfish: a session that cannot be opened now is opened later", "[powe
   int left = 1;
   HttpResponse answer = lab::redfish_error(503, "ServiceTemporarilyUnavailable", "later");
   SECTION("the service starts") {}
-  SECTION("the table is full, said with 503") { answer = lab::redfish_error(503, "SessionLimitExceeded", "full"); }
-  SECTION("the table is full, said with 400") { answer = lab::redfish_error(400, "SessionLimitExceeded", "full"); }
+  SECTION("the table is full, said with 503") {
+    answer = lab::redfish_error(503, "SessionLimitExceeded", "full");
+  }
+  SECTION("the table is full, said with 400") {
+    answer = lab::redfish_error(400, "SessionLimitExceeded", "full");
+  }
   bench.before = [&](const HttpRequest& request) -> std::optional<HttpResponse> {
-    if (request.method == "POST" && request.path == "/redfish/v1/SessionService/Sessions" && left-- > 0) return answer;
+    if (request.method == "POST" && request.path == "/redfish/v1/SessionService/Sessions" && left-- > 0)
+      return answer;
     return std::nullopt;
   };
   const auto power = driver(bench);
@@ -264,7 +279,8 @@ TEST_CASE("redfish: a session that cannot be opened now is opened later", "[powe
   CHECK(bench.refusals == 0);
 }
 
-TEST_CASE("redfish: a session that the BMC forgot is opened again, also in the middle of an order", "[power]") {
+TEST_CASE("redfish: a session that the BMC forgot is opened again, also in the middle of an order",
+          "[power]") {
   SECTION("idle for too long") {
     auto forgetful = sessions_only();
     forgetful.session_idle = kSecond;
@@ -283,7 +299,8 @@ TEST_CASE("redfish: a session that the BMC forgot is opened again, also in the m
     };
     bool first = true;
     bench.after = [&](const HttpRequest& request, HttpResponse&) {
-      if (request.path == "/redfish/v1/Systems/1" && std::exchange(first, false)) bench.bmc().forget_sessions();
+      if (request.path == "/redfish/v1/Systems/1" && std::exchange(first, false))
+        bench.bmc().forget_sessions();
     };
     CHECK(is_ok(driver(bench)->on(kCall)));
     CHECK(bench.machine.running());
@@ -304,7 +321,8 @@ TEST_CASE("redfish: a session is given back", "[power]") {
 TEST_CASE("redfish: a BMC that shows its root to nobody unknown is logged in to all the same", "[power]") {
   BmcBench bench(sessions_only());
   bench.before = [](const HttpRequest& request) -> std::optional<HttpResponse> {
-    if (request.path == "/redfish/v1/" && !request.headers.count("X-Auth-Token")) return refuse(401, "NoValidSession");
+    if (request.path == "/redfish/v1/" && !request.headers.count("X-Auth-Token"))
+      return refuse(401, "NoValidSession");
     return std::nullopt;
   };
   CHECK(driver(bench)->state(kCall).ok());

@@ -18,10 +18,13 @@ std::unique_ptr<Power> driver(BmcBench& bench) { return make_redfish(bench.targe
 std::unique_ptr<Power> retrying(BmcBench& bench) { return with_retries(driver(bench), bench.waiter(), 7); }
 
 bool asked(const BmcBench& bench, const std::string& what) {
-  return std::any_of(bench.seen.begin(), bench.seen.end(), [&](const auto& one) { return one.rfind(what, 0) == 0; });
+  return std::any_of(bench.seen.begin(), bench.seen.end(),
+                     [&](const auto& one) { return one.rfind(what, 0) == 0; });
 }
 
-std::optional<HttpResponse> refuse(int status, const std::string& id) { return lab::redfish_error(status, id, "no"); }
+std::optional<HttpResponse> refuse(int status, const std::string& id) {
+  return lab::redfish_error(status, id, "no");
+}
 
 }  // namespace
 
@@ -49,7 +52,8 @@ TEST_CASE("redfish: another machine is never touched", "[power]") {
   bench.target.expected_uuid = "99999999-9abc-def0-1234-56789abcdef0";
   bench.machine.start();
   const auto power = retrying(bench);
-  for (const Status& status : {power->on(kCall), power->off(kCall, false), power->off(kCall, true), power->boot_once_network(kCall)}) {
+  for (const Status& status : {power->on(kCall), power->off(kCall, false), power->off(kCall, true),
+                               power->boot_once_network(kCall)}) {
     REQUIRE_FALSE(status.ok());
     CHECK(status.error().code == Code::denied);
   }
@@ -81,9 +85,12 @@ TEST_CASE("redfish: for a node never seen, the machine of another node is never 
   BmcBench bench("generic");
   bench.machine.start();
   SECTION("in the BMC's spelling") { bench.target.machines = known(BmcBench::kUuid); }
-  SECTION("in the other byte order") { bench.target.machines = known("78563412-BC9A-F0DE-1234-56789ABCDEF0"); }
+  SECTION("in the other byte order") {
+    bench.target.machines = known("78563412-BC9A-F0DE-1234-56789ABCDEF0");
+  }
   const auto power = retrying(bench);
-  for (const Status& status : {power->off(kCall, false), power->off(kCall, true), power->boot_once_network(kCall), power->on(kCall)}) {
+  for (const Status& status : {power->off(kCall, false), power->off(kCall, true),
+                               power->boot_once_network(kCall), power->on(kCall)}) {
     REQUIRE_FALSE(status.ok());
     CHECK(status.error().code == Code::denied);
     CHECK(status.error().message.find("which is gpu03, while gpu01 was never seen") != std::string::npos);
@@ -118,7 +125,7 @@ TEST_CASE("redfish: a wrong password is said once, without the password", "[powe
   CHECK(refused.error().code == Code::denied);
   CHECK(refused.error().message.find("hunter2") == std::string::npos);
   CHECK_FALSE(bench.machine.running());
-  CHECK(bench.seen.size() < 8);   // no lock-out by retries
+  CHECK(bench.seen.size() < 8);  // no lock-out by retries
 }
 
 TEST_CASE("redfish: where Basic is off, one session is used and given back", "[power]") {
@@ -143,13 +150,15 @@ TEST_CASE("redfish: ETags as vendors want them", "[power]") {
   SECTION("If-Match is never right") { weakness = "W/x"; }
   SECTION("empty tags are no tags") { weakness = "empty"; }
   bench.after = [&](const HttpRequest&, HttpResponse& response) {
-    if (response.headers.count("ETag")) response.headers["ETag"] = weakness == "empty" ? "\"\"" : "W/" + response.headers["ETag"];
+    if (response.headers.count("ETag"))
+      response.headers["ETag"] = weakness == "empty" ? "\"\"" : "W/" + response.headers["ETag"];
   };
   bench.before = [&](const HttpRequest& request) -> std::optional<HttpResponse> {
     if (request.method != "PATCH") return std::nullopt;
     const auto match = request.headers.find("If-Match");
     const std::string tag = match == request.headers.end() ? "" : match->second;
-    if (weakness == "W/" && (tag.empty() || tag.rfind("W/", 0) == 0)) return refuse(412, "PreconditionFailed");
+    if (weakness == "W/" && (tag.empty() || tag.rfind("W/", 0) == 0))
+      return refuse(412, "PreconditionFailed");
     if (weakness == "W/x" && !tag.empty()) return refuse(412, "PreconditionFailed");
     if (weakness == "empty" && tag == "\"\"") return refuse(400, "PropertyUnknown");
     return std::nullopt;
@@ -163,7 +172,8 @@ TEST_CASE("redfish: ETags as vendors want them", "[power]") {
 TEST_CASE("redfish: a mode that cannot be written is left out", "[power]") {
   BmcBench bench("generic");
   bench.before = [](const HttpRequest& request) -> std::optional<HttpResponse> {
-    if (request.method == "PATCH" && request.body.find("Mode") != std::string::npos) return refuse(400, "PropertyNotWritable");
+    if (request.method == "PATCH" && request.body.find("Mode") != std::string::npos)
+      return refuse(400, "PropertyNotWritable");
     return std::nullopt;
   };
   CHECK(driver(bench)->boot_once_network(kCall).ok());
@@ -222,7 +232,8 @@ TEST_CASE("redfish: a BMC that is busy or in POST is asked again, by the wrapper
   SECTION("HPE in POST") {
     int refusals = 2;
     bench.before = [&](const HttpRequest& request) -> std::optional<HttpResponse> {
-      if (request.method == "PATCH" && refusals-- > 0) return refuse(400, "iLO.2.15.UnableToModifyDuringSystemPOST");
+      if (request.method == "PATCH" && refusals-- > 0)
+        return refuse(400, "iLO.2.15.UnableToModifyDuringSystemPOST");
       return std::nullopt;
     };
     CHECK(retrying(bench)->boot_once_network(kCall).ok());
@@ -242,7 +253,8 @@ TEST_CASE("redfish: redirects and odd answers", "[power]") {
   }
   SECTION("no system that can be reset") {
     bench.after = [](const HttpRequest& request, HttpResponse& response) {
-      if (request.path == "/redfish/v1/Systems/1") response.body = R"({"Id":"1","PowerState":"Off","Actions":[]})";
+      if (request.path == "/redfish/v1/Systems/1")
+        response.body = R"({"Id":"1","PowerState":"Off","Actions":[]})";
     };
     CHECK(driver(bench)->on(kCall).error().code == Code::invalid);
   }
@@ -280,7 +292,8 @@ TEST_CASE("every registered power driver explains itself and is offered by the s
   const Json schema = Json::parse(embedded::spec_schema);
   std::vector<std::string> registered;
   for (const PowerDriver& one : power_drivers()) registered.push_back(one.name);
-  CHECK(schema["$defs"]["node"]["properties"]["power"]["properties"]["driver"]["enum"].get<std::vector<std::string>>() == registered);
+  CHECK(schema["$defs"]["node"]["properties"]["power"]["properties"]["driver"]["enum"]
+            .get<std::vector<std::string>>() == registered);
   for (const PowerDriver& one : power_drivers()) {
     CHECK(one.help.size() > 20);
     PowerTarget nowhere;

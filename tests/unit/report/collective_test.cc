@@ -1,4 +1,5 @@
-// A failed test of all nodes together: who is named by the pairs that follow, and that nobody is named without proof.
+// A failed test of all nodes together: who is named by the pairs that follow, and that nobody is named
+// without proof.
 #include "controller/report/collective.h"
 
 #include <fmt/format.h>
@@ -17,8 +18,12 @@ namespace {
 
 constexpr double kLimit = 10;
 
-Json right(double mbps = 100) { return report_sample::measured("allreduce", {{"busbw_mbps", {mbps, "MB/s"}}}); }
-Json broken(const std::string& error) { return {{"check", "allreduce"}, {"outcome", "failed"}, {"error", error}}; }
+Json right(double mbps = 100) {
+  return report_sample::measured("allreduce", {{"busbw_mbps", {mbps, "MB/s"}}});
+}
+Json broken(const std::string& error) {
+  return {{"check", "allreduce"}, {"outcome", "failed"}, {"error", error}};
+}
 Json corrupt() {
   Json out = right();
   out["outcome"] = "corrupt";
@@ -36,7 +41,8 @@ struct Cluster {
     for (int i = 0; i < nodes; ++i) names.push_back(fmt::format("node{:02}", i + 1));
   }
   MeasuredStep run() const {
-    MeasuredStep step = report_sample::step("node01", "all-reduce", "All-reduce", "", {{"busbw_mbps", {{"min", kLimit}}}}, test(names));
+    MeasuredStep step = report_sample::step("node01", "all-reduce", "All-reduce", "",
+                                            {{"busbw_mbps", {{"min", kLimit}}}}, test(names));
     step.members = names;
     step.rounds = Json::array();
     if (collective_passed(step)) return step;
@@ -63,7 +69,7 @@ Report report_on(const Cluster& cluster, const MeasuredStep& step) {
     NodeReport node;
     node.name = name;
     node.verdict = NodeVerdict::accepted;
-    Check other;   // a node without a check is not accepted
+    Check other;  // a node without a check is not accepted
     other.name = "dgemm/data";
     other.verdict = Verdict::pass;
     node.checks = {other};
@@ -144,7 +150,7 @@ TEST_CASE("what fails only with all nodes together is held against nobody in par
   const Cluster cluster(8, [](const auto& members) { return members.size() > 2 ? broken("hung") : right(); });
   const Report report = report_on(cluster, cluster.run());
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
-  CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);   // nor is it accepted
+  CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);  // nor is it accepted
   for (const auto& node : report.nodes) {
     CHECK(node.reason.find("not located: all-reduce over 8 nodes: hung; all of ") != std::string::npos);
     for (const auto& check : node.checks) CHECK(check.blame.empty());
@@ -159,7 +165,8 @@ TEST_CASE("a node that cannot start anything does not make the others guilty", "
   CHECK(report.nodes[4].reason.find("no pair passes, and node01 started all of them") != std::string::npos);
 }
 
-TEST_CASE("a path between two nodes that are good with all others leaves only these two open", "[collective]") {
+TEST_CASE("a path between two nodes that are good with all others leaves only these two open",
+          "[collective]") {
   const Cluster cluster(8, [](const std::vector<std::string>& members) {
     const Names names(members.begin(), members.end());
     return names.count("node03") && names.count("node06") ? broken("timeout") : right();
@@ -167,12 +174,15 @@ TEST_CASE("a path between two nodes that are good with all others leaves only th
   const MeasuredStep step = cluster.run();
   bool met = false;
   for (const auto& round : step.rounds)
-    for (const auto& part : round) met = met || Names{part["pair"][0], part["pair"][1]} == Names{"node03", "node06"};
+    for (const auto& part : round)
+      met = met || Names{part["pair"][0], part["pair"][1]} == Names{"node03", "node06"};
   const Report report = report_on(cluster, step);
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
   const Names degraded = with_verdict(report, NodeVerdict::degraded);
-  if (met) CHECK(degraded == Names{"node03", "node06"});
-  else CHECK(degraded.size() == 8);
+  if (met)
+    CHECK(degraded == Names{"node03", "node06"});
+  else
+    CHECK(degraded.size() == 8);
 }
 
 TEST_CASE("a limit that is derived from the inventory counts for pairs as for the whole", "[collective]") {
@@ -183,11 +193,16 @@ TEST_CASE("a limit that is derived from the inventory counts for pairs as for th
   const auto test = [](const std::vector<std::string>& members) {
     const auto n = static_cast<double>(members.size());
     const bool slow = std::count(members.begin(), members.end(), "node03") > 0;
-    return report_sample::measured("nccl", {{"ranks", {n, "ranks"}}, {"gpus", {8 * n, "ranks"}}, {"all_reduce_busbw_gbps", {slow ? 100.0 : 350.0, "GB/s"}}},
+    return report_sample::measured("nccl",
+                                   {{"ranks", {n, "ranks"}},
+                                    {"gpus", {8 * n, "ranks"}},
+                                    {"all_reduce_busbw_gbps", {slow ? 100.0 : 350.0, "GB/s"}}},
                                    {{"algorithm", "Ring"}, {"rails", std::vector<double>(8, 400)}});
   };
   const std::vector<std::string> names = {"node01", "node02", "node03", "node04"};
-  MeasuredStep step = report_sample::step("node01", "nccl", "nccl", "", {{"all_reduce_busbw_gbps", {{"derive", "nccl_bus"}, {"ratio", 0.85}}}}, test(names));
+  MeasuredStep step = report_sample::step(
+      "node01", "nccl", "nccl", "", {{"all_reduce_busbw_gbps", {{"derive", "nccl_bus"}, {"ratio", 0.85}}}},
+      test(names));
   step.members = names;
   step.rounds = Json::array();
   CHECK(collective_passed(step));  // without the inventory there is no limit
@@ -202,8 +217,10 @@ TEST_CASE("a limit that is derived from the inventory counts for pairs as for th
   Comparison with;
   with.facts = by_node;
   auto checks = judge_measurements({step}, with);
-  blame_links(checks, {step}, [](const std::string&) { return ""; }, by_node);
-  CHECK(std::any_of(checks["node03"].begin(), checks["node03"].end(), [](const Check& c) { return c.name == "nccl/located" && c.blame.front() == "node03"; }));
+  blame_links(
+      checks, {step}, [](const std::string&) { return ""; }, by_node);
+  CHECK(std::any_of(checks["node03"].begin(), checks["node03"].end(),
+                    [](const Check& c) { return c.name == "nccl/located" && c.blame.front() == "node03"; }));
   CHECK(checks["node02"].empty());
   CHECK(checks["node04"].empty());
 }
@@ -226,7 +243,8 @@ TEST_CASE("a program that is nowhere is not looked for in pairs, and held agains
   for (const auto& check : checks["node01"]) CHECK(check.verdict == Verdict::skipped);
 }
 
-TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end the search", "[collective]") {
+TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end the search",
+          "[collective]") {
   const Cluster good(8, [](const auto&) { return right(); });
   const MeasuredStep fine = good.run();
   CHECK(fine.rounds.empty());
@@ -236,8 +254,9 @@ TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end
   step.rounds = Json::array();
   CHECK_FALSE(next_pairs(step).empty());
   for (const Json& hostile :
-       {Json::array(), Json{{{"pair", {"node02", "stranger"}}, {"result", broken("x")}}}, Json{{{"pair", {"node02", "node02"}}, {"result", broken("x")}}},
-        Json{{{"pair", 7}}}, Json("words")}) {
+       {Json::array(), Json{{{"pair", {"node02", "stranger"}}, {"result", broken("x")}}},
+        Json{{{"pair", {"node02", "node02"}}, {"result", broken("x")}}}, Json{{{"pair", 7}}},
+        Json("words")}) {
     step.rounds = Json::array({hostile});
     CHECK(next_pairs(step).empty());
   }

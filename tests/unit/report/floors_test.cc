@@ -11,7 +11,13 @@ using report_sample::step;
 
 namespace {
 
-struct Value { const char* node; const char* metric; double value; const char* like = ""; Json detail = Json::object(); };
+struct Value {
+  const char* node;
+  const char* metric;
+  double value;
+  const char* like = "";
+  Json detail = Json::object();
+};
 
 struct Asked {
   std::map<std::string, std::vector<Check>> checks;
@@ -25,11 +31,14 @@ struct Asked {
   }
 };
 
-Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true, const History& history = {}) {
+Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true,
+          const History& history = {}) {
   std::vector<MeasuredStep> steps;
   int serial = 0;
   for (const auto& v : values) {
-    steps.push_back(step(v.node, "drives", "drives", "S" + std::to_string(++serial), {{v.metric, expectation}}, measured("drives", {{v.metric, {v.value, "MB/s"}}}, v.detail)));
+    steps.push_back(step(v.node, "drives", "drives", "S" + std::to_string(++serial),
+                         {{v.metric, expectation}},
+                         measured("drives", {{v.metric, {v.value, "MB/s"}}}, v.detail)));
     steps.back().like = v.like;
     steps.back().mandatory = mandatory;
   }
@@ -61,14 +70,20 @@ TEST_CASE("a floor is asked about when every value of at least two nodes is belo
 }
 
 TEST_CASE("parts of one kind are asked about by themselves", "[floors]") {
-  const Asked asked = ask({{"a", "read", 40, "disk"}, {"a", "read", 6000, "nvme"}, {"b", "read", 45, "disk"}, {"b", "read", 10, "nvme"}}, kFloor);
+  const Asked asked = ask({{"a", "read", 40, "disk"},
+                           {"a", "read", 6000, "nvme"},
+                           {"b", "read", 45, "disk"},
+                           {"b", "read", 10, "nvme"}},
+                          kFloor);
   CHECK(asked.of("a", "read") == Verdicts{Verdict::degraded, Verdict::pass});
-  CHECK(asked.of("b", "read") == Verdicts{Verdict::degraded, Verdict::fail});   // a slow NVMe drive is one
+  CHECK(asked.of("b", "read") == Verdicts{Verdict::degraded, Verdict::fail});  // a slow NVMe drive is one
   REQUIRE(asked.questions.size() == 1);
   CHECK(asked.questions[0].find("(disk)") != std::string::npos);
 }
 
-TEST_CASE("ceilings, soft limits and checks that block nobody are not asked about; a floor that is derived is", "[floors]") {
+TEST_CASE(
+    "ceilings, soft limits and checks that block nobody are not asked about; a floor that is derived is",
+    "[floors]") {
   const Asked high = ask({{"a", "errors", 40}, {"b", "errors", 30}}, {{"max", 0}});
   CHECK(high.of("a", "errors") == Verdicts{Verdict::fail});
   CHECK(high.questions.empty());
@@ -80,7 +95,8 @@ TEST_CASE("ceilings, soft limits and checks that block nobody are not asked abou
   CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
 }
 
-TEST_CASE("a floor that other nodes have reached before is not in question for two that miss it", "[floors]") {
+TEST_CASE("a floor that other nodes have reached before is not in question for two that miss it",
+          "[floors]") {
   const std::vector<Value> two = {{"a", "read", 40, "M1"}, {"b", "read", 20, "M1"}};
   const auto past = [](const std::string& node, double value, bool good, const std::string& like) {
     History history;
@@ -89,8 +105,10 @@ TEST_CASE("a floor that other nodes have reached before is not in question for t
   };
   CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).questions.empty());
   CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).of("a", "read") == Verdicts{Verdict::fail});
-  CHECK(ask(two, kFloor, true, past("c", 45, true, "M1")).questions.size() == 1);    // below this floor, under another profile
-  CHECK(ask(two, kFloor, true, past("c", 60, false, "M1")).questions.size() == 1);   // of a node that was not handed over
-  CHECK(ask(two, kFloor, true, past("c", 60, true, "M2")).questions.size() == 1);    // another kind of drive
-  CHECK(ask(two, kFloor, true, past("a", 60, true, "M1")).questions.size() == 1);    // itself
+  CHECK(ask(two, kFloor, true, past("c", 45, true, "M1")).questions.size() ==
+        1);  // below this floor, under another profile
+  CHECK(ask(two, kFloor, true, past("c", 60, false, "M1")).questions.size() ==
+        1);  // of a node that was not handed over
+  CHECK(ask(two, kFloor, true, past("c", 60, true, "M2")).questions.size() == 1);  // another kind of drive
+  CHECK(ask(two, kFloor, true, past("a", 60, true, "M1")).questions.size() == 1);  // itself
 }

@@ -1,4 +1,5 @@
-// Outputs of other tools: recordings of real machines are read to known numbers, damaged ones are refused with the place.
+// Outputs of other tools: recordings of real machines are read to known numbers, damaged ones are refused
+// with the place.
 #include "controller/report/import.h"
 
 #include <fstream>
@@ -67,12 +68,16 @@ TEST_CASE("nccl-tests: the largest size, beside what eight such GPUs reach") {
   CHECK(get(*read, "latency").value == 34.73);
   CHECK(get(*read, "wrong elements").value == 0);
   CHECK(read->problems.empty());
-  const std::string row = "  8589934592    2147483648   float     sum    63896  134.44  235.26    N/A    63959  134.30  235.03    N/A";
+  const std::string row =
+      "  8589934592    2147483648   float     sum    63896  134.44  235.26    N/A    63959  134.30  235.03   "
+      " N/A";
   const auto wrong = import_output(replaced(golden("nccl-tests"), row, row.substr(0, row.size() - 3) + "7"));
   REQUIRE(wrong.ok());
   CHECK(wrong->problems == std::vector<std::string>{"7 elements were wrong"});
-  CHECK(problem(replaced(golden("nccl-tests"), row, row.substr(0, 60)), "").find("line 50: ") != std::string::npos);
-  CHECK(problem(replaced(golden("nccl-tests"), "63896", "fast"), "").find("not numbers") != std::string::npos);
+  CHECK(problem(replaced(golden("nccl-tests"), row, row.substr(0, 60)), "").find("line 50: ") !=
+        std::string::npos);
+  CHECK(problem(replaced(golden("nccl-tests"), "63896", "fast"), "").find("not numbers") !=
+        std::string::npos);
   CHECK(problem("out-of-place busbw\n", "").find("without a row") != std::string::npos);
 }
 
@@ -83,11 +88,13 @@ TEST_CASE("gpu-burn: a verdict per GPU, whatever its exit status was") {
   CHECK(get(*read, "healthy", "GPU 7").value == 1);
   CHECK(get(*read, "best", "GPU 0").value == 7150);
   CHECK(read->problems.empty());
-  const auto faulty = import_output(replaced(replaced(golden("gpu-burn"), "GPU 3: OK", "GPU 3: FAULTY"), "errors: 0 - 0", "errors: 0 - 12"));
+  const auto faulty = import_output(replaced(replaced(golden("gpu-burn"), "GPU 3: OK", "GPU 3: FAULTY"),
+                                             "errors: 0 - 0", "errors: 0 - 12"));
   REQUIRE(faulty.ok());
   CHECK(get(*faulty, "healthy", "GPU 3").value == 0);
   CHECK(faulty->problems == std::vector<std::string>{"GPU 3 is FAULTY", "GPU 1 had 12 errors"});
-  CHECK(problem(replaced(golden("gpu-burn"), "Tested", "Testing"), "").find("did not end") != std::string::npos);
+  CHECK(problem(replaced(golden("gpu-burn"), "Tested", "Testing"), "").find("did not end") !=
+        std::string::npos);
   CHECK(problem(replaced(golden("gpu-burn"), "GPU 6: OK", ""), "").find("7 of 8") != std::string::npos);
 }
 
@@ -101,8 +108,10 @@ TEST_CASE("nvbandwidth: the worst cell of each matrix") {
   CHECK(get(*read, "host_device_latency_sm").unit == "ns");
   REQUIRE_FALSE(read->problems.empty());
   CHECK(read->problems[0] == "host_to_device_memcpy_ce: the worst is 269.3 of at most 412.1 GB/s");
-  CHECK(problem(replaced(golden("nvbandwidth"), "269.33    412.11", "269.33"), "").find("line 13: 2 values in a row of 3") != std::string::npos);
-  CHECK(problem(replaced(golden("nvbandwidth"), "269.33", "quick"), "").find("'quick' is no bandwidth") != std::string::npos);
+  CHECK(problem(replaced(golden("nvbandwidth"), "269.33    412.11", "269.33"), "")
+            .find("line 13: 2 values in a row of 3") != std::string::npos);
+  CHECK(problem(replaced(golden("nvbandwidth"), "269.33", "quick"), "").find("'quick' is no bandwidth") !=
+        std::string::npos);
   CHECK(problem("nvbandwidth Version: v0.6\n", "").find("without a complete matrix") != std::string::npos);
 }
 
@@ -131,10 +140,12 @@ TEST_CASE("ibnetdiscover: the fabric, and cables that do not add up") {
   REQUIRE(slow.ok());
   REQUIRE(slow->problems.size() == 1);
   CHECK(slow->problems[0].find("S01/U1 port 1 runs at 1xHDR") != std::string::npos);
-  const auto crossed = import_output(replaced(golden("ibnetdiscover"), "\"S-0ff08c432172aa1a\"[21]", "\"S-0ff08c432172aa1a\"[22]"));
+  const auto crossed = import_output(
+      replaced(golden("ibnetdiscover"), "\"S-0ff08c432172aa1a\"[21]", "\"S-0ff08c432172aa1a\"[22]"));
   REQUIRE(crossed.ok());
   CHECK(crossed->problems.size() >= 1);
-  CHECK(problem(replaced(golden("ibnetdiscover"), "\"S-0ff08c432172aa1a\"[21]", "nowhere"), "").find("leads nowhere") != std::string::npos);
+  CHECK(problem(replaced(golden("ibnetdiscover"), "\"S-0ff08c432172aa1a\"[21]", "nowhere"), "")
+            .find("leads nowhere") != std::string::npos);
   CHECK(problem("devid=1\nsysimgguid=2\n", "").find("without a single cable") != std::string::npos);
 }
 

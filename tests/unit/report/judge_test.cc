@@ -13,7 +13,8 @@ namespace {
 
 using Judged = std::map<std::string, std::vector<Check>>;
 
-const Check& get(const Judged& judged, const std::string& node, const std::string& name, const std::string& subject = "") {
+const Check& get(const Judged& judged, const std::string& node, const std::string& name,
+                 const std::string& subject = "") {
   for (const auto& check : judged.at(node))
     if (check.name == name && check.subject == subject) return check;
   static const Check kNone;
@@ -24,7 +25,8 @@ const Check& get(const Judged& judged, const std::string& node, const std::strin
 std::vector<MeasuredStep> fleet(const Json& expect, const std::vector<double>& values) {
   std::vector<MeasuredStep> out;
   for (size_t i = 0; i < values.size(); ++i)
-    out.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect, measured("dgemm", {{"gflops", {values[i], "GFLOP/s"}}})));
+    out.push_back(step("n" + std::to_string(i), "dgemm", "", "", expect,
+                       measured("dgemm", {{"gflops", {values[i], "GFLOP/s"}}})));
   return out;
 }
 
@@ -50,8 +52,11 @@ std::vector<MeasuredStep> links(const std::vector<std::string>& nodes, Rate rate
     Json parts = Json::array();
     for (const auto& b : nodes)
       if (a != b)
-        parts.push_back({{"subject", b}, {"result", measured("link", {{"send_mbps", {rate(a, b), "MB/s"}},
-                                                                      {"receive_mbps", {rate(b, a), "MB/s"}}}, {{"to", b}})}});
+        parts.push_back(
+            {{"subject", b},
+             {"result",
+              measured("link", {{"send_mbps", {rate(a, b), "MB/s"}}, {"receive_mbps", {rate(b, a), "MB/s"}}},
+                       {{"to", b}})}});
     out.push_back(step(a, "links", "Links", "", expect, {{"check", "links"}, {"parts", parts}}));
   }
   return out;
@@ -86,7 +91,8 @@ TEST_CASE("the executor judges only what one node proves alone, and never more s
   CHECK(get(alone, "n3", "dgemm/gflops").verdict == Verdict::fail);
   CHECK(get(together, "n3", "dgemm/gflops").verdict == Verdict::fail);
   // Four links of one node are no fleet, and have another end.
-  const auto pairs = links({"a", "b", "c", "d"}, [](const auto& from, const auto&) { return from == "b" ? 0.1 : 10.0; });
+  const auto pairs =
+      links({"a", "b", "c", "d"}, [](const auto& from, const auto&) { return from == "b" ? 0.1 : 10.0; });
   CHECK(judge_measurements({pairs[0]}, own).at("a").empty());
 }
 
@@ -199,14 +205,19 @@ TEST_CASE("a node with a slow receiving side is named, its partners are not") {
   CHECK(settled("node02", judged) == NodeVerdict::degraded);
   CHECK(settled("node01", judged) == NodeVerdict::accepted);
   CHECK(settled("node03", judged) == NodeVerdict::accepted);
-  CHECK(get(judged, "node01", "links/send_mbps", "node02").reason.find("explained by: link of node02") != std::string::npos);
+  CHECK(get(judged, "node01", "links/send_mbps", "node02").reason.find("explained by: link of node02") !=
+        std::string::npos);
 }
 
-TEST_CASE("of three nodes one has a link at a third, both ways: two pairs of three are slow, and one node is named") {
+TEST_CASE(
+    "of three nodes one has a link at a third, both ways: two pairs of three are slow, and one node is "
+    "named") {
   const std::vector<std::string> nodes = {"node01", "node02", "node03"};
   for (const auto& bad : nodes) {
-    const auto judged = judged_links(links(nodes, [&](const auto& from, const auto& to) { return from == bad || to == bad ? 3.0 : 9.0; }));
-    for (const auto& node : nodes) CHECK(settled(node, judged) == (node == bad ? NodeVerdict::degraded : NodeVerdict::accepted));
+    const auto judged = judged_links(
+        links(nodes, [&](const auto& from, const auto& to) { return from == bad || to == bad ? 3.0 : 9.0; }));
+    for (const auto& node : nodes)
+      CHECK(settled(node, judged) == (node == bad ? NodeVerdict::degraded : NodeVerdict::accepted));
     const std::string& derivation = get(judged, "node01", "links/send_mbps", "node02").derivation;
     CHECK(derivation.find("0.6 x 9 MB/s, what a healthy pair of 6 values reaches") != std::string::npos);
   }
@@ -214,11 +225,13 @@ TEST_CASE("of three nodes one has a link at a third, both ways: two pairs of thr
 
 TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of it and nobody else") {
   const std::vector<std::string> nodes = {"a", "b", "c", "d"};
-  const auto dead = judged_links(links(nodes, [](const auto& from, const auto& to) { return from == "c" || to == "c" ? 0.01 : 9.0; }));
+  const auto dead = judged_links(
+      links(nodes, [](const auto& from, const auto& to) { return from == "c" || to == "c" ? 0.01 : 9.0; }));
   CHECK(settled("c", dead) == NodeVerdict::failed);
   for (const char* node : {"a", "b", "d"}) CHECK(settled(node, dead) == NodeVerdict::accepted);
 
-  const auto path = judged_links(links(nodes, [](const auto& from, const auto& to) { return from == "a" && to == "b" ? 3.0 : 9.0; }));
+  const auto path = judged_links(
+      links(nodes, [](const auto& from, const auto& to) { return from == "a" && to == "b" ? 3.0 : 9.0; }));
   CHECK(settled("a", path) == NodeVerdict::degraded);
   CHECK(settled("b", path) == NodeVerdict::degraded);
   CHECK(get(path, "a", "links/located", "sending").blame.size() == 2);
@@ -253,7 +266,9 @@ TEST_CASE("a link that was slow once of twice is not a slow link; one that broke
   CHECK(settled("b", judged_links(steps)) != NodeVerdict::accepted);
 }
 
-TEST_CASE("RDMA links are weighed rail by rail: a slow rail is named by its device, and the other rails of that node are not") {
+TEST_CASE(
+    "RDMA links are weighed rail by rail: a slow rail is named by its device, and the other rails of that "
+    "node are not") {
   const std::vector<std::string> nodes = {"node01", "node02", "node03"};
   const Json expect = Json::parse(
       R"({"send_gbps":{"derive":"rdma_payload","ratio":0.92,"fleet_min_ratio":0.9},"receive_gbps":{"derive":"rdma_payload","ratio":0.92,"fleet_min_ratio":0.9}})");
@@ -266,8 +281,14 @@ TEST_CASE("RDMA links are weighed rail by rail: a slow rail is named by its devi
         for (int rail = 0; rail < 2 && a != b; ++rail) {
           const bool slow = rail == 1 && (a == bad || b == bad);
           const std::string device = "mlx5_" + std::to_string(rail);
-          Json one = measured("rdma-link", {{"send_gbps", {slow ? 60 : 195, "Gb/s"}}, {"receive_gbps", {slow ? 60 : 195, "Gb/s"}}},
-                              {{"device", device}, {"peer_device", device}, {"rate_gbps", 200}, {"mtu", 4096}, {"link_layer", "InfiniBand"}});
+          Json one = measured(
+              "rdma-link",
+              {{"send_gbps", {slow ? 60 : 195, "Gb/s"}}, {"receive_gbps", {slow ? 60 : 195, "Gb/s"}}},
+              {{"device", device},
+               {"peer_device", device},
+               {"rate_gbps", 200},
+               {"mtu", 4096},
+               {"link_layer", "InfiniBand"}});
           if (slow && gone) {
             one["outcome"] = "unavailable", one["error"] = "no active port", one["metrics"] = Json::object();
             one["detail"]["at_fault"] = a == bad ? "here" : "peer";
@@ -283,52 +304,75 @@ TEST_CASE("RDMA links are weighed rail by rail: a slow rail is named by its devi
   CHECK(located.verdict == Verdict::degraded);
   CHECK(located.blame == std::vector<std::string>{"link of node02 (mlx5_1, rail 1), sending"});
   CHECK(located.reason == "slow with 2 of 2 partners: 60 Gb/s with node01, 60 Gb/s with node03");
-  for (const auto& check : slow.at("node02")) CHECK((check.like != "rail 0" || check.verdict == Verdict::pass));
-  CHECK(get(slow, "node01", "rdma/send_gbps", "node02, rail 1").reason.find("explained by: link of node02 (mlx5_1, rail 1)") != std::string::npos);
+  for (const auto& check : slow.at("node02"))
+    CHECK((check.like != "rail 0" || check.verdict == Verdict::pass));
+  CHECK(get(slow, "node01", "rdma/send_gbps", "node02, rail 1")
+            .reason.find("explained by: link of node02 (mlx5_1, rail 1)") != std::string::npos);
   CHECK(settled("node02", slow) == NodeVerdict::degraded);
   CHECK(settled("node01", slow) == NodeVerdict::accepted);
   CHECK(settled("node03", slow) == NodeVerdict::accepted);
   CHECK(link_matrix(steps("node02", false), nodes, {}).size() == 6);
-  for (const auto& link : link_matrix(steps("", false), nodes, {{"node01", "node01"}})) CHECK_FALSE(link.mbps);
+  for (const auto& link : link_matrix(steps("", false), nodes, {{"node01", "node01"}}))
+    CHECK_FALSE(link.mbps);
 
   const auto gone = judged_links(steps("node02", true));
   CHECK(settled("node02", gone) == NodeVerdict::failed);
-  CHECK(get(gone, "node02", "rdma/located", "rail 1, sending").reason.find("not measured with 2 of 2 partners") == 0);
+  CHECK(get(gone, "node02", "rdma/located", "rail 1, sending")
+            .reason.find("not measured with 2 of 2 partners") == 0);
   for (const char* node : {"node01", "node03"}) CHECK(settled(node, gone) == NodeVerdict::accepted);
 }
 
-TEST_CASE("with two nodes only, a port that is not there is held against the node that lacks it, not against the one that asked") {
+TEST_CASE(
+    "with two nodes only, a port that is not there is held against the node that lacks it, not against the "
+    "one that asked") {
   Json without = measured("rdma-link", {}, {{"at_fault", "peer"}, {"device", "mlx5_0"}, {"peer_device", ""}});
   without["outcome"] = "unavailable", without["error"] = "the partner has no RDMA device";
-  const Json parts = {{"check", "rdma"}, {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", without}}})}};
-  Json none = {{"check", "rdma"}, {"outcome", "unavailable"}, {"error", "no RDMA device here"}, {"metrics", Json::object()}, {"blame", Json::array()}};
+  const Json parts = {
+      {"check", "rdma"},
+      {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", without}}})}};
+  Json none = {{"check", "rdma"},
+               {"outcome", "unavailable"},
+               {"error", "no RDMA device here"},
+               {"metrics", Json::object()},
+               {"blame", Json::array()}};
   const auto fine = measured("dgemm", {{"gflops", {9, "GFLOP/s"}}});
-  const auto judged = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, parts),
-                                    step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
+  const auto judged = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine),
+                                    step("node01", "rdma", "RDMA", "", nullptr, parts),
+                                    step("node02", "dgemm", "DGEMM", "", nullptr, fine),
+                                    step("node02", "rdma", "RDMA", "", nullptr, none)});
   CHECK(settled("node01", judged) == NodeVerdict::accepted);
-  CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict == Verdict::skipped);   // not measured stays not measured
+  CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict ==
+        Verdict::skipped);  // not measured stays not measured
   CHECK(settled("node02", judged) == NodeVerdict::failed);
   CHECK(get(judged, "node02", "rdma/data").reason == "no RDMA device here");
 
   // It went away in the middle: what broke off with node01 is explained by what node02 found afterwards.
   Json broken = measured("rdma-link", {}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
   broken["outcome"] = "failed", broken["error"] = "perftest ended with 1";
-  const Json other = {{"check", "rdma"}, {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", broken}}})}};
-  const auto meanwhile = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
-                                       step("node02", "dgemm", "DGEMM", "", nullptr, fine), step("node02", "rdma", "RDMA", "", nullptr, none)});
+  const Json other = {
+      {"check", "rdma"},
+      {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", broken}}})}};
+  const auto meanwhile = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine),
+                                       step("node01", "rdma", "RDMA", "", nullptr, other),
+                                       step("node02", "dgemm", "DGEMM", "", nullptr, fine),
+                                       step("node02", "rdma", "RDMA", "", nullptr, none)});
   CHECK(settled("node01", meanwhile) == NodeVerdict::accepted);
   CHECK(settled("node02", meanwhile) == NodeVerdict::failed);
-  const auto open = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine), step("node01", "rdma", "RDMA", "", nullptr, other),
+  const auto open = judged_links({step("node01", "dgemm", "DGEMM", "", nullptr, fine),
+                                  step("node01", "rdma", "RDMA", "", nullptr, other),
                                   step("node02", "dgemm", "DGEMM", "", nullptr, fine)});
-  CHECK(settled("node01", open) == NodeVerdict::failed);   // without that it may be either
+  CHECK(settled("node01", open) == NodeVerdict::failed);  // without that it may be either
   CHECK(settled("node02", open) == NodeVerdict::failed);
 }
 
-TEST_CASE("a counter that a driver does not have is neither good nor bad, and one that was to be read and was not is no pass") {
+TEST_CASE(
+    "a counter that a driver does not have is neither good nor bad, and one that was to be read and was not "
+    "is no pass") {
   const Json expect = Json::parse(R"({"rdma_link_downs":{"max":0},"rdma_overruns":{"max":0}})");
   const auto judged_with = [&](const char* absent) {
-    return judge_measurements({step("a", "rdma counters", "", "", expect,
-                                    measured("counters", {{"rdma_link_downs", {0, "/h"}}}, {{"absent", Json::array({absent})}}))});
+    return judge_measurements(
+        {step("a", "rdma counters", "", "", expect,
+              measured("counters", {{"rdma_link_downs", {0, "/h"}}}, {{"absent", Json::array({absent})}}))});
   };
   const auto without = judged_with("rdma_overruns");
   CHECK(get(without, "a", "rdma counters/rdma_link_downs").verdict == Verdict::pass);
@@ -337,22 +381,30 @@ TEST_CASE("a counter that a driver does not have is neither good nor bad, and on
   CHECK(settled("a", judged_with("RDMA ports")) == NodeVerdict::failed);
 }
 
-TEST_CASE("a link that was not measured because others were at work there, or its partner was lost, accuses nobody") {
+TEST_CASE(
+    "a link that was not measured because others were at work there, or its partner was lost, accuses "
+    "nobody") {
   const auto node = [](const std::string& name, const std::vector<std::pair<std::string, bool>>& partners) {
     Json parts = Json::array();
     for (const auto& [partner, right] : partners) {
-      Json one = measured("rdma-link", {{"send_gbps", {195, "Gb/s"}}}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
-      if (!right) one["outcome"] = "unavailable", one["error"] = "busy with others", one["metrics"] = Json::object(), one["detail"]["inconclusive"] = true;
+      Json one = measured("rdma-link", {{"send_gbps", {195, "Gb/s"}}},
+                          {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
+      if (!right)
+        one["outcome"] = "unavailable", one["error"] = "busy with others", one["metrics"] = Json::object(),
+        one["detail"]["inconclusive"] = true;
       parts.push_back({{"subject", partner}, {"like", "rail 0"}, {"result", one}});
     }
-    return step(name, "rdma", "RDMA", "", Json::parse(R"({"send_gbps":{"min":100}})"), {{"check", "rdma"}, {"parts", parts}});
+    return step(name, "rdma", "RDMA", "", Json::parse(R"({"send_gbps":{"min":100}})"),
+                {{"check", "rdma"}, {"parts", parts}});
   };
-  const auto judged = judged_links({node("a", {{"b", false}, {"c", true}}), node("b", {{"c", true}, {"a", false}}), node("c", {{"a", true}, {"b", true}})});
+  const auto judged =
+      judged_links({node("a", {{"b", false}, {"c", true}}), node("b", {{"c", true}, {"a", false}}),
+                    node("c", {{"a", true}, {"b", true}})});
   for (const char* name : {"a", "b", "c"}) {
     CHECK(settled(name, judged) == NodeVerdict::accepted);
     for (const auto& check : judged.at(name)) CHECK(check.name != "rdma/located");
   }
-  CHECK(get(judged, "a", "rdma/data", "b, rail 0").verdict == Verdict::skipped);   // shown as not run
+  CHECK(get(judged, "a", "rdma/data", "b, rail 0").verdict == Verdict::skipped);  // shown as not run
   CHECK(get(judged, "a", "rdma/data", "b, rail 0").reason == "busy with others");
   // Nothing at all was measured with it: not proven, which is no acceptance, and no accusation.
   const auto alone = judged_links({node("a", {{"b", false}}), node("b", {{"a", false}})});
@@ -363,16 +415,21 @@ TEST_CASE("a link that was not measured because others were at work there, or it
   dead.status = "incomplete", dead.message = "not run";
   MeasuredStep asking = node("a", {{"b", false}});
   asking.result["parts"][0]["result"]["detail"].erase("inconclusive");
-  const auto died = judged_links({asking, dead, step("a", "dgemm", "DGEMM", "", nullptr, measured("dgemm", {{"gflops", {9, "GFLOP/s"}}}))});
+  const auto died = judged_links(
+      {asking, dead,
+       step("a", "dgemm", "DGEMM", "", nullptr, measured("dgemm", {{"gflops", {9, "GFLOP/s"}}}))});
   CHECK(settled("a", died) == NodeVerdict::accepted);
   CHECK(settled("b", died) == NodeVerdict::failed);
 }
 
-TEST_CASE("a slow collective is never the leader's fault: it is that of a link found guilty, or it is not located") {
+TEST_CASE(
+    "a slow collective is never the leader's fault: it is that of a link found guilty, or it is not "
+    "located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
     auto steps = links({"a", "b", "c"}, [&](const auto&, const auto& to) { return to == "c" ? slow : 9.0; });
-    steps.push_back(step("a", "all-reduce", "", "", expect, measured("allreduce", {{"busbw_mbps", {5, "MB/s"}}})));
+    steps.push_back(
+        step("a", "all-reduce", "", "", expect, measured("allreduce", {{"busbw_mbps", {5, "MB/s"}}})));
     steps.back().members = {"a", "b", "c"};
     return judged_links(steps);
   };
@@ -386,7 +443,11 @@ TEST_CASE("a slow collective is never the leader's fault: it is that of a link f
 TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why there is none") {
   Json result = measured("dgemm", {{"gflops", {500, "GFLOP/s"}}});
   CHECK_FALSE(derive("cpu_peak", result, nullptr).value);
-  result["detail"] = {{"physical_cores", 32}, {"flops_per_cycle", 32}, {"cpu_mhz", 2000.0}, {"dimms", 8}, {"dimm_mt_s", 4800}};
+  result["detail"] = {{"physical_cores", 32},
+                      {"flops_per_cycle", 32},
+                      {"cpu_mhz", 2000.0},
+                      {"dimms", 8},
+                      {"dimm_mt_s", 4800}};
   CHECK(derive("cpu_peak", result, nullptr).value == 2048.0);
   CHECK(derive("cpu_peak", result, nullptr).text == "32 cores x 32 FLOP/cycle x 2.00 GHz = 2048 GFLOP/s");
   CHECK(derive("dimm_bandwidth", result, nullptr).value == 307200.0);
@@ -396,7 +457,8 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   result["detail"] = {{"rate_gbps", 400.0}, {"mtu", 4096}, {"link_layer", "InfiniBand"}};
   CHECK(derive("rdma_payload", result, nullptr).value.value_or(0) == Approx(397.48).epsilon(1e-4));
   result["detail"]["link_layer"] = "Ethernet";
-  CHECK(derive("rdma_payload", result, nullptr).text == "400 Gb/s x 4096/4178 (payload of a packet) = 392.1 Gb/s");
+  CHECK(derive("rdma_payload", result, nullptr).text ==
+        "400 Gb/s x 4096/4178 (payload of a packet) = 392.1 Gb/s");
 
   HardwareFacts facts;
   CHECK_FALSE(derive("nic_payload", result, &facts).value);
@@ -404,7 +466,8 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   nic.speed_mbps = 10000;
   nic.link_up = true;
   facts.nics = {nic};
-  CHECK(derive("nic_payload", result, &facts).value.value_or(0) == Approx(1176.9).epsilon(1e-4));   // the only one with link
+  CHECK(derive("nic_payload", result, &facts).value.value_or(0) ==
+        Approx(1176.9).epsilon(1e-4));  // the only one with link
   CHECK_FALSE(derive("gpu_bf16_tflops", result, &facts).value);
   GpuFacts gpu;
   gpu.model = "NVIDIA H200";
@@ -423,11 +486,12 @@ TEST_CASE("a derived value sets the floor, and its formula stands beside the ver
     steps[0].result["detail"] = detail;
     return get(judge_measurements(steps), "n0", "dgemm/gflops");
   };
-  const Json detail = {{"physical_cores", 10}, {"flops_per_cycle", 16}, {"cpu_mhz", 2500}};   // 400
+  const Json detail = {{"physical_cores", 10}, {"flops_per_cycle", 16}, {"cpu_mhz", 2500}};  // 400
   CHECK(verdict(201, detail).verdict == Verdict::pass);
   CHECK(verdict(199, detail).verdict == Verdict::degraded);
   CHECK(verdict(39, detail).verdict == Verdict::fail);
-  CHECK(verdict(199, detail).derivation.find("10 cores x 16 FLOP/cycle x 2.50 GHz = 400 GFLOP/s") != std::string::npos);
+  CHECK(verdict(199, detail).derivation.find("10 cores x 16 FLOP/cycle x 2.50 GHz = 400 GFLOP/s") !=
+        std::string::npos);
   CHECK(verdict(1, Json::object()).verdict == Verdict::pass);
   CHECK(verdict(1, Json::object()).derivation.find("no value derived") != std::string::npos);
 }
@@ -438,14 +502,15 @@ TEST_CASE("the GPU table is sound") {
     CAPTURE(row.model, row.quantity);
     CHECK(row.value > 0);
     CHECK_FALSE(row.source.empty());
-    if (row.peak > 0) CHECK(row.value <= row.peak);                 // nobody beats the data sheet
-    if (row.peak > 0) CHECK(row.value >= 0.6 * row.peak);           // nor stays this far below it when healthy
+    if (row.peak > 0) CHECK(row.value <= row.peak);        // nobody beats the data sheet
+    if (row.peak > 0) CHECK(row.value >= 0.6 * row.peak);  // nor stays this far below it when healthy
   }
 }
 
 TEST_CASE("the bound of an all-reduce is that of the fact sheet") {
   // 8 ports x 48.5 GB/s, NVLS 480 inside: min(480, 388 x N/(N-1) x (8N-1)/(8N)).
-  for (const auto& [nodes, bound] : std::map<int, double>{{1, 480}, {2, 480}, {4, 480}, {8, 436}, {16, 411}, {32, 399}, {64, 393}, {512, 389}}) {
+  for (const auto& [nodes, bound] : std::map<int, double>{
+           {1, 480}, {2, 480}, {4, 480}, {8, 436}, {16, 411}, {32, 399}, {64, 393}, {512, 389}}) {
     CAPTURE(nodes);
     CollectiveShape shape;
     shape.nodes = nodes;
@@ -468,19 +533,22 @@ TEST_CASE("TCP is held to the port that has the node's address, not to the node'
   rail.name = "rail0", rail.mac = "52:54:00:20:00:99", rail.speed_mbps = 400000, rail.link_up = true;
   facts.nics = {in, rail};
   const auto bound = [&](Json detail) {
-    return derive("nic_payload", measured("link", {{"send_mbps", {2500, "MB/s"}}}, std::move(detail)), &facts);
+    return derive("nic_payload", measured("link", {{"send_mbps", {2500, "MB/s"}}}, std::move(detail)),
+                  &facts);
   };
   const double of_25 = 25000.0 / 8 * 1448 / 1538;
   const auto told = bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}, {"speed_mbps", 25000}}}});
   CHECK(*told.value == Approx(of_25));
   CHECK(told.text.find("eno1") != std::string::npos);
-  CHECK(*bound({{"own_port", {{"interface", "bond0"}, {"mac", "02:00:00:00:00:01"}, {"speed_mbps", 50000}}}}).value == Approx(2 * of_25));
-  CHECK(*bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}}}}).value == Approx(of_25));   // by the inventory
+  CHECK(*bound({{"own_port", {{"interface", "bond0"}, {"mac", "02:00:00:00:00:01"}, {"speed_mbps", 50000}}}})
+             .value == Approx(2 * of_25));
+  CHECK(*bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}}}}).value ==
+        Approx(of_25));  // by the inventory
   // What is not known is not guessed.
   CHECK_FALSE(bound({{"own_port", {{"interface", "eno7"}, {"mac", "52:54:00:20:00:77"}}}}).value);
   CHECK_FALSE(bound(Json::object()).value);
   facts.nics = {in};
-  CHECK(*bound(Json::object()).value == Approx(of_25));   // it has no other
+  CHECK(*bound(Json::object()).value == Approx(of_25));  // it has no other
 }
 
 TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of the ports it went over") {
@@ -490,14 +558,17 @@ TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of the ports it 
   NicFacts port;
   port.link_up = true;
   port.speed_mbps = 800000;
-  facts.nics.assign(2, port);   // storage's: no rail for being fast
+  facts.nics.assign(2, port);  // storage's: no rail for being fast
   std::vector<double> rails(8, 400.0);
   const auto bound = [&](double nodes, double gpus, const char* algorithm) {
-    return derive("nccl_bus", measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}}, {{"algorithm", algorithm}, {"rails", rails}}), &facts);
+    return derive("nccl_bus",
+                  measured("nccl", {{"ranks", {nodes, "ranks"}}, {"gpus", {gpus, "ranks"}}},
+                           {{"algorithm", algorithm}, {"rails", rails}}),
+                  &facts);
   };
   CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
   CHECK(*bound(2, 16, "Ring").value == Approx(367.6));
-  rails.resize(10, 400.0);   // storage's among them: no more rails than GPUs
+  rails.resize(10, 400.0);  // storage's among them: no more rails than GPUs
   CHECK(*bound(16, 128, "NCCL's choice").value == Approx(411).margin(1));
   rails.resize(4);
   CHECK(*bound(2, 16, "Ring").value == Approx(4 * 48.5));
@@ -509,8 +580,9 @@ TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of the ports it 
   CHECK_FALSE(bound(2, 16, "Ring").value);
   rails.clear();
   CHECK_FALSE(bound(2, 16, "Ring").value);
-  CHECK(*bound(1, 8, "NCCL's choice").value == Approx(480));   // no network in it
-  CHECK_FALSE(derive("nccl_bus", measured("nccl", {{"ranks", {2, "ranks"}}, {"gpus", {16, "ranks"}}}), &facts).value);
+  CHECK(*bound(1, 8, "NCCL's choice").value == Approx(480));  // no network in it
+  CHECK_FALSE(
+      derive("nccl_bus", measured("nccl", {{"ranks", {2, "ranks"}}, {"gpus", {16, "ranks"}}}), &facts).value);
   facts.gpus[0].model = "Unheard Of";
   CHECK(bound(2, 16, "Ring").text.find("Unheard Of") != std::string::npos);
   CHECK_FALSE(derive("nccl_bus", nullptr, &facts).value);

@@ -1,4 +1,5 @@
-// The acceptance profiles we ship: they parse, name modules the agent has, and expect metrics that can be judged.
+// The acceptance profiles we ship: they parse, name modules the agent has, and expect metrics that can be
+// judged.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,8 +15,7 @@ using namespace muster;
 
 TEST_CASE("every acceptance profile is one that can be run and judged") {
   size_t profiles = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(source_dir() + "/playbooks/acceptance")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/playbooks/acceptance")) {
     CAPTURE(entry.path().string());
     std::ifstream in(entry.path());
     std::stringstream text;
@@ -55,13 +55,15 @@ TEST_CASE("RDMA is measured by itself, where it is declared, and its port errors
     std::stringstream text;
     text << in.rdbuf();
     const auto steps = parse_playbook(text.str()).playbook.steps;
-    const auto rdma = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.module == "accept_rdma"; });
+    const auto rdma =
+        std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.module == "accept_rdma"; });
     REQUIRE(rdma != steps.end());
     CHECK(rdma->mandatory);
     CHECK(rdma->when == "{{#rdma_peers}}yes{{/rdma_peers}}");
-    for (const auto& other : steps)   // traffic of another test at the same time would be measured with it
+    for (const auto& other : steps)  // traffic of another test at the same time would be measured with it
       CHECK((other.name == "rdma" || other.phase != "cluster" || other.stage != rdma->stage));
-    const auto counters = std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.expect.contains("rdma_symbol_errors"); });
+    const auto counters = std::find_if(steps.begin(), steps.end(),
+                                       [](const auto& s) { return s.expect.contains("rdma_symbol_errors"); });
     CHECK((counters != steps.end()) == (name != "lab"));
     if (counters != steps.end()) CHECK(counters->stage > rdma->stage);
   }
@@ -73,7 +75,8 @@ TEST_CASE("the profiles that accept new nodes look for silent corruption; the sh
     std::stringstream text;
     text << in.rdbuf();
     const auto steps = parse_playbook(text.str()).playbook.steps;
-    return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.params.value("kernel", "") == "sdc" && s.mandatory; });
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const auto& s) { return s.params.value("kernel", "") == "sdc" && s.mandatory; });
   };
   CHECK(runs_sdc("standard"));
   CHECK(runs_sdc("burn"));

@@ -26,7 +26,8 @@ void check_golden(const std::string& name, const std::string& text) {
   CHECK((text == golden.str()));
 }
 
-// A small strict XML reader: "" when well formed, else what is wrong. Enough for what we write: elements, quoted attributes, text.
+// A small strict XML reader: "" when well formed, else what is wrong. Enough for what we write: elements,
+// quoted attributes, text.
 std::string xml_problem(const std::string& text) {
   std::vector<std::string> open;
   size_t i = 0;

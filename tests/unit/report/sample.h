@@ -114,7 +114,9 @@ inline std::vector<MeasuredStep> measurements() {
   };
   // One node has no meter: what all three did has no energy.
   const auto energy = [&](double joules, double gflop_per_joule) {
-    scaling.back().update({{"joules", joules}, {"gflop_per_joule", gflop_per_joule}, {"energy", "SIMULATED: processor packages"}});
+    scaling.back().update({{"joules", joules},
+                           {"gflop_per_joule", gflop_per_joule},
+                           {"energy", "SIMULATED: processor packages"}});
   };
   point("strong", 1, 0.8, 1);
   energy(96, 1.25);
@@ -126,7 +128,8 @@ inline std::vector<MeasuredStep> measurements() {
   point("weak", 3, 0.47, 0.85);
   point("tensor", 2, 0.4, 0.5);
   point("pipeline", 2, 0.31, 0.65);
-  out.push_back(step("node01", "training", "Training load", "", Json::parse(R"({"ranks":{"min":2,"unit":"ranks"}})"),
+  out.push_back(step("node01", "training", "Training load", "",
+                     Json::parse(R"({"ranks":{"min":2,"unit":"ranks"}})"),
                      measured("training", {{"ranks", {3, "ranks"}}}, {{"scaling", scaling}})));
   return out;
 }

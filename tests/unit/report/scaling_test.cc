@@ -37,7 +37,8 @@ TEST_CASE("exact times give back the model that made them") {
   }
 }
 
-TEST_CASE("three percent of noise neither moves the knee by more than a doubling nor makes seconds negative") {
+TEST_CASE(
+    "three percent of noise neither moves the knee by more than a doubling nor makes seconds negative") {
   const ScalingFit truth = truth_of(Scaling::strong, 10, 0, 0.5);
   const auto fit = fit_scaling(Scaling::strong, made_by(truth, {0.03, -0.03, 0.02, -0.01, 0.03}));
   REQUIRE(fit.ok());
@@ -55,7 +56,7 @@ TEST_CASE("the knee is where half of each node's work is lost") {
   CHECK(knee(truth_of(Scaling::strong, 10, 0, 0.5)) == 16);
   CHECK(truth_of(Scaling::strong, 10, 0, 0.5).efficiency(21) == Approx(0.5));
   CHECK(knee(truth_of(Scaling::strong, 10, 0, 0)) == 4096);
-  CHECK(knee(truth_of(Scaling::weak, 1, 1, 0)) == 2);   // T(2) = 2: E = 0.5; T(4) = 3: less
+  CHECK(knee(truth_of(Scaling::weak, 1, 1, 0)) == 2);  // T(2) = 2: E = 0.5; T(4) = 3: less
   CHECK(knee(truth_of(Scaling::strong, 1, 10, 0)) == 1);
 }
 

@@ -20,7 +20,9 @@ namespace {
 struct Signer {
   pki::KeyPair pair = pki::make_signing_key().value();
   std::string line = key_line(pair.certificate_pem).value();
-  std::string sign(const std::string& body) const { return sign_block(body, line, pki::sign(pair.key_pem, body).value()); }
+  std::string sign(const std::string& body) const {
+    return sign_block(body, line, pki::sign(pair.key_pem, body).value());
+  }
 };
 
 // Small, so that every byte of it can be changed.
@@ -62,7 +64,8 @@ TEST_CASE("any changed byte of a signed report is caught") {
     }
   CHECK(missed == 0);
   // Nothing may be added, taken away or moved either.
-  for (const std::string& changed : {text + "\n", text + " ", text.substr(0, text.size() - 1), " " + text, std::string()})
+  for (const std::string& changed :
+       {text + "\n", text + " ", text.substr(0, text.size() - 1), " " + text, std::string()})
     CHECK(cli::verify_report_text(changed, signer.line).verdict == Verdict_::changed);
   CHECK(cli::verify_report_text(small_body(), signer.line).verdict == Verdict_::changed);
 }
@@ -71,7 +74,8 @@ TEST_CASE("a report signed by another key is told apart from a changed one") {
   const Signer signer, other;
   const std::string text = other.sign(small_body());
   CHECK(cli::verify_report_text(text, signer.line).verdict == Verdict_::other_key);
-  CHECK(cli::verify_report_text(text, signer.line).words.find(key_fingerprint(other.line)) != std::string::npos);
+  CHECK(cli::verify_report_text(text, signer.line).words.find(key_fingerprint(other.line)) !=
+        std::string::npos);
   // The trusted key's name over another key's signature is a forgery, not another key.
   std::string forged = text;
   forged.replace(forged.find(other.line), other.line.size(), signer.line);

@@ -32,28 +32,41 @@ Json after(const std::vector<JournalRow>& rows) {
 
 }  // namespace
 
-TEST_CASE("what was told of a step stands until it is told otherwise, and being given up tells nothing", "[answers]") {
+TEST_CASE("what was told of a step stands until it is told otherwise, and being given up tells nothing",
+          "[answers]") {
   const auto first = ended({told("a", "measured", 1), told("b", "failed")});
   const auto second = ended({told("a", "incomplete"), told("b", "measured", 3), told("c", "incomplete")});
-  const auto rows = std::vector<JournalRow>{row("intent", {}), row("step", told("a", "measured", 1)), row("failed", first), row("intent", {}),
-                                            row("step", told("b", "measured", 2)), row("failed", second), row("abandoned", {{"message", "given up"}})};
+  const auto rows = std::vector<JournalRow>{row("intent", {}),
+                                            row("step", told("a", "measured", 1)),
+                                            row("failed", first),
+                                            row("intent", {}),
+                                            row("step", told("b", "measured", 2)),
+                                            row("failed", second),
+                                            row("abandoned", {{"message", "given up"}})};
   CHECK(after(rows) == Json{told("a", "measured", 1), told("b", "measured", 3), told("c", "incomplete")});
 }
 
 TEST_CASE("a success counts alone", "[answers]") {
-  CHECK(after({row("failed", ended({told("a", "failed"), told("b", "measured", 1)})), row("succeeded", ended({told("a", "measured", 2)}))}) == Json{told("a", "measured", 2)});
+  CHECK(after({row("failed", ended({told("a", "failed"), told("b", "measured", 1)})),
+               row("succeeded", ended({told("a", "measured", 2)}))}) == Json{told("a", "measured", 2)});
 }
 
 TEST_CASE("rounds that look for who is guilty are no answers of the action", "[answers]") {
   const auto own = ended({told("a", "measured", 1), told("all-reduce", "measured", 5)}, true);
   const auto round = ended({told("all-reduce", "measured", {{"parts", Json::array()}})}, true);
-  CHECK(after({row("failed", own), row("step", told("all-reduce", "measured", 9)), row("failed", round), row("unknown", {{"message", "lost"}}),
-               row("abandoned", {{"message", "given up"}})}) == Json{told("a", "measured", 1), told("all-reduce", "measured", 5)});
-  CHECK(after({row("failed", own), row("succeeded", ended({told("all-reduce", "measured", 7)}))}) == Json{told("all-reduce", "measured", 7)});
+  CHECK(after({row("failed", own), row("step", told("all-reduce", "measured", 9)), row("failed", round),
+               row("unknown", {{"message", "lost"}}), row("abandoned", {{"message", "given up"}})}) ==
+        Json{told("a", "measured", 1), told("all-reduce", "measured", 5)});
+  CHECK(after({row("failed", own), row("succeeded", ended({told("all-reduce", "measured", 7)}))}) ==
+        Json{told("all-reduce", "measured", 7)});
 }
 
-TEST_CASE("rows that an agent or another version could have spoilt are no answers, and no end of the controller", "[answers]") {
-  CHECK(after({row("step", nullptr), row("step", "x"), row("step", {{"step", 3}}), row("failed", nullptr), row("failed", {{"result", 4}}),
-               row("failed", {{"result", {{"steps", 5}}}}), row("failed", {{"follow_up", "yes"}, {"result", {{"steps", {1, nullptr, "x"}}}}})}) == Json::array());
+TEST_CASE(
+    "rows that an agent or another version could have spoilt are no answers, and no end of the controller",
+    "[answers]") {
+  CHECK(after({row("step", nullptr), row("step", "x"), row("step", {{"step", 3}}), row("failed", nullptr),
+               row("failed", {{"result", 4}}), row("failed", {{"result", {{"steps", 5}}}}),
+               row("failed", {{"follow_up", "yes"}, {"result", {{"steps", {1, nullptr, "x"}}}}})}) ==
+        Json::array());
   CHECK(StepAnswers().of("nobody/accept") == Json::array());
 }

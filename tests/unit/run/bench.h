@@ -15,7 +15,8 @@
 
 namespace muster::testing {
 
-inline Action action(const std::string& node, const std::string& name, ActionKind kind, Json params = Json::object()) {
+inline Action action(const std::string& node, const std::string& name, ActionKind kind,
+                     Json params = Json::object()) {
   Action a;
   a.id = node + "/" + name;
   a.node = node;
@@ -31,13 +32,13 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   MemStore store{reactor};
   std::vector<std::string> powered, forgotten, switched_on;
   std::set<std::string> armed;
-  std::map<std::string, wire::WorkOrder> offers;     // by node
-  std::vector<Status> power_answers;                 // taken from the front; then Ok
-  std::vector<Status> rearm_answers;                 // likewise
+  std::map<std::string, wire::WorkOrder> offers;  // by node
+  std::vector<Status> power_answers;              // taken from the front; then Ok
+  std::vector<Status> rearm_answers;              // likewise
   std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
   bool bmc_is_silent = false;
-  std::string faulty;                                // for this node the power port throws
+  std::string faulty;  // for this node the power port throws
   int looks = 0;
   std::vector<RunRow> ended;
   Status verdict = Ok{};
@@ -94,7 +95,8 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   }
 
   void add(Action a, std::vector<Dependency> after = {}) {
-    if (std::find(plan.nodes.begin(), plan.nodes.end(), a.node) == plan.nodes.end()) plan.nodes.push_back(a.node);
+    if (std::find(plan.nodes.begin(), plan.nodes.end(), a.node) == plan.nodes.end())
+      plan.nodes.push_back(a.node);
     a.after = std::move(after);
     plan.actions.push_back(std::move(a));
   }
@@ -109,19 +111,23 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
     reactor.advance(100);
   }
-  void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "") {
+  void hello(const std::string& node, wire::Mode mode, const std::string& boot,
+             const std::string& image = "") {
     executor->on_hello({node, mode, boot, image});
     reactor.advance(100);
   }
-  void finish(const std::string& node, bool ok = true, const std::string& code = "failed", Json result = Json::object()) {
+  void finish(const std::string& node, bool ok = true, const std::string& code = "failed",
+              Json result = Json::object()) {
     REQUIRE(offers.count(node));
     finish_order(node, offers[node].id, ok, code, std::move(result));
   }
-  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code, Json result) {
+  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code,
+                    Json result) {
     wire::Event e;
     e.order = id;
     e.kind = "finished";
-    e.data = {{"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
+    e.data = {
+        {"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
     executor->on_event(node, e);
     reactor.advance(100);
   }

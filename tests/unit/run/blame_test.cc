@@ -36,7 +36,9 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     p.others[0].gone = true;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
   }
-  SECTION("the controller came in between: whether it was away nobody knows, and the failure does not count, within limits") {
+  SECTION(
+      "the controller came in between: whether it was away nobody knows, and the failure does not count, "
+      "within limits") {
     p.others[0].heard = p.failed + 1;
     p.watched = p.started + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
@@ -74,18 +76,20 @@ TEST_CASE("before a prober is given up the same is asked of another node", "[run
   p.tries_left = false;
   CHECK(judge_probe(p, kTiming).what == What::ask);
   CHECK(judge_probe(p, kTiming).node == "n2");
-  p.next.clear();   // there is no other, or it was asked already
+  p.next.clear();  // there is no other, or it was asked already
   CHECK(judge_probe(p, kTiming).what == What::stands);
 }
 
 TEST_CASE("whom a step is about follows from its params", "[run]") {
-  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}},
+                     {{"name", "n2"}, {"address", "10.0.0.2"}},
                      {{"name", "n3"}, {"address", "10.0.0.3"}}};
   const Json peers = {{{"name", "n1"}}, {{"name", "n2"}}, {{"name", "n3"}}};
   const Json params = {{"ring", ring},
-                       {"steps", {{{"id", "probe"}, {"params", {{"next_live", true}}}},
-                                  {{"id", "links"}, {"params", {{"peers", peers}, {"peers_live", true}}}},
-                                  {{"id", "own"}, {"params", {{"peers", peers}}}}}}};
+                       {"steps",
+                        {{{"id", "probe"}, {"params", {{"next_live", true}}}},
+                         {{"id", "links"}, {"params", {{"peers", peers}, {"peers_live", true}}}},
+                         {{"id", "own"}, {"params", {{"peers", peers}}}}}}};
   auto about = involved(params, "n1", [](const std::string&) { return false; });
   REQUIRE(about.size() == 2);
   CHECK(about["probe"].names == std::set<std::string>{"n2"});

@@ -1,4 +1,5 @@
-// The wall clock is set while a run is under way, and across a restart: what is measured is measured on the other clock.
+// The wall clock is set while a run is under way, and across a restart: what is measured is measured on the
+// other clock.
 #include "tests/unit/run/bench.h"
 
 using namespace muster;
@@ -69,7 +70,8 @@ TEST_CASE("an operator reads times of the clock on the wall", "[run][clock]") {
   CHECK(until <= b.reactor.now() + kTiming.silent_after);
   CHECK(since <= b.reactor.now());
   CHECK(since > b.reactor.now() - kMinute);
-  CHECK(b.executor->node_row("n1").last_seen < b.reactor.now() - kDay + kMinute);   // it is what was recorded then
+  CHECK(b.executor->node_row("n1").last_seen <
+        b.reactor.now() - kDay + kMinute);  // it is what was recorded then
 }
 
 TEST_CASE("power-ons go on at their distance when the clock is set", "[run][clock]") {
@@ -81,15 +83,18 @@ TEST_CASE("power-ons go on at their distance when the clock is set", "[run][cloc
   b.start();
   REQUIRE(b.powered.size() == 1);
   b.reactor.set_clock(step);
-  b.hello("n1", wire::Mode::ram, "boot1");   // it is the next one's turn
+  b.hello("n1", wire::Mode::ram, "boot1");  // it is the next one's turn
   b.reactor.advance(5 * kSecond);
   CHECK(b.powered.size() == 1);
   b.reactor.advance(5 * kSecond);
   CHECK(b.powered.size() == 2);
 }
 
-TEST_CASE("what is left of a deadline after a restart is never more than all of it, and never less than the grace", "[run][clock]") {
-  // Set back before the restart: the intent lies in the future. Set forth: it looks half an hour old. Both within what is taken up again.
+TEST_CASE(
+    "what is left of a deadline after a restart is never more than all of it, and never less than the grace",
+    "[run][clock]") {
+  // Set back before the restart: the intent lies in the future. Set forth: it looks half an hour old. Both
+  // within what is taken up again.
   const DurationMs step = GENERATE(DurationMs{0}, 50 * kMinute, -50 * kMinute);
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));
@@ -124,7 +129,7 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
   b.start();
   b.hello("n1", wire::Mode::installed, "boot1");
   b.reactor.set_clock(step);
-  for (int i = 0; i < 20; ++i) {   // long enough for the controller's own sign of life
+  for (int i = 0; i < 20; ++i) {  // long enough for the controller's own sign of life
     b.reactor.advance(20 * kSecond);
     b.executor->on_contact("n1");
   }
@@ -136,7 +141,8 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
   CHECK(b.offered("n1") == b.id("n1/configure", 1));
 }
 
-TEST_CASE("a node that was heard in the future, by a clock that was set back, is not there because of that", "[run][clock]") {
+TEST_CASE("a node that was heard in the future, by a clock that was set back, is not there because of that",
+          "[run][clock]") {
   Bench b;
   b.live();
   b.hello("n1", wire::Mode::installed, "boot1", "sha256:x");
@@ -154,7 +160,7 @@ TEST_CASE("a controller that is killed time and again was not away for all of it
   b.plan.actions[0].timeout = 3 * 60 * kMinute;
   b.start();
   b.hello("n1", wire::Mode::installed, "boot1");
-  for (int i = 0; i < 30; ++i) {   // never up for as long as it takes to its next sign of life
+  for (int i = 0; i < 30; ++i) {  // never up for as long as it takes to its next sign of life
     b.reactor.advance(4 * kMinute);
     b.executor->on_contact("n1");
     b.restart();

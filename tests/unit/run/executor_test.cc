@@ -169,13 +169,15 @@ TEST_CASE("a node that loses power while it is imaged is netbooted and goes on",
   CHECK(b.offered("n1").empty());
   b.hello("n1", wire::Mode::ram, "boot2");
   CHECK(b.offered("n1") == b.id("n1/image", 2));
-  b.finish_order("n1", b.id("n1/image", 1), true, "", Json::object());   // late word of the lost attempt
+  b.finish_order("n1", b.id("n1/image", 1), true, "", Json::object());  // late word of the lost attempt
   CHECK(b.ended.empty());
   b.finish("n1");
   CHECK(b.ended.size() == 1);
 }
 
-TEST_CASE("a node whose firmware tests for a quarter of an hour is powered once, and `why` shows the deadline", "[run]") {
+TEST_CASE(
+    "a node whose firmware tests for a quarter of an hour is powered once, and `why` shows the deadline",
+    "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions.back().timeout = b.plan.limits.netboot = 20 * kMinute;
@@ -192,14 +194,16 @@ TEST_CASE("a node whose firmware tests for a quarter of an hour is powered once,
   CHECK(b.ended.size() == 1);
 }
 
-TEST_CASE("an order that has to netboot its node first has its own time when the RAM system is there", "[run]") {
+TEST_CASE("an order that has to netboot its node first has its own time when the RAM system is there",
+          "[run]") {
   Bench b;
   b.plan.limits.netboot = 20 * kMinute;
   b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.start();
-  b.hello("n1", wire::Mode::installed, "boot0", "sha256:old");   // not what was installed: through the RAM system again
-  b.power_state = PowerState::off;                               // it stops in order
+  b.hello("n1", wire::Mode::installed, "boot0",
+          "sha256:old");            // not what was installed: through the RAM system again
+  b.power_state = PowerState::off;  // it stops in order
   b.reactor.advance(10 * kSecond);
   b.power_state = PowerState::on;
   REQUIRE(b.powered.size() == 1);
@@ -207,14 +211,15 @@ TEST_CASE("an order that has to netboot its node first has its own time when the
   b.hello("n1", wire::Mode::ram, "boot1");
   REQUIRE(b.offered("n1") == b.id("n1/boot", 2));
   b.finish("n1");
-  b.reactor.advance(15 * kMinute);                               // 31 min after the attempt began
+  b.reactor.advance(15 * kMinute);  // 31 min after the attempt began
   CHECK(b.powered.size() == 1);
   CHECK(b.ended.empty());
   b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
   CHECK(b.row("n1").state == "accepted");
 }
 
-TEST_CASE("a controller that crashes while a node restarts does not switch it off in its firmware's tests", "[run]") {
+TEST_CASE("a controller that crashes while a node restarts does not switch it off in its firmware's tests",
+          "[run]") {
   Bench b;
   b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "sha256:x"}}));
   b.plan.actions[0].timeout = 20 * kMinute;
@@ -232,15 +237,20 @@ TEST_CASE("a controller that crashes while a node restarts does not switch it of
   CHECK(b.row("n1").state == "accepted");
 }
 
-TEST_CASE("a power cycle that a new controller goes on with is the same power-on, one that it begins is another", "[run]") {
+TEST_CASE(
+    "a power cycle that a new controller goes on with is the same power-on, one that it begins is another",
+    "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.plan.actions[0].max_attempts = 2;
-  const auto token = [&](const std::string& digest) { b.store.write({TokenRow{digest, "n1", "join", b.reactor.now() + 60 * kMinute, "key", "cert"}}, [](Status) {}); };
+  const auto token = [&](const std::string& digest) {
+    b.store.write({TokenRow{digest, "n1", "join", b.reactor.now() + 60 * kMinute, "key", "cert"}},
+                  [](Status) {});
+  };
   token("of an earlier run");
   b.start();
-  CHECK(b.store.join_tokens("n1")->empty());   // gone with the intent
+  CHECK(b.store.join_tokens("n1")->empty());  // gone with the intent
   token("of this power-on");
   b.reactor.advance(kMinute);
   b.executor.reset();
@@ -249,15 +259,16 @@ TEST_CASE("a power cycle that a new controller goes on with is the same power-on
   b.rearm_answers = {fail(Code::failed, "disk I/O error")};
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(kMinute);
-  CHECK(b.rearmed == std::vector<std::string>{"n1", "n1"});   // asked again until it is armed
+  CHECK(b.rearmed == std::vector<std::string>{"n1", "n1"});  // asked again until it is armed
   CHECK(b.armed.count("n1") == 1);
   CHECK(b.store.join_tokens("n1")->size() == 1);
-  b.reactor.advance(20 * kMinute);   // a second attempt begins
+  b.reactor.advance(20 * kMinute);  // a second attempt begins
   CHECK(b.executor->log().of("n1/netboot").attempt == 2);
   CHECK(b.store.join_tokens("n1")->empty());
 }
 
-TEST_CASE("a place for a power cycle that another node holds does not use up a node's time to boot", "[run]") {
+TEST_CASE("a place for a power cycle that another node holds does not use up a node's time to boot",
+          "[run]") {
   Bench b;
   b.plan.limits.parallel_netboot = 1;
   b.plan.limits.netboot = 5 * kMinute;
@@ -266,7 +277,7 @@ TEST_CASE("a place for a power cycle that another node holds does not use up a n
   b.plan.actions[0].timeout = 20 * kMinute;
   b.plan.actions[1].timeout = 60 * kMinute;
   b.start();
-  b.hello("n2", wire::Mode::installed, "boot1");   // it has to be netbooted, and n1 holds the only place
+  b.hello("n2", wire::Mode::installed, "boot1");  // it has to be netbooted, and n1 holds the only place
   b.reactor.advance(10 * kMinute);
   CHECK(b.powered == std::vector<std::string>{"n1"});
   CHECK(b.executor->log().of("n2/image").attempt == 2);
@@ -283,8 +294,8 @@ TEST_CASE("the RAM system of a repeated netboot is waited for as long as the spe
   b.plan.actions[0].timeout = 60 * kMinute;
   b.plan.actions[0].max_attempts = 3;
   b.start();
-  b.hello("n1", wire::Mode::installed, "boot0");   // netbooted again: it is not in the RAM system
-  b.power_state = PowerState::off;                 // and stops in order
+  b.hello("n1", wire::Mode::installed, "boot0");  // netbooted again: it is not in the RAM system
+  b.power_state = PowerState::off;                // and stops in order
   b.reactor.advance(10 * kSecond);
   b.power_state = PowerState::on;
   REQUIRE(b.powered.size() == 1);
@@ -326,7 +337,8 @@ TEST_CASE("after a crash an order is on offer again under the same id", "[run]")
 }
 
 TEST_CASE("the number of a run that is given out again is not the name of its old orders", "[run]") {
-  // A database that began anew, or an older copy of it: the agents remember what became of the orders they had.
+  // A database that began anew, or an older copy of it: the agents remember what became of the orders they
+  // had.
   std::vector<std::string> offered;
   for (const DurationMs later : {DurationMs{0}, 40 * kMinute}) {
     Bench b;
@@ -367,7 +379,7 @@ TEST_CASE("a run is not taken up again after a long absence of the controller", 
     CHECK(b.store.run(1)->state == "cancelled");
     CHECK(b.row("n1").reason.find("the controller was away for ") == 0);
     CHECK(b.executor->resume(1).error().code == Code::conflict);
-    bool started = false;   // and another may begin
+    bool started = false;  // and another may begin
     b.executor->start(b.plan, "test", [&](Result<int64_t> id) { started = id.ok() && *id == 2; });
     b.reactor.advance(100);
     CHECK(started);
@@ -392,7 +404,7 @@ TEST_CASE("a run is not taken up again by a clock that was set back", "[run]") {
   old.add(action("n1", "netboot", ActionKind::netboot));
   old.reactor.advance(24 * 60 * kMinute);
   old.start();
-  Bench b;   // a day earlier
+  Bench b;  // a day earlier
   std::vector<Write> rows{*old.store.run(1), *old.store.plan(old.store.run(1)->plan_digest)};
   const auto journal = *old.store.journal(1);
   for (const auto& row : journal) rows.push_back(row);
@@ -445,13 +457,13 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
   CHECK(b.offers["gpu03"].kind == "power_off");
   CHECK(b.waits_for() == "stopping gpu03 in order, up to 3 min");
-  b.finish("gpu03");   // the agent's word is not the end of it
+  b.finish("gpu03");  // the agent's word is not the end of it
   b.reactor.advance(20 * kSecond);
   CHECK(b.powered.empty());
   b.power_state = PowerState::off;
   b.reactor.advance(10 * kSecond);
   CHECK(b.powered == std::vector<std::string>{"gpu03"});
-  CHECK(b.offered("gpu03").empty());   // the RAM system's agent must not find it
+  CHECK(b.offered("gpu03").empty());  // the RAM system's agent must not find it
   b.hello("gpu03", wire::Mode::ram, "boot2");
   REQUIRE(b.ended.size() == 1);
   CHECK(b.ended[0].state == "done");
@@ -612,18 +624,26 @@ TEST_CASE("peers that are quarantined are left out of orders that ask for live o
 }
 
 TEST_CASE("a step about the next node is about the next live one", "[run]") {
-  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}},
+                     {{"name", "n2"}, {"address", "10.0.0.2"}},
                      {{"name", "n3"}, {"address", "10.0.0.3"}}};
-  const Json step = {{"id", "probe"}, {"params", {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}, {"next_live", true}}}};
+  const Json step = {
+      {"id", "probe"},
+      {"params",
+       {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}, {"next_live", true}}}};
   std::set<std::string> dead;
   const auto sent = [&] {
     Json params = {{"steps", Json::array({step})}, {"ring", ring}};
     narrow_order(params, "n1", [&](const std::string& name) { return dead.count(name) > 0; });
     return params;
   };
-  CHECK(sent() == Json{{"steps", {{{"id", "probe"}, {"params", {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}}}}}}});
+  CHECK(sent() ==
+        Json{{"steps",
+              {{{"id", "probe"},
+                {"params", {{"host", "10.0.0.2"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n2"}}}}}}});
   dead = {"n2"};
-  CHECK(sent()["steps"][0]["params"] == Json{{"host", "10.0.0.3"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n3"}});
+  CHECK(sent()["steps"][0]["params"] ==
+        Json{{"host", "10.0.0.3"}, {"other", "10.0.0.22 n2x"}, {"file", "/shared/n3"}});
   dead = {"n2", "n3"};
   CHECK(sent()["steps"].empty());
 }
@@ -633,19 +653,23 @@ namespace {
 // Three nodes, each of which probes the next one.
 struct Ring : Bench {
   Ring() {
-    const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}}, {{"name", "n2"}, {"address", "10.0.0.2"}},
+    const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}},
+                       {{"name", "n2"}, {"address", "10.0.0.2"}},
                        {{"name", "n3"}, {"address", "10.0.0.3"}}};
     for (int i = 1; i <= 3; ++i) {
       const std::string next = "10.0.0." + std::to_string(i % 3 + 1);
       const Json step = {{"id", "probe"}, {"params", {{"host", next}, {"next_live", true}}}};
-      add(action("n" + std::to_string(i), "probe", ActionKind::steps, {{"steps", Json::array({step})}, {"ring", ring}}));
+      add(action("n" + std::to_string(i), "probe", ActionKind::steps,
+                 {{"steps", Json::array({step})}, {"ring", ring}}));
     }
-    live();   // their agents are there before the run begins
+    live();  // their agents are there before the run begins
     for (const char* n : {"n1", "n2", "n3"}) hello(n, wire::Mode::installed, std::string("boot-") + n);
     executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
     reactor.advance(100);
   }
-  std::string host(const std::string& node) { return offers.count(node) ? offers[node].params["steps"][0]["params"].value("host", "") : ""; }
+  std::string host(const std::string& node) {
+    return offers.count(node) ? offers[node].params["steps"][0]["params"].value("host", "") : "";
+  }
   void fails(const std::string& node) {
     finish(node, false, "failed", {{"steps", {{{"step", "probe"}, {"status", "failed"}}}}});
   }
@@ -662,7 +686,7 @@ struct Ring : Bench {
 
 TEST_CASE("a node that loses power while its neighbour probes it is blamed, the neighbour is not", "[run]") {
   Ring r;
-  r.finish("n2");                 // n2 did its part and waits; then its power goes
+  r.finish("n2");  // n2 did its part and waits; then its power goes
   r.finish("n3");
   r.reactor.advance(20 * kSecond);
   r.fails("n1");
@@ -720,7 +744,7 @@ TEST_CASE("tries that failed because a neighbour was away do not count", "[run]"
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
     REQUIRE(r.offered("n1") == r.id("n1/probe", 5));
-    CHECK(r.host("n1") == "10.0.0.3");      // the second opinion
+    CHECK(r.host("n1") == "10.0.0.3");  // the second opinion
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
     CHECK(r.row("n1").state == "quarantined");
@@ -786,8 +810,9 @@ TEST_CASE("a node gets the RAM system only until that has answered", "[run]") {
   b.add(action("n1", "inventory", ActionKind::inventory));
   b.start();
   REQUIRE(b.armed.count("n1"));
-  b.hello("n1", wire::Mode::installed, "boot0");   // came up from its disk: it is cycled again, and must find the RAM system
-  b.power_state = PowerState::off;                 // having stopped in order
+  b.hello("n1", wire::Mode::installed,
+          "boot0");                 // came up from its disk: it is cycled again, and must find the RAM system
+  b.power_state = PowerState::off;  // having stopped in order
   b.reactor.advance(10 * kSecond);
   REQUIRE(b.powered.size() == 2);
   CHECK(b.armed.count("n1"));
@@ -815,21 +840,22 @@ TEST_CASE("an action that had to netboot its node leaves it armed no longer than
 }
 
 TEST_CASE("which node a machine is follows what inventories found, and what was forgotten", "[run]") {
-  const std::string first = "4c4c4544-0042-3510-8052-b4c04f4d3032", second = "4c4c4544-0042-3510-8052-b4c04f4d3033";
+  const std::string first = "4c4c4544-0042-3510-8052-b4c04f4d3032",
+                    second = "4c4c4544-0042-3510-8052-b4c04f4d3033";
   Bench b;
   b.plan.kind = "discover";
   b.add(action("n1", "inventory", ActionKind::inventory));
   b.start();
   b.executor->set_node("n2", [&](NodeRow& row) { row.product_uuid = second; });
   b.executor->set_node("unknown-52:54:00:20:00:04", [](NodeRow& row) {
-    row.state = "unadmitted";   // nobody's machine yet
+    row.state = "unadmitted";  // nobody's machine yet
     row.product_uuid = "4c4c4544-0042-3510-8052-b4c04f4d3034";
   });
   const auto before = b.executor->machines();
   CHECK(before->node_of(first).empty());
   CHECK(before->node_of(second) == "n2");
   CHECK(before->node_of("4c4c4544-0042-3510-8052-b4c04f4d3034").empty());
-  CHECK(b.executor->machines() == before);   // not made again for every call
+  CHECK(b.executor->machines() == before);  // not made again for every call
   b.hello("n1", wire::Mode::ram, "boot1");
   b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", first}}}}}});
   CHECK(b.executor->machines()->node_of(first) == "n1");
@@ -887,7 +913,8 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
     for (const auto& row : journal) seen += row.event == "succeeded";
     CHECK(b.store.run(run.id)->state == "running");
     Conclusion out;
-    out.nodes = {{"n2", false, "its link is slow"}, {"n3", true, "its data is wrong in the light of the others"}};
+    out.nodes = {{"n2", false, "its link is slow"},
+                 {"n3", true, "its data is wrong in the light of the others"}};
     out.rows = {ReportRow{run.id, run.ended, "signed", "{}"}};
     return out;
   };
@@ -909,7 +936,10 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   CHECK(quarantined == 1);
 }
 
-TEST_CASE("a node that is quarantined when it came through and others did not yet stays quarantined at the run's end", "[run]") {
+TEST_CASE(
+    "a node that is quarantined when it came through and others did not yet stays quarantined at the run's "
+    "end",
+    "[run]") {
   Bench b;
   for (const char* node : {"n1", "n2"}) b.add(action(node, "accept", ActionKind::check));
   b.conclude = [&](const RunRow&) {

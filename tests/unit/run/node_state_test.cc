@@ -45,11 +45,11 @@ TEST_CASE("a silent agent is looked after before anything is decided", "[run]") 
   s.power = PowerState::off;
   CHECK(what(s) == What::again);
   CHECK(advance(s, kTiming).with_netboot);
-  s.power = PowerState::on;      // perhaps only the network is away
+  s.power = PowerState::on;  // perhaps only the network is away
   CHECK(what(s) == What::wait);
   s.heard = s.now - kTiming.lost_after;
   CHECK(what(s) == What::again);
-  s.power.reset();               // the BMC does not answer: unknown is not failed
+  s.power.reset();  // the BMC does not answer: unknown is not failed
   s.power_error = "timeout";
   CHECK(what(s) == What::wait);
   s.now += kTiming.look_again;
@@ -81,7 +81,7 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   s.looked = s.now;
   s.power = PowerState::off;
   CHECK(what(s) == What::netboot);
-  s.stayed_off = kTiming.power_tries - 1;   // a machine that stays off however often it is asked
+  s.stayed_off = kTiming.power_tries - 1;  // a machine that stays off however often it is asked
   CHECK(what(s) == What::fail);
   s.power = PowerState::on;
   CHECK(what(s) == What::wait);
@@ -91,7 +91,8 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   CHECK(what(s) == What::again);
 }
 
-TEST_CASE("the firmware's tests are not cut short by another power cycle because one answer was lost", "[run]") {
+TEST_CASE("the firmware's tests are not cut short by another power cycle because one answer was lost",
+          "[run]") {
   Situation s = booting();
   s.looked = s.now;
   s.power = PowerState::on;
@@ -100,7 +101,7 @@ TEST_CASE("the firmware's tests are not cut short by another power cycle because
     const Decision d = advance(s, kTiming);
     REQUIRE((d.what == What::wait || d.what == What::look));
     if (d.what == What::look) s.looked = s.now;
-    CHECK((d.what == What::look || d.wait.until == s.deadline));   // the deadline is what people are shown
+    CHECK((d.what == What::look || d.wait.until == s.deadline));  // the deadline is what people are shown
     s.now += 10 * kSecond;
   }
   CHECK(what(s) == What::again);
@@ -110,9 +111,9 @@ TEST_CASE("a power cycle that did not happen is seen by the system that goes on 
   Situation s = booting();
   s.looked = s.now;
   s.power = PowerState::on;
-  s.power_certain = GENERATE(true, false);   // the BMC may say that it did it, too
+  s.power_certain = GENERATE(true, false);  // the BMC may say that it did it, too
   s.same_system = true;
-  s.now = s.contact = s.power_answered + kTiming.cycle_shows - 1;   // its last words, perhaps
+  s.now = s.contact = s.power_answered + kTiming.cycle_shows - 1;  // its last words, perhaps
   CHECK(what(s) == What::wait);
   s.now = s.contact = s.power_answered + kTiming.cycle_shows;
   CHECK(what(s) == What::netboot);
@@ -129,7 +130,7 @@ TEST_CASE("a machine that loses power while it boots is not waited for until the
   s.now = s.power_answered + kTiming.watch_power;
   CHECK(what(s) == What::look);
   s.looked = s.now;
-  s.power.reset();   // the BMC does not say: it was on
+  s.power.reset();  // the BMC does not say: it was on
   CHECK(what(s) == What::wait);
   s.power = PowerState::off;
   CHECK(what(s) == What::netboot);
@@ -145,7 +146,7 @@ TEST_CASE("a machine that loses power while it restarts is not waited for until 
   CHECK(what(s) == What::look);
   s.looked = s.off_since = s.now;
   s.power = PowerState::off;
-  CHECK(what(s) == What::wait);            // firmware may do that by itself for some seconds
+  CHECK(what(s) == What::wait);  // firmware may do that by itself for some seconds
   CHECK(advance(s, kTiming).check_at == s.now + kTiming.look_again);
   s.now = s.looked = s.off_since + kTiming.off_counts;
   CHECK(what(s) == What::again);
@@ -158,9 +159,11 @@ TEST_CASE("a machine that loses power while it restarts is not waited for until 
   CHECK(advance(s, kTiming).wait.until == s.deadline);
 }
 
-TEST_CASE("a restart that a new controller finds under way is not given up for one look that shows the power off", "[run]") {
+TEST_CASE(
+    "a restart that a new controller finds under way is not given up for one look that shows the power off",
+    "[run]") {
   Situation s = imaging();
-  s.kind = ActionKind::boot_disk;          // `departed` was in the memory of the controller before
+  s.kind = ActionKind::boot_disk;  // `departed` was in the memory of the controller before
   s.heard = s.now - kTiming.silent_after;
   s.looked = s.off_since = s.now;
   s.power = PowerState::off;

@@ -1,5 +1,5 @@
-// Nodes of which nothing is known: after a restart of the controller, on an older copy of its database, when they do not answer, and
-// when what is known of them cannot be read.
+// Nodes of which nothing is known: after a restart of the controller, on an older copy of its database, when
+// they do not answer, and when what is known of them cannot be read.
 #include "tests/unit/run/bench.h"
 
 using namespace muster;
@@ -31,28 +31,33 @@ bool stop_is_asked(const Bench& b) {
   return found != b.offers.end() && found->second.kind == "power_off";
 }
 
-Presence present(wire::Mode mode, const std::string& boot, const std::string& image = "") { return {boot, mode, image}; }
+Presence present(wire::Mode mode, const std::string& boot, const std::string& image = "") {
+  return {boot, mode, image};
+}
 
 }  // namespace
 
-TEST_CASE("a node that said nothing since a restart is asked to stop before its power is cut, whatever its row says", "[run][silent]") {
+TEST_CASE(
+    "a node that said nothing since a restart is asked to stop before its power is cut, whatever its row "
+    "says",
+    "[run][silent]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.live();
   set_row(b, "n1", [](NodeRow& row) {
-    row.mode = "ram";          // what it was long ago
+    row.mode = "ram";  // what it was long ago
     row.boot_id = "boot0";
     row.last_seen = 1;
   });
-  b.bmc_is_silent = true;      // the call is out, its answer never comes
+  b.bmc_is_silent = true;  // the call is out, its answer never comes
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(kTiming.stop_wait + kMinute);
   b.powered.clear();
   b.restart();
   REQUIRE(b.executor->resume(1).ok());
   SECTION("it is silent, and on") {
-    b.reactor.advance(10 * kMinute);   // its firmware may be at it: the attempt has its whole time
+    b.reactor.advance(10 * kMinute);  // its firmware may be at it: the attempt has its whole time
     CHECK(b.powered.empty());
     CHECK_FALSE(stop_is_asked(b));
     b.reactor.advance(10 * kMinute + 10 * kSecond);
@@ -88,7 +93,8 @@ TEST_CASE("a node that said nothing since a restart is asked to stop before its 
   }
 }
 
-TEST_CASE("an agent that asks for orders says what it is to a controller that did not hear its hello", "[run][silent]") {
+TEST_CASE("an agent that asks for orders says what it is to a controller that did not hear its hello",
+          "[run][silent]") {
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
@@ -119,7 +125,8 @@ TEST_CASE("an agent that asks for orders says what it is to a controller that di
   }
 }
 
-TEST_CASE("on an older copy of the database no row says what a node is until its agent does", "[run][silent]") {
+TEST_CASE("on an older copy of the database no row says what a node is until its agent does",
+          "[run][silent]") {
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
@@ -128,17 +135,17 @@ TEST_CASE("on an older copy of the database no row says what a node is until its
   b.reactor.advance(kSecond);
   b.restart();
   CHECK(b.executor->outdated("n1"));
-  CHECK(b.executor->outdated("n9"));   // of which the copy knows nothing at all
+  CHECK(b.executor->outdated("n9"));  // of which the copy knows nothing at all
   CHECK_FALSE(b.executor->mode_of("n1").has_value());
   CHECK_FALSE(b.executor->silent_for("n1").has_value());
-  b.executor->on_contact("n1");        // says nothing of itself
+  b.executor->on_contact("n1");  // says nothing of itself
   CHECK(b.executor->outdated("n1"));
   b.executor->on_contact("n1", present(wire::Mode::installed, "boot5", "sha256:x"));
   b.reactor.advance(100);
   CHECK_FALSE(b.executor->outdated("n1"));
   CHECK(b.executor->mode_of("n1") == wire::Mode::installed);
   b.restart();
-  CHECK_FALSE(b.executor->outdated("n1"));   // it is in the row now
+  CHECK_FALSE(b.executor->outdated("n1"));  // it is in the row now
   CHECK(b.executor->outdated("n9"));
 }
 
@@ -218,7 +225,7 @@ TEST_CASE("since when a node is silent is said when it is certain", "[run][silen
   b.live();
   set_row(b, "n1", accepted_row);
   b.restart();
-  CHECK(b.executor->silent_since("n1") == 0);   // a controller that just began has heard nobody yet
+  CHECK(b.executor->silent_since("n1") == 0);  // a controller that just began has heard nobody yet
   b.reactor.advance(10 * kSecond);
   b.executor->on_contact("n1");
   const TimeMs heard = b.reactor.now();
@@ -238,9 +245,9 @@ TEST_CASE("a node's row that cannot be read is not replaced by a blank one", "[r
   b.executor->on_hello({"n1", wire::Mode::installed, "boot2", "sha256:x"});
   b.reactor.advance(100);
   CHECK(b.row("n1").product_uuid == "uuid-n1");
-  CHECK(b.row("n1").boot_id == "boot1");          // held back
+  CHECK(b.row("n1").boot_id == "boot1");  // held back
   CHECK_FALSE(b.executor->forget("n1"));
-  b.reactor.advance(5 * kSecond);                 // the disk can be read again
+  b.reactor.advance(5 * kSecond);  // the disk can be read again
   CHECK(b.row("n1").boot_id == "boot2");
   CHECK(b.row("n1").product_uuid == "uuid-n1");
   CHECK(b.row("n1").state == "accepted");
@@ -256,13 +263,16 @@ TEST_CASE("changes of a node that wait for its row keep their order", "[run][sil
   b.restart();
   b.store.fail_reads(1, fail(Code::failed, "disk I/O error"));
   b.executor->set_node("n1", [](NodeRow& row) { row.state = "quarantined"; });
-  b.executor->set_node("n1", [](NodeRow& row) { row.state = "discovered"; });   // by now it can be read
+  b.executor->set_node("n1", [](NodeRow& row) { row.state = "discovered"; });  // by now it can be read
   b.reactor.advance(2 * kSecond);
   CHECK(b.row("n1").state == "discovered");
   CHECK(b.row("n1").image_digest == "sha256:x");
 }
 
-TEST_CASE("on an older copy, an agent of an older muster is what the copy says while it runs the boot that the copy knows", "[run][silent]") {
+TEST_CASE(
+    "on an older copy, an agent of an older muster is what the copy says while it runs the boot that the "
+    "copy knows",
+    "[run][silent]") {
   Bench b;
   b.live();
   set_row(b, "n1", accepted_row);
@@ -277,18 +287,21 @@ TEST_CASE("on an older copy, an agent of an older muster is what the copy says w
   CHECK(b.executor->mode_of("n1") == wire::Mode::installed);
 }
 
-TEST_CASE("the first word of a RAM system whose firmware tested for long is not a word of the system before it", "[run]") {
+TEST_CASE(
+    "the first word of a RAM system whose firmware tested for long is not a word of the system before it",
+    "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.live();
   b.hello("n1", wire::Mode::installed, "boot1", "sha256:x");
-  b.reactor.advance(2 * kMinute);      // it crashed, and is silent when the run begins: there is nothing to be stopped
+  b.reactor.advance(
+      2 * kMinute);  // it crashed, and is silent when the run begins: there is nothing to be stopped
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(12 * kMinute);
   REQUIRE(b.powered.size() == 1);
   REQUIRE(b.armed.count("n1"));
-  b.executor->on_contact("n1", {"boot2"});   // a batch is a contact first, and then its hello
+  b.executor->on_contact("n1", {"boot2"});  // a batch is a contact first, and then its hello
   CHECK_FALSE(stop_is_asked(b));
   b.hello("n1", wire::Mode::ram, "boot2");
   CHECK(b.powered.size() == 1);
@@ -297,7 +310,8 @@ TEST_CASE("the first word of a RAM system whose firmware tested for long is not 
   CHECK(b.ended[0].state == "done");
 }
 
-TEST_CASE("a RAM system that comes while its node is asked to stop is what the power cycle was for", "[run]") {
+TEST_CASE("a RAM system that comes while its node is asked to stop is what the power cycle was for",
+          "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
@@ -307,7 +321,7 @@ TEST_CASE("a RAM system that comes while its node is asked to stop is what the p
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(10 * kSecond);
   REQUIRE(b.powered.size() == 1);
-  for (int i = 0; i < 8; ++i) {        // the BMC said yes, and did nothing: the old system answers again
+  for (int i = 0; i < 8; ++i) {  // the BMC said yes, and did nothing: the old system answers again
     b.executor->on_contact("n1", {"boot1"});
     b.reactor.advance(10 * kSecond);
   }
@@ -323,7 +337,8 @@ TEST_CASE("a node that never ran a system under its name has nothing to be stopp
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.live();
-  set_row(b, "n1", [](NodeRow& row) { row.last_seen = 1; });   // taken over from the machine as nobody declared it
+  set_row(b, "n1",
+          [](NodeRow& row) { row.last_seen = 1; });  // taken over from the machine as nobody declared it
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(10 * kSecond);
   CHECK_FALSE(stop_is_asked(b));

@@ -20,8 +20,14 @@ JournalRow row(const std::string& event, int attempt) {
 
 TEST_CASE("the step log takes a legal story and knows its end", "[run]") {
   StepLog log;
-  for (const auto& [event, attempt] : std::vector<std::pair<std::string, int>>{
-           {"intent", 1}, {"started", 1}, {"step", 1}, {"unknown", 1}, {"intent", 2}, {"failed", 2}, {"intent", 3}, {"succeeded", 3}})
+  for (const auto& [event, attempt] : std::vector<std::pair<std::string, int>>{{"intent", 1},
+                                                                               {"started", 1},
+                                                                               {"step", 1},
+                                                                               {"unknown", 1},
+                                                                               {"intent", 2},
+                                                                               {"failed", 2},
+                                                                               {"intent", 3},
+                                                                               {"succeeded", 3}})
     REQUIRE(log.apply(row(event, attempt)).ok());
   CHECK(log.of("node01/image").state == ActionState::succeeded);
   CHECK(log.of("node01/image").attempt == 3);
@@ -30,11 +36,11 @@ TEST_CASE("the step log takes a legal story and knows its end", "[run]") {
 
 TEST_CASE("the step log refuses everything else and stays as it was", "[run]") {
   StepLog log;
-  CHECK_FALSE(log.apply(row("succeeded", 1)).ok());    // no intent
-  CHECK_FALSE(log.apply(row("intent", 2)).ok());       // attempts count from 1
+  CHECK_FALSE(log.apply(row("succeeded", 1)).ok());  // no intent
+  CHECK_FALSE(log.apply(row("intent", 2)).ok());     // attempts count from 1
   REQUIRE(log.apply(row("intent", 1)).ok());
-  CHECK_FALSE(log.apply(row("intent", 2)).ok());       // the first one has not ended
-  CHECK_FALSE(log.apply(row("succeeded", 2)).ok());    // result of another attempt
+  CHECK_FALSE(log.apply(row("intent", 2)).ok());     // the first one has not ended
+  CHECK_FALSE(log.apply(row("succeeded", 2)).ok());  // result of another attempt
   REQUIRE(log.apply(row("succeeded", 1)).ok());
   for (const char* event : {"intent", "started", "failed", "unknown", "abandoned", "succeeded"}) {
     CHECK_FALSE(log.apply(row(event, 1)).ok());

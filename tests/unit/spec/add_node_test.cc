@@ -30,7 +30,9 @@ std::string refusal(const std::string& text, const NewNode& node) {
   REQUIRE_FALSE(added.ok());
   return added.error().message;
 }
-bool says(const std::string& message, const std::string& word) { return message.find(word) != std::string::npos; }
+bool says(const std::string& message, const std::string& word) {
+  return message.find(word) != std::string::npos;
+}
 
 }  // namespace
 
@@ -58,7 +60,8 @@ TEST_CASE("the new node is like the declared one, but for its name, MAC and BMC"
 }
 
 TEST_CASE("the text of the file is only added to", "[spec]") {
-  const std::string noted = replaced(testing::kSpec, "storage:\n", "# two file systems\n\nstorage:   # keep\n");
+  const std::string noted =
+      replaced(testing::kSpec, "storage:\n", "# two file systems\n\nstorage:   # keep\n");
   const auto added = add_node(noted, node04());
   REQUIRE(added.ok());
   const std::string entry =
@@ -87,8 +90,9 @@ TEST_CASE("the text of the file is only added to", "[spec]") {
 TEST_CASE("other ways to write a list of nodes", "[spec]") {
   const std::string base = testing::kSpec;
   const auto nodes = base.find("nodes:\n"), storage = base.find("storage:\n");
-  const std::string head = base.substr(0, nodes), section = base.substr(nodes, storage - nodes), rest = base.substr(storage);
-  std::string flush;   // entries not indented, nodes last, no line break at the end
+  const std::string head = base.substr(0, nodes), section = base.substr(nodes, storage - nodes),
+                    rest = base.substr(storage);
+  std::string flush;  // entries not indented, nodes last, no line break at the end
   for (size_t at = 0; at < section.size();) {
     const size_t end = section.find('\n', at);
     const std::string line = section.substr(at, end - at);
@@ -105,9 +109,11 @@ TEST_CASE("other ways to write a list of nodes", "[spec]") {
   REQUIRE(crlf.ok());
   CHECK(says(crlf->text, "\r\n  - name: node04\r\n    role: cpu\r\n"));
   // Written in braces, the list cannot be added to without rewriting it.
-  const std::string flow = head + "nodes: [ { name: n1, role: cpu, mac: \"52:54:00:20:00:01\", image: cpu, power: { driver: redfish, "
-                                  "address: 10.20.1.11, secret: bmc }, disks: { os: { match: { serial: \"OS*\" } } } } ]\n"
-                                  "roles:\n  cpu: { playbooks: [ base ] }\n";
+  const std::string flow =
+      head +
+      "nodes: [ { name: n1, role: cpu, mac: \"52:54:00:20:00:01\", image: cpu, power: { driver: redfish, "
+      "address: 10.20.1.11, secret: bmc }, disks: { os: { match: { serial: \"OS*\" } } } } ]\n"
+      "roles:\n  cpu: { playbooks: [ base ] }\n";
   NewNode like_n1 = node04();
   like_n1.like = "n1";
   CHECK(says(refusal(flow, like_n1), "by hand"));
@@ -129,7 +135,8 @@ TEST_CASE("values that need quotes keep them, a pin stays with its own BMC", "[s
   CHECK(made.vars == like.vars);
 }
 
-TEST_CASE("nobody else moves: an address is written down where the order of names would shift others", "[spec]") {
+TEST_CASE("nobody else moves: an address is written down where the order of names would shift others",
+          "[spec]") {
   std::string text = replaced(testing::kSpec, "node[01-03]", "node[01,03,05]");
   NewNode between = node04();
   const auto added = add_node(text, between);
@@ -162,7 +169,8 @@ TEST_CASE("what cannot be added is refused with what to do", "[spec]") {
   CHECK(says(refusal(spec, with([](auto& n) { n.address = "10.99.0.1"; })), "not a host address"));
   // It would lead the cluster: the storage master would move to an empty machine.
   CHECK(says(refusal(spec, with([](auto& n) { n.name = "a01"; })), "sorts behind"));
-  const std::string own = replaced(spec, "    image: cpu\n", "    image: cpu\n    address: \"10.20.0.2{n}\"\n");
+  const std::string own =
+      replaced(spec, "    image: cpu\n", "    image: cpu\n    address: \"10.20.0.2{n}\"\n");
   CHECK(says(refusal(own, node04()), "--address"));
   CHECK(says(refusal("cluster: [", node04()), "not valid YAML"));
 }

@@ -17,9 +17,11 @@ std::string spec_with(const std::string& entry) {
 }
 
 std::string with_host(const std::string& more = "", const std::string& host = "10.20.0.31") {
-  return spec_with("  - name: spare01\n    role: cpu\n    adopt: { host: " + host + ", user: admin, host_key: \"" + kKey + "\" }\n" +
-                   "    disks:\n      fast: { match: { serial: \"FAST*\", count: 2 }, policy: format-if-blank }\n" +
-                   "      bulk: { match: { serial: \"BULK*\", count: 1 }, policy: format-if-blank }\n" + more);
+  return spec_with(
+      "  - name: spare01\n    role: cpu\n    adopt: { host: " + host + ", user: admin, host_key: \"" + kKey +
+      "\" }\n" +
+      "    disks:\n      fast: { match: { serial: \"FAST*\", count: 2 }, policy: format-if-blank }\n" +
+      "      bulk: { match: { serial: \"BULK*\", count: 1 }, policy: format-if-blank }\n" + more);
 }
 
 std::string errors_of(const std::string& text) {
@@ -46,7 +48,7 @@ TEST_CASE("an adopted node needs no image, MAC or power, and has the address of 
   CHECK(node.adopt.user == "admin");
   CHECK(node.adopt.port == 22);
   CHECK(node.adopt.host_key == kKey);
-  CHECK(node.image == "");   // although only one is declared
+  CHECK(node.image == "");  // although only one is declared
   CHECK(node.address == "10.20.0.31");
   CHECK(node.power.driver == "");
   CHECK_FALSE(parsed.spec.node("node01")->adopt.declared());
@@ -66,15 +68,21 @@ TEST_CASE("what has no meaning for an adopted node is an error", "[spec][adopt]"
   says(with_host("", "192.168.7.5"), "not a host address of the provisioning network");
   says(with_host("", "10.20.0.1"), "is the controller's address");
   says(with_host("    address: 10.20.0.31\n    colour: red\n"), "colour");
-  says(spec_with("  - name: spare[01-02]\n    role: cpu\n    adopt: { host: 10.20.0.31, host_key: \"" + kKey + "\" }\n"), "not a range");
-  says(spec_with("  - { name: spare01, role: cpu, adopt: { host: 10.20.0.31 } }\n"), "missing key 'host_key'");
-  says(spec_with("  - { name: spare01, role: cpu, adopt: { host: 10.20.0.31, host_key: \"MD5:aa\" } }\n"), "ssh-keygen -lf");
+  says(spec_with("  - name: spare[01-02]\n    role: cpu\n    adopt: { host: 10.20.0.31, host_key: \"" + kKey +
+                 "\" }\n"),
+       "not a range");
+  says(spec_with("  - { name: spare01, role: cpu, adopt: { host: 10.20.0.31 } }\n"),
+       "missing key 'host_key'");
+  says(spec_with("  - { name: spare01, role: cpu, adopt: { host: 10.20.0.31, host_key: \"MD5:aa\" } }\n"),
+       "ssh-keygen -lf");
   says(spec_with("  - { name: spare01, role: cpu }\n"), "missing key 'power'");
   says(spec_with("  - name: spare01\n    role: cpu\n    adopt: { host: 10.20.0.31, host_key: \"" + kKey +
-                 "\" }\n    disks: { os: { match: { serial: X } } }\n"), "never touched");
+                 "\" }\n    disks: { os: { match: { serial: X } } }\n"),
+       "never touched");
 }
 
-TEST_CASE("a host is written down like its model, without what only muster's installation needs", "[spec][adopt]") {
+TEST_CASE("a host is written down like its model, without what only muster's installation needs",
+          "[spec][adopt]") {
   const auto added = add_node(testing::kSpec, spare01());
   if (!added.ok()) FAIL(added.error().message);
   const NodeSpec& node = *added->spec.node("spare01");
@@ -92,19 +100,20 @@ TEST_CASE("a host is written down like its model, without what only muster's ins
   other.name = "spare02";
   other.like = "spare01";
   other.adopt = {"login.example", 2222, "admin", kKey};
-  CHECK_FALSE(add_node(added->text, other).ok());   // its address is not known
+  CHECK_FALSE(add_node(added->text, other).ok());  // its address is not known
   other.address = "10.20.0.32";
   const auto second = add_node(added->text, other);
   if (!second.ok()) FAIL(second.error().message);
   CHECK(second->spec.node("spare02")->adopt.port == 2222);
   CHECK(second->spec.node("spare02")->adopt.user == "admin");
   CHECK(second->spec.node("spare02")->address == "10.20.0.32");
-  CHECK(second->text.compare(0, added->text.find("storage:"), added->text, 0, added->text.find("storage:")) == 0);
+  CHECK(second->text.compare(0, added->text.find("storage:"), added->text, 0, added->text.find("storage:")) ==
+        0);
 }
 
 TEST_CASE("a host takes no other's address, and no machine is admitted like a host", "[spec][adopt]") {
   NewNode node = spare01();
-  node.adopt.host = "10.20.0.12";   // node02's, which muster gave it
+  node.adopt.host = "10.20.0.12";  // node02's, which muster gave it
   const auto taken = add_node(testing::kSpec, node);
   REQUIRE_FALSE(taken.ok());
   CHECK(taken.error().message.find("node02") != std::string::npos);

@@ -17,7 +17,9 @@ std::string errors_of(const std::string& text) {
   return out;
 }
 
-std::string step(const std::string& rest) { return "playbook: x\nsteps:\n  - name: one\n    module: file\n" + rest; }
+std::string step(const std::string& rest) {
+  return "playbook: x\nsteps:\n  - name: one\n    module: file\n" + rest;
+}
 
 Json context() {
   return Json::parse(R"({"cluster":"g","node":{"name":"gpu01","sudo":true},"empty":"","none":[],"no":false,
@@ -66,7 +68,10 @@ steps:
   CHECK(first.line == 4);
   CHECK(first.phase == "node");
   CHECK(first.for_each == "storage_local");
-  CHECK(first.params == Json::parse(R"({"name":"{{item.name}}","mode":"0644","level":0,"ratio":0.5,"force":true,"list":[1,"two"],"nothing":null})"));
+  CHECK(
+      first.params ==
+      Json::parse(
+          R"({"name":"{{item.name}}","mode":"0644","level":0,"ratio":0.5,"force":true,"list":[1,"two"],"nothing":null})"));
   CHECK(first.verify == Json::parse(R"({"module":"mount","params":{}})"));
   CHECK(first.expect.is_null());
   CHECK_FALSE(first.mandatory);
@@ -82,19 +87,26 @@ steps:
 TEST_CASE("a bad playbook is explained", "[playbook]") {
   CHECK(errors_of("") == "p:1:1: the file is empty\n");
   CHECK(errors_of("playbook: x\n") == "p:1:1: missing key 'steps'\n");
-  CHECK(errors_of(step("    modul: raid\n")) == "p:5:5: steps[0].modul: unknown key, did you mean 'module'?\n");
-  CHECK(errors_of(step("    phase: nodes\n")) == "p:5:12: steps[0].phase: 'nodes' is not known, did you mean 'node'?\n");
-  CHECK(errors_of(step("    stage: 2\n")) == "p:5:12: steps[0].stage: only steps of phase cluster have stages, this one has phase node\n");
-  CHECK(errors_of(step("    on: leader\n")) == "p:5:9: steps[0].on: only steps of phase cluster choose nodes, this one has phase node\n");
+  CHECK(errors_of(step("    modul: raid\n")) ==
+        "p:5:5: steps[0].modul: unknown key, did you mean 'module'?\n");
+  CHECK(errors_of(step("    phase: nodes\n")) ==
+        "p:5:12: steps[0].phase: 'nodes' is not known, did you mean 'node'?\n");
+  CHECK(errors_of(step("    stage: 2\n")) ==
+        "p:5:12: steps[0].stage: only steps of phase cluster have stages, this one has phase node\n");
+  CHECK(errors_of(step("    on: leader\n")) ==
+        "p:5:9: steps[0].on: only steps of phase cluster choose nodes, this one has phase node\n");
   CHECK(errors_of(step("    params: [a]\n")) == "p:5:13: steps[0].params: must be a map, found a list\n");
   CHECK(errors_of(step("    verify: { params: {} }\n")) == "p:5:13: steps[0].verify: missing key 'module'\n");
-  CHECK(errors_of(step("    when: scratch\n")) == "p:5:11: steps[0].when: 'scratch' holds no {{variable}}: it would always be true\n");
+  CHECK(errors_of(step("    when: scratch\n")) ==
+        "p:5:11: steps[0].when: 'scratch' holds no {{variable}}: it would always be true\n");
   CHECK(errors_of(step("    for_each: \"{{list}}\"\n")) ==
-        "p:5:15: steps[0].for_each: '{{list}}' is not the name of a list in the planner's context, without braces\n");
+        "p:5:15: steps[0].for_each: '{{list}}' is not the name of a list in the planner's context, without "
+        "braces\n");
   CHECK(errors_of(step("    expect: { gflops: { minimum: 1 } }\n")) ==
-        "p:5:25: steps[0].expect.gflops.minimum: unknown key; known here: degraded_above, degraded_below, derive, fail_ratio, fleet_min_ratio, "
-        "history_min_ratio, max, min, ratio, unit\n");
-  CHECK(errors_of(step("  - name: one\n    module: file\n")) == "p:5:11: steps[1].name: a second step is called 'one'\n");
+        "p:5:25: steps[0].expect.gflops.minimum: unknown key; known here: degraded_above, degraded_below, "
+        "derive, fail_ratio, fleet_min_ratio, history_min_ratio, max, min, ratio, unit\n");
+  CHECK(errors_of(step("  - name: one\n    module: file\n")) ==
+        "p:5:11: steps[1].name: a second step is called 'one'\n");
   CHECK(errors_of(step("  - name: a/b\n    module: File\n")) ==
         "p:5:11: steps[1].name: 'a/b' is not a step name: one line without '/' and '#'\n"
         "p:6:13: steps[1].module: 'File' is not a module name: lower-case letters, digits and '_'\n");
@@ -126,7 +138,8 @@ TEST_CASE("parameters are rendered without escaping", "[playbook]") {
   CHECK(rendered("{{#none}}yes{{/none}}{{#no}}yes{{/no}}{{#node.sudo}}sudo{{/node.sudo}}") == "sudo");
   CHECK(rendered("n={{count}} {{empty}}.") == "n=3 .");
   CHECK(rendered("secret:bmc") == "secret:bmc");
-  CHECK(rendered(Json{{"a", {"{{cluster}}", 1, nullptr}}, {"b", true}}) == Json{{"a", {"g", 1, nullptr}}, {"b", true}});
+  CHECK(rendered(Json{{"a", {"{{cluster}}", 1, nullptr}}, {"b", true}}) ==
+        Json{{"a", {"g", 1, nullptr}}, {"b", true}});
 }
 
 TEST_CASE("a string that is one name keeps the type of its value", "[playbook]") {
@@ -143,7 +156,8 @@ TEST_CASE("unknown names and broken templates are refused", "[playbook]") {
   CHECK(refused("{{#x}}a{{/x}}") == "unknown variable x");
   CHECK(refused("{{^x}}a{{/x}}") == "unknown variable x");
   CHECK(refused("{{#users}}{{nam}}{{/users}}") == "unknown variable nam");
-  CHECK(refused(Json{{"content", {{"lines", {"ok", "{{x}}"}}}}}) == "content: lines: [1]: unknown variable x");
+  CHECK(refused(Json{{"content", {{"lines", {"ok", "{{x}}"}}}}}) ==
+        "content: lines: [1]: unknown variable x");
   CHECK(refused("{{#users}}").find("{{#users}}") != std::string::npos);
   CHECK(refused("{{cluster").find("{{cluster") != std::string::npos);
 }

@@ -10,7 +10,8 @@ using namespace muster;
 
 namespace {
 
-const std::string kKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9rzTDZGMk3ztdsEUCsjTLYnl ops@desk";
+const std::string kKey =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9rzTDZGMk3ztdsEUCsjTLYnl ops@desk";
 
 // Every bad spec is this one with one piece replaced, so each expected line and column can be counted here.
 std::string good() {
@@ -18,7 +19,8 @@ std::string good() {
 network:
   provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
   bmc:          { cidr: 10.20.1.0/24 }
-users: { ops: { keys: [ ")" + kKey + R"(" ], sudo: true } }
+users: { ops: { keys: [ ")" +
+         kKey + R"(" ], sudo: true } }
 images:
   gpu: { recipe: debian-12, bake: [ base, ssh ] }
 nodes:
@@ -66,7 +68,7 @@ std::string errors_of(const std::string& text) {
 struct Bad {
   const char* from;
   const char* to;
-  const char* expected;   // all lines
+  const char* expected;  // all lines
 };
 const Bad kBad[] = {
 #include "tests/golden/bad_specs.inc"
@@ -90,11 +92,11 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.nodes[0].hardware.memory_bytes_min == int64_t{2} << 40);
   CHECK(s.nodes[0].hardware.nics.at("any") == 2);
   CHECK_FALSE(s.nodes[0].hardware.cpus.has_value());
-  CHECK(s.nodes[1].address == "10.20.0.13");   // .12 is login's own
+  CHECK(s.nodes[1].address == "10.20.0.13");  // .12 is login's own
   CHECK(s.nodes[2].address == "10.20.0.14");
   CHECK(s.nodes[3].name == "login");
-  CHECK(s.nodes[3].image == "gpu");            // the only one
-  CHECK(s.nodes[0].disks.at("os").policy == DiskPolicy::format_if_blank);   // never more than was said
+  CHECK(s.nodes[3].image == "gpu");                                        // the only one
+  CHECK(s.nodes[0].disks.at("os").policy == DiskPolicy::format_if_blank);  // never more than was said
   CHECK(s.nodes[0].disks.at("fast").policy == DiskPolicy::format_if_blank);
   CHECK(s.nodes[0].disks.at("fast").match.size_bytes == 3'800'000'000'000);
   CHECK(s.nodes[0].disks.at("fast").match.count == 2);
@@ -109,7 +111,7 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.roles.at("gpu") == std::vector<std::string>{"base", "ssh"});
   CHECK(s.acceptance_profile == "h100");
   CHECK(s.limits.parallel_imaging == 16);
-  CHECK(s.limits.netboot == 20 * kMinute);   // the firmware's tests of a large server take 10 min and more
+  CHECK(s.limits.netboot == 20 * kMinute);  // the firmware's tests of a large server take 10 min and more
   CHECK(s.limits.boot == 20 * kMinute);
   CHECK_FALSE(s.lab);
   CHECK(s.node("gpu02") == &s.nodes[1]);
@@ -118,7 +120,8 @@ TEST_CASE("a good spec is read whole", "[spec]") {
 
 TEST_CASE("limits, variables and a lab section are read", "[spec]") {
   const ParsedSpec parsed = parse_spec(good() +
-                                           "limits: { parallel_imaging: 4, power_stagger: 500 ms, failure_budget: 1, netboot: 12 min, boot: 90 s }\n"
+                                           "limits: { parallel_imaging: 4, power_stagger: 500 ms, "
+                                           "failure_budget: 1, netboot: 12 min, boot: 90 s }\n"
                                            "lab: { memory_mib: 1024, drives: [ { name: os } ] }\n"
                                            "vars: { ntp: 10.0.0.1, port: 5 }\n",
                                        kNames);
@@ -133,7 +136,9 @@ TEST_CASE("limits, variables and a lab section are read", "[spec]") {
 }
 
 TEST_CASE("deadlines take minutes in both spellings, and no value that is a slip of the unit", "[spec]") {
-  const auto netboot_of = [](const std::string& value) { return parse_spec(good() + "limits: { netboot: " + value + " }\n", kNames); };
+  const auto netboot_of = [](const std::string& value) {
+    return parse_spec(good() + "limits: { netboot: " + value + " }\n", kNames);
+  };
   CHECK(netboot_of("20m").spec.limits.netboot == 20 * kMinute);
   CHECK(netboot_of("20min").spec.limits.netboot == 20 * kMinute);
   CHECK(netboot_of("1200").spec.limits.netboot == 20 * kMinute);
@@ -156,12 +161,13 @@ TEST_CASE("all errors come at once, in the order of the file", "[spec]") {
   std::string text = with("role: gpu\n", "rol: gpu\n");
   text.replace(text.find("cidr: 10.20.1.0/24"), 18, "cidr: 10.20.1.7/24");
   text.replace(text.find("profile: h100"), 13, "profile: h1000");
-  CHECK(errors_of(text) ==
-        "f:4:25: network.bmc.cidr: '10.20.1.7/24' is an address, not a network; did you mean '10.20.1.0/24'?\n"
-        "f:9:5: nodes[0]: missing key 'role'\n"
-        "f:10:5: nodes[0].rol: unknown key, did you mean 'role'?\n"
-        "f:27:59: storage.shared.nodes.role: unknown role 'gpu'; known: login\n"
-        "f:31:24: acceptance.profile: unknown profile 'h1000', did you mean 'h100'?\n");
+  CHECK(
+      errors_of(text) ==
+      "f:4:25: network.bmc.cidr: '10.20.1.7/24' is an address, not a network; did you mean '10.20.1.0/24'?\n"
+      "f:9:5: nodes[0]: missing key 'role'\n"
+      "f:10:5: nodes[0].rol: unknown key, did you mean 'role'?\n"
+      "f:27:59: storage.shared.nodes.role: unknown role 'gpu'; known: login\n"
+      "f:31:24: acceptance.profile: unknown profile 'h1000', did you mean 'h100'?\n");
 }
 
 TEST_CASE("names outside the file are checked only against what is given", "[spec]") {
@@ -171,8 +177,9 @@ TEST_CASE("names outside the file are checked only against what is given", "[spe
 TEST_CASE("hostile YAML ends in an error, not in a crash", "[spec]") {
   std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
   for (char c = 'b'; c < 'k'; ++c)
-    bomb += fmt::format("{}: &{} [*{},*{},*{},*{},*{},*{},*{},*{},*{}]\n", c, c, char(c - 1), char(c - 1), char(c - 1), char(c - 1),
-                        char(c - 1), char(c - 1), char(c - 1), char(c - 1), char(c - 1));
+    bomb += fmt::format("{}: &{} [*{},*{},*{},*{},*{},*{},*{},*{},*{}]\n", c, c, char(c - 1), char(c - 1),
+                        char(c - 1), char(c - 1), char(c - 1), char(c - 1), char(c - 1), char(c - 1),
+                        char(c - 1));
   CHECK_FALSE(parse_spec(bomb).errors.empty());
   CHECK_FALSE(parse_spec("a: &a [*a]\n").errors.empty());
   CHECK_FALSE(parse_spec(std::string(5000, '[')).errors.empty());
@@ -183,7 +190,8 @@ TEST_CASE("hostile YAML ends in an error, not in a crash", "[spec]") {
 }
 
 TEST_CASE("merge keys and anchors work", "[spec]") {
-  std::string text = with("    disks: { os: { match: { serial: S1 } } }\n", "    disks: { os: { match: { <<: *m, count: 1 } } }\n");
+  std::string text = with("    disks: { os: { match: { serial: S1 } } }\n",
+                          "    disks: { os: { match: { <<: *m, count: 1 } } }\n");
   text.insert(text.find("{ model: \"Micron"), "&m ");
   const ParsedSpec parsed = parse_spec(text, kNames);
   CHECK(errors_of(text) == "");
@@ -202,8 +210,9 @@ TEST_CASE("node ranges expand", "[spec]") {
   CHECK(*expand_range("gpu[01-02,07]") == std::vector<std::string>{"gpu01", "gpu02", "gpu07"});
   CHECK(*expand_range("login") == std::vector<std::string>{"login"});
   CHECK(expand_range("n[0001-4096]")->size() == 4096);
-  for (const char* bad : {"", "gpu[03-01]", "gpu[01-1]", "gpu[]", "gpu[a-b]", "gpu[1-2", "gpu1-2]", "[1-2][3-4]", "g[1-]", "g[-1]",
-                          "g[0001-4097]", "g[01-003]", "g[1,,2]", "g]1-2[", "g[1-9999999999]"})
+  for (const char* bad :
+       {"", "gpu[03-01]", "gpu[01-1]", "gpu[]", "gpu[a-b]", "gpu[1-2", "gpu1-2]", "[1-2][3-4]", "g[1-]",
+        "g[-1]", "g[0001-4097]", "g[01-003]", "g[1,,2]", "g]1-2[", "g[1-9999999999]"})
     CHECK(expand_range(bad).error().code == Code::invalid);
 }
 
@@ -237,28 +246,37 @@ TEST_CASE("the nearest spelling", "[spec]") {
 
 TEST_CASE("engine ceph: two copies at least, on as many nodes, and one of it", "[spec]") {
   const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
-  const auto ceph = [&](const std::string& rest) { return with(moosefs, "engine: ceph, disks: bulk, nodes: { role: gpu }, " + rest); };
+  const auto ceph = [&](const std::string& rest) {
+    return with(moosefs, "engine: ceph, disks: bulk, nodes: { role: gpu }, " + rest);
+  };
   const ParsedSpec good = parse_spec(ceph("copies: 3,"), kNames);
   REQUIRE(good.errors.empty());
   CHECK(good.spec.storage.back().copies == 3);
   CHECK(errors_of(ceph("copies: 1,")).find("keeps at least 2 copies") != std::string::npos);
-  CHECK(errors_of(ceph("copies: 4,")).find("4 copies need as many nodes, but only 3 take part") != std::string::npos);
+  CHECK(errors_of(ceph("copies: 4,")).find("4 copies need as many nodes, but only 3 take part") !=
+        std::string::npos);
   for (const std::string key : {"level: raid0", "fs: xfs", "server: gpu01"})
-    CHECK(errors_of(ceph(key + ",")).find(key.substr(0, key.find(':')) + ": has no meaning for engine 'ceph'") != std::string::npos);
+    CHECK(errors_of(ceph(key + ","))
+              .find(key.substr(0, key.find(':')) + ": has no meaning for engine 'ceph'") !=
+          std::string::npos);
   std::string two = ceph("");
   two.replace(two.find("engine: local, disks: fast, level: raid0, fs: xfs"), 49, "engine: ceph, disks: fast");
-  CHECK(errors_of(two).find("storage 'scratch' has engine 'ceph' already; there can be one") != std::string::npos);
+  CHECK(errors_of(two).find("storage 'scratch' has engine 'ceph' already; there can be one") !=
+        std::string::npos);
 }
 
 TEST_CASE("engine beegfs keeps nothing twice", "[spec]") {
   const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
   CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, nodes: { role: gpu },")).empty());
-  CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, copies: 2,")).find("copies: has no meaning for engine 'beegfs'") != std::string::npos);
+  CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, copies: 2,"))
+            .find("copies: has no meaning for engine 'beegfs'") != std::string::npos);
 }
 
 TEST_CASE("engine nfs names its server", "[spec]") {
   const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
-  const auto nfs = [&](const std::string& rest) { return with(moosefs, "engine: nfs, disks: bulk, " + rest); };
+  const auto nfs = [&](const std::string& rest) {
+    return with(moosefs, "engine: nfs, disks: bulk, " + rest);
+  };
   const ParsedSpec good = parse_spec(nfs("server: gpu02, nodes: { role: login },"), kNames);
   REQUIRE(good.errors.empty());
   const StorageSpec& shared = good.spec.storage.back();
@@ -268,6 +286,8 @@ TEST_CASE("engine nfs names its server", "[spec]") {
   CHECK(errors_of(nfs("")).find("missing key 'server'") != std::string::npos);
   CHECK(errors_of(nfs("server: gpu2,")).find("did you mean 'gpu02'?") != std::string::npos);
   CHECK(errors_of(nfs("server: login,")).find("login has no disk group 'bulk'") != std::string::npos);
-  CHECK(errors_of(nfs("server: gpu02, copies: 2,")).find("copies: has no meaning for engine 'nfs'") != std::string::npos);
-  CHECK(errors_of(with(moosefs, moosefs + " server: gpu02,")).find("server: has no meaning for engine 'moosefs'") != std::string::npos);
+  CHECK(errors_of(nfs("server: gpu02, copies: 2,")).find("copies: has no meaning for engine 'nfs'") !=
+        std::string::npos);
+  CHECK(errors_of(with(moosefs, moosefs + " server: gpu02,"))
+            .find("server: has no meaning for engine 'moosefs'") != std::string::npos);
 }

@@ -11,20 +11,24 @@ using namespace muster::testing;
 
 namespace {
 
-// Runs commands in a shell of this machine, the agent's place moved to a folder; the command `loses` names is done, its answer lost.
+// Runs commands in a shell of this machine, the agent's place moved to a folder; the command `loses` names is
+// done, its answer lost.
 class LocalSession : public SshSession {
  public:
   explicit LocalSession(const fs::path& dir) : dir_(dir) {}
   Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
     std::string moved = command;
     const std::string from = "/usr/sbin/muster-agent", to = (dir_ / "muster-agent").string();
-    for (size_t at = moved.find(from); at != std::string::npos; at = moved.find(from, at + to.size())) moved.replace(at, from.size(), to);
+    for (size_t at = moved.find(from); at != std::string::npos; at = moved.find(from, at + to.size()))
+      moved.replace(at, from.size(), to);
     commands.push_back(command);
     // A script that is being run cannot be lost in between: the input goes through a file.
     const std::string file = (dir_ / "input").string();
     std::ofstream(file, std::ios::binary) << input;
-    auto done = make_process()->run({{"sh", "-c", "(" + moved + ") < " + shell_quote(file)}, "", {}, deadline});
-    if (!loses.empty() && command.find(loses) != std::string::npos) return fail(Code::timeout, "ssh: connection lost");
+    auto done =
+        make_process()->run({{"sh", "-c", "(" + moved + ") < " + shell_quote(file)}, "", {}, deadline});
+    if (!loses.empty() && command.find(loses) != std::string::npos)
+      return fail(Code::timeout, "ssh: connection lost");
     return done;
   }
   std::vector<std::string> commands;
@@ -78,7 +82,8 @@ TEST_CASE("a command over its deadline is a timeout, not a failure", "[ssh]") {
   Sshd sshd;
   auto session = ssh_connect(sshd.target(), 10 * kSecond);
   REQUIRE(session.ok());
-  const auto out = (*session)->run("cat /dev/zero | head -c 1; read never < /dev/tty; exec tail -f /dev/null", "", 500);
+  const auto out =
+      (*session)->run("cat /dev/zero | head -c 1; read never < /dev/tty; exec tail -f /dev/null", "", 500);
   REQUIRE_FALSE(out.ok());
   CHECK(out.error().code == Code::timeout);
 }
@@ -117,7 +122,8 @@ TEST_CASE("the public half of a private key is what its .pub file holds", "[ssh]
   Sshd sshd;
   const std::string line = slurp(sshd.dir / "user.pub");
   const size_t begin = line.find(' ') + 1;
-  CHECK(public_key_of(slurp(sshd.dir / "user")).value() == line.substr(begin, line.find_first_of(" \n", begin) - begin));
+  CHECK(public_key_of(slurp(sshd.dir / "user")).value() ==
+        line.substr(begin, line.find_first_of(" \n", begin) - begin));
   CHECK(public_key_of("no key").error().code == Code::invalid);
 }
 
@@ -147,7 +153,8 @@ TEST_CASE("the agent is run on a host without being left there", "[ssh]") {
   const auto left = (*session)->run("grep -c muster-preview /proc/self/mounts", "", 10 * kSecond);
   REQUIRE(left.ok());
   CHECK(left->out == "0\n");
-  const auto bad = run_agent_unseen(**session, "#!/bin/sh\necho no such hardware >&2; exit 3\n", "preview", "", 30 * kSecond);
+  const auto bad = run_agent_unseen(**session, "#!/bin/sh\necho no such hardware >&2; exit 3\n", "preview",
+                                    "", 30 * kSecond);
   REQUIRE_FALSE(bad.ok());
   CHECK(bad.error().message.find("no such hardware") != std::string::npos);
 }
@@ -155,7 +162,8 @@ TEST_CASE("the agent is run on a host without being left there", "[ssh]") {
 TEST_CASE("without the right to become root, the host's own words are the answer", "[ssh]") {
   TempDir dir;
   // A sudo that wants a password.
-  std::ofstream(dir.path("sudo")) << "#!/bin/sh\n[ \"$1\" = -n ] && { echo 'sudo: a password is required' >&2; exit 1; }\n";
+  std::ofstream(dir.path("sudo"))
+      << "#!/bin/sh\n[ \"$1\" = -n ] && { echo 'sudo: a password is required' >&2; exit 1; }\n";
   fs::permissions(dir.path("sudo"), fs::perms::owner_all);
   struct Path : SshSession {
     std::string dir;
@@ -171,7 +179,8 @@ TEST_CASE("without the right to become root, the host's own words are the answer
   CHECK(out->err.find("a password is required") != std::string::npos);
 }
 
-TEST_CASE("the agent is uploaded once, gets its token on standard input only, and its words are kept", "[ssh]") {
+TEST_CASE("the agent is uploaded once, gets its token on standard input only, and its words are kept",
+          "[ssh]") {
   TempDir dir;
   LocalSession session(dir.path(""));
   const std::string log = dir.path("log");
@@ -188,7 +197,7 @@ TEST_CASE("the agent is uploaded once, gets its token on standard input only, an
   for (const auto& command : session.commands) CHECK(command.find("s3cr3t") == std::string::npos);
   const size_t first = session.commands.size();
   REQUIRE(bootstrap_agent(session, what, 30 * kSecond).ok());
-  CHECK(session.commands.size() == first + first - 1);   // not sent again
+  CHECK(session.commands.size() == first + first - 1);  // not sent again
 
   // The answer is lost after the token was used: unknown, not failed.
   session.loses = "join";

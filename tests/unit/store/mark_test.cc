@@ -21,12 +21,13 @@ struct State {
 
   void start(TimeMs now = 1000) {
     store.reset();
-    auto opened = open_sqlite_store(dir.path("muster.db"), [](Reactor::Task) {}, now);
+    auto opened = open_sqlite_store(
+        dir.path("muster.db"), [](Reactor::Task) {}, now);
     INFO((opened.ok() ? "" : opened.error().message));
     REQUIRE(opened.ok());
     store = std::move(opened).value();
   }
-  void stop() { store.reset(); }   // writes what is queued
+  void stop() { store.reset(); }  // writes what is queued
   void write(std::vector<Write> rows) {
     store->write(std::move(rows), {});
     stop();
@@ -38,7 +39,8 @@ struct State {
   }
   void put_back(const std::string& copy) {
     stop();
-    for (const char* with : {"", "-wal", "-shm"}) std::filesystem::remove(dir.path(std::string("muster.db") + with));
+    for (const char* with : {"", "-wal", "-shm"})
+      std::filesystem::remove(dir.path(std::string("muster.db") + with));
     std::filesystem::copy_file(dir.path(copy), dir.path("muster.db"));
   }
 };
@@ -181,7 +183,8 @@ TEST_CASE("an older copy in the place of the database ends the run it has, and s
   CHECK(s.store->run(2)->state == "running");
 }
 
-TEST_CASE("the same copy put back twice is an older copy twice, and each time another history begins", "[store][mark]") {
+TEST_CASE("the same copy put back twice is an older copy twice, and each time another history begins",
+          "[store][mark]") {
   State s;
   s.start();
   std::set<std::string> histories{s.store->history()};
@@ -203,7 +206,8 @@ TEST_CASE("a database that was lost is not a new cluster", "[store][mark]") {
   State s;
   s.start();
   s.write(a_node("n1"));
-  for (const char* with : {"", "-wal", "-shm"}) std::filesystem::remove(s.dir.path(std::string("muster.db") + with));
+  for (const char* with : {"", "-wal", "-shm"})
+    std::filesystem::remove(s.dir.path(std::string("muster.db") + with));
   s.start();
   CHECK_FALSE(s.store->restored_why().empty());
 }

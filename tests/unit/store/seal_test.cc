@@ -13,7 +13,8 @@ const std::string kKeyA(64, 'a'), kKeyB(64, 'b');
 }
 
 TEST_CASE("a secret opens under its name and key only", "[secret]") {
-  for (const std::string& value : {std::string("admin:pass:word"), std::string(), std::string("\0\xff", 2), std::string(100000, 'x')}) {
+  for (const std::string& value :
+       {std::string("admin:pass:word"), std::string(), std::string("\0\xff", 2), std::string(100000, 'x')}) {
     const auto sealed = seal(kKeyA, "bmc", value);
     REQUIRE(sealed.ok());
     if (value.size() > 3) CHECK(from_base64(*sealed)->find(value) == std::string::npos);

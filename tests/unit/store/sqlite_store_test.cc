@@ -19,7 +19,9 @@ namespace {
 
 void drop(Reactor::Task) {}
 
-Result<std::unique_ptr<Store>> open(const TempDir& dir) { return open_sqlite_store(dir.path("muster.db"), drop); }
+Result<std::unique_ptr<Store>> open(const TempDir& dir) {
+  return open_sqlite_store(dir.path("muster.db"), drop);
+}
 
 // A closed database with one node in it.
 void make_database(const TempDir& dir) {
@@ -41,7 +43,7 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
 }
 
 std::string with_version(std::string bytes, char version) {
-  bytes[63] = version;   // PRAGMA user_version, big endian
+  bytes[63] = version;  // PRAGMA user_version, big endian
   return bytes;
 }
 
@@ -78,7 +80,8 @@ TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
   CHECK(*db->number("PRAGMA user_version") == newest_schema());
   CHECK(*db->number("PRAGMA application_id") == kApplicationId);
   const std::string golden = source_dir() + "/schema/current.sql";
-  const std::string header = "-- What all migrations together make. Written by the tests with MUSTER_ACCEPT=1.\n";
+  const std::string header =
+      "-- What all migrations together make. Written by the tests with MUSTER_ACCEPT=1.\n";
   const std::string found = header + *dump_schema(*db);
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(golden) << found;
   std::ifstream in(golden);
@@ -93,7 +96,8 @@ TEST_CASE("a second controller is refused and told who has it", "[store]") {
     const auto second = open(dir);
     REQUIRE_FALSE(second.ok());
     CHECK(second.error().code == Code::conflict);
-    CHECK(second.error().message == "another controller has this database open (pid " + std::to_string(::getpid()) + ")");
+    CHECK(second.error().message ==
+          "another controller has this database open (pid " + std::to_string(::getpid()) + ")");
   }
   CHECK(open(dir).ok());
 }
@@ -162,7 +166,8 @@ TEST_CASE("a backup is a whole database and replaces nothing", "[store]") {
   struct stat info {};
   REQUIRE(::stat(dir.path("copy.db").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
-  for (const auto& file : std::filesystem::directory_iterator(dir.path(""))) CHECK(file.path().extension() != ".tmp");
+  for (const auto& file : std::filesystem::directory_iterator(dir.path("")))
+    CHECK(file.path().extension() != ".tmp");
 }
 
 TEST_CASE("what was acknowledged survives kill -9", "[store]") {
