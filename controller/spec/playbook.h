@@ -13,7 +13,7 @@
 //       template without HTML escaping verify: { module: mount, params: {...} } stage: 2                    #
 //       cluster phase only: all nodes finish stage n before any starts n+1 on: leader                  #
 //       cluster phase only: all (default) | leader | others; for each storage section its own leader
-//       mandatory: true
+//       mandatory: true             # or false, or what of it is: [run, data, ceilings]
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only,
 //       judged by the controller
 //
@@ -35,7 +35,9 @@ struct PlaybookStep {
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
-  bool mandatory = true;
+  bool mandatory = true;  // all of it stops a node
+  // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
+  std::vector<std::string> blocks = {};
   int line = 0;
 };
 struct Playbook {
