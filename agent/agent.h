@@ -1,23 +1,23 @@
-// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports with
-// numbered events.
+// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports
+// with numbered events.
 //
 // Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS),
 // AgentJournal, WorkRunner. Promises:
 //   - hello is the first event and acknowledged before the first poll for orders;
 //   - one order at a time; an order id that finished is never run again, its result is sent again (journal);
 //     one that was taken up but not finished before a restart runs again when offered again (orders are
-//     repeatable);
+//        repeatable);
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
-//   finished and acknowledged
+//      finished and acknowledged
 //     BEFORE the runner carries them out, because nobody can report afterwards;
-//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress, never
-//   anything else;
-//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s to
-//   30 s);
+//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
+//      never anything else;
+//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s
+//      to 30 s);
 //   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as
-//   `timeout`;
+//      `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
-//   departure is not called off.
+//      departure is not called off.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 

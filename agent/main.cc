@@ -1,16 +1,22 @@
 // muster-agent: the node's end of muster.
-//   muster-agent                                  as process 1 of the RAM system: sets the machine up, joins,
-//   takes orders muster-agent run --config FILE                as a service of an installed system
+//   muster-agent                                  as process 1 of the RAM system: sets the machine up,
+//       joins, takes orders
+//   muster-agent run --config FILE                as a service of an installed system
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
-//   certificate muster-agent join --stdin --start             the same from one line of JSON, and the agent
-//   is kept running (agent/adopt.h) muster-agent preview --stdin                  what adopting this host
-//   would change; writes nothing (agent/preview.h) muster-agent facts                            prints this
-//   machine's facts as JSON muster-agent rollback NAME                    takes back an unconfirmed change
-//   (started by a timer, agent/steps/two_phase.h) muster-agent check | apply [--log FILE]       the steps of
-//   an order (JSON on standard input), carried out here and now; the log
+//       certificate
+//   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept
+//       running (agent/adopt.h)
+//   muster-agent preview --stdin                  what adopting this host would change; writes nothing
+//       (agent/preview.h)
+//   muster-agent facts                            prints this machine's facts as JSON
+//   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer,
+//       agent/steps/two_phase.h)
+//   muster-agent check | apply [--log FILE]       the steps of an order (JSON on standard input), carried
+//       out here and now; the log
 //                                                 has every program that was run and what it said
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
-//   agent/steps/acs.h) muster-agent version
+//       agent/steps/acs.h)
+//   muster-agent version
 #include <sys/reboot.h>
 #include <unistd.h>
 

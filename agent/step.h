@@ -2,12 +2,14 @@
 //
 // Contract of every module:
 //   check(params)  reads only. Says whether the declared state holds, with a diff for people when it does
-//   not. apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again
-//   after a crash at any point. verify(params) tests the effect in the running system, not the configuration,
-//   and can fail.
-// Modules get the world through StepContext and nothing else (no direct system calls on absolute paths: tests
-// root Files at a folder and script Process). A module is one file in agent/steps/ (or storage/, checks/) and
-// one line in agent/all_drivers.cc. Not for: deciding order, retries, journalling (agent/runner.h).
+//                  not.
+//   apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again after
+//                  a crash at any point.
+//   verify(params) tests the effect in the running system, not the configuration, and can fail.
+// Modules get the world through StepContext and nothing else (no direct system calls on absolute paths:
+// tests root Files at a folder and script Process). A module is one file in agent/steps/ (or storage/,
+// checks/) and one line in agent/all_drivers.cc. Not for: deciding order, retries, journalling
+// (agent/runner.h).
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // What controller and agent say to each other: versioned value types and their JSON forms, nothing else.
 //
-// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time
-// token.
+// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
+// one-time token.
 //                          The same token with the same public key gets the same answer again, so a lost
 //                          reply is harmless; with another key it is refused.
 // GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> PollReply.
@@ -63,7 +63,9 @@ struct PollReply {
 //   started   {}                                                            order taken up
 //   progress  {done, total, unit, text}                                     numbers are optional
 //   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms,
-//   diff?, result?} log       {level, text} finished  {ok, code, message, result} exactly once per order
+//             diff?, result?}
+//   log       {level, text}
+//   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
   uint64_t seq = 0;
   TimeMs time = 0;    // the agent's clock; for people only

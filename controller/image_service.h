@@ -72,8 +72,8 @@ class ImageService {
   RealReactor& reactor_;
   const DaemonOptions& options_;
 
-  std::map<std::string, std::set<std::string>>
-      published_;  // "NAME/DIGEST" -> files; what a digest stands for never changes
+  // "NAME/DIGEST" -> files; what a digest stands for never changes
+  std::map<std::string, std::set<std::string>> published_;
   std::map<std::string, std::vector<std::function<void()>>>
       building_;  // name -> who waits for the end of that build
 };

@@ -1,8 +1,8 @@
 // MPI all-reduce over every node: each element of each result checked exactly, bus bandwidth per size. JSON
 // on rank 0.
 //
-// How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144] [--inject-flip
-// RANK]
+// How to run:  mpirun -np N --hostfile ... muster-mpi-check [--seconds 1] [--max-bytes 262144]
+// [--inject-flip RANK]
 //              (kernels/program_mpi.cc)
 // Reference:   rank r contributes (i mod 1009)(r + 1) + r to element i, so the sum over P ranks is
 //              (i mod 1009) P (P + 1) / 2 + P (P - 1) / 2: small integers, exact in a double whatever the

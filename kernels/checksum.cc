@@ -2,12 +2,12 @@
 //
 // How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421 --name
 // f1 --size 4 --seed 7
-//              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]   (on
-//              another node)
+//              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]
+//                                           (on another node)
 // Reference:   the SHA-256 of the generated content: the writer's word carried by the controller (--expect),
-// or made again by
-//              the reader from seed and size. Never something that came through the file system under test.
-//              Content is seeded pseudo-random, so no block is zero and no two blocks are equal.
+//              or made again by the reader from seed and size. Never something that came through the file
+//              system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are
+//              equal.
 // Expected:    equal digests; speed is reported, not judged.
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,14 +1,14 @@
-// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log says.
-// Good hardware under load moves none of them, but for RDMA ports: a fast link has symbol errors that its
-// error correction takes care of, so there it is the rate that counts.
+// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log
+// says. Good hardware under load moves none of them, but for RDMA ports: a fast link has symbol errors that
+// its error correction takes care of, so there it is the rate that counts.
 //
 // How to run:  muster-accept counters --save FILE    before the load: remembers them
 //              muster-accept counters --since FILE   after it: how far they moved
 // Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port,
-// thermal throttling of each
-//              processor package; its log for GPUs, machine checks and drives (kernel_log.cc). A source that
-//              this machine does not have is named in detail.absent: nothing is said about it. GPUs and their
-//              links: NVIDIA's driver (gpu_counters.h); what it does not tell has no metric at all.
+//              thermal throttling of each processor package; its log for GPUs, machine checks and drives
+//              (kernel_log.cc). A source that this machine does not have is named in detail.absent: nothing
+//              is said about it. GPUs and their links: NVIDIA's driver (gpu_counters.h); what it does not
+//              tell has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

@@ -1,17 +1,16 @@
 // DGEMM on every core at once, each result compared bit by bit with an exact integer reference.
 //
 // How to run:  muster-accept dgemm [--seconds 1] [--n 0] [--threads 0] [--variant NAME] [--inject-flip
-// CORE:INDEX:BIT] Reference:   integer_product(): a plain triple loop in integer arithmetic, so it does not
-// share the unit under test.
-//              Inputs are small integers; every partial sum is exact in a double, so order of summation
-//              cannot matter and one wrong bit anywhere is a fault, not rounding.
+// CORE:INDEX:BIT]
+// Reference:   integer_product(): a plain triple loop in integer arithmetic, so it does not share the unit
+//              under test. Inputs are small integers; every partial sum is exact in a double, so order of
+//              summation cannot matter and one wrong bit anywhere is a fault, not rounding.
 // Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared
-// product would
-//              hide a slow core behind the others and could not say whose result was wrong; this names the
-//              core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
+//              product would hide a slow core behind the others and could not say whose result was wrong;
+//              this names the core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
 // Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal;
-// about
-//              0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still count.
+//              about 0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still
+//              count.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

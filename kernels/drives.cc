@@ -3,11 +3,11 @@
 //
 // How to run:  muster-accept drives --seconds 2 [--streams 4]
 // Reference:   none: what is on a disk is not ours to know, so only that every read returns. Nothing is ever
-// written: disks are
-//              opened for reading only. Content is verified by `fio` on the file system above.
+//              written: disks are opened for reading only. Content is verified by `fio` on the file system
+//              above.
 // Structure:   one drive after the other; `streams` threads read 1 MiB blocks round robin over the first GiB.
 // Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive at a fraction of its like is worn, throttled or on a
-// narrow link.
+//              narrow link.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // Reference:   Documentation/power/powercap/powercap.rst and Documentation/hwmon/acpi_power_meter.rst of the
-// kernel. Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's
-// reading is an average over its own
-//              interval: a step must be long against it. Only one power meter is believed: nobody says what
-//              each of several covers.
+//              kernel.
+// Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is
+//              an average over its own interval: a step must be long against it. Only one power meter is
+//              believed: nobody says what each of several covers.
 #include "kernels/energy.h"
 
 #include <fmt/format.h>

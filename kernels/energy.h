@@ -1,9 +1,10 @@
 // What a node consumed between two moments, by the meters it has.
 //
 //   machine      its own power meter as firmware tells it in band (ACPI power meter: hwmon "power_meter"),
-//   integrated over samples processors   processor packages (RAPL, /sys/class/powercap/intel-rapl:*, AMD's
-//   too) memory       memory modules, where RAPL counts them apart from the package ("dram") gpus GPUs
-//   (NVML's total energy, kernels/nvml.h)
+//                integrated over samples
+//   processors   processor packages (RAPL, /sys/class/powercap/intel-rapl:*, AMD's too)
+//   memory       memory modules, where RAPL counts them apart from the package ("dram")
+//   gpus         GPUs (NVML's total energy, kernels/nvml.h)
 // Each is a sum over all parts of its kind, or is not there at all: what cannot be read is absent with its
 // reason, never 0. machine contains the others; the others contain one another not.
 #pragma once

@@ -1,16 +1,14 @@
 // Local or shared storage through fio: sequential write, then read back with every block verified.
 //
 // How to run:  muster-accept fio --path /scratch --size 16 --fstype xfs --source /dev/md/scratch
-// [--random-seconds 0] Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block
-// header), reading from the device: direct
-//              I/O, or, where the file system has none, after invalidating the page cache (detail.direct says
-//              which).
+// [--random-seconds 0]
+// Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block header), reading from
+//              the device: direct I/O, or, where the file system has none, after invalidating the page cache
+//              (detail.direct says which).
 // Before:      the path must be a mount point with the declared type and source, checked before and after;
-// there must be
-//              room for twice the file.
+//              there must be room for twice the file.
 // Expected:    local RAID0 >= 3.2 x one drive with four drives; a result equal to one drive means a wrong
-// chunk or a
-//              narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
+//              chunk or a narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

@@ -1,12 +1,12 @@
-// NCCL over several nodes: every MPI rank starts muster-accept-gpu on its node, hands it the address at which
-// the GPUs find each other, and rank 0 puts together what all of them printed. Loads: nccl, the collectives
-// of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all nodes, in groups
-// of nodes side by side.
+// NCCL over several nodes: every MPI rank starts muster-accept-gpu on its node, hands it the address at
+// which the GPUs find each other, and rank 0 puts together what all of them printed. Loads: nccl, the
+// collectives of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all
+// nodes, in groups of nodes side by side.
 //
-// How to run:  mpirun -np 2 --host a,b muster-mpi-check --load nccl --gpus 8 --network 10.20.0.0/24 --program
-// /usr/lib/muster/muster-accept-gpu Why so:      muster-accept-gpu needs no MPI and this program needs no
-// CUDA, so each runs where the other's libraries are not. One fails:   whoever could not take part would
-// leave the others waiting inside NCCL. So a rank whose program ended without a result
+// How to run:  mpirun -np 2 --host a,b muster-mpi-check --load nccl --gpus 8 --network 10.20.0.0/24
+// --program /usr/lib/muster/muster-accept-gpu Why so:      muster-accept-gpu needs no MPI and this program
+// needs no CUDA, so each runs where the other's libraries are not. One fails:   whoever could not take part
+// would leave the others waiting inside NCCL. So a rank whose program ended without a result
 //              tells the others, and they end theirs; the report names the one that ended by itself.
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 // What the kernel said about broken hardware: lines of its log, sorted by the part they name.
 //
 // Reference:   the driver's own words. Of NVIDIA's Xid numbers only those that stand for hardware: a program
-// that reads past its array
-//              makes one too (13, 31, 43, 45), and is no fault of the GPU. The list is that of NVIDIA's Xid
-//              catalogue.
+//              that reads past its array makes one too (13, 31, 43, 45), and is no fault of the GPU. The
+//              list is that of NVIDIA's Xid catalogue.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -3,16 +3,14 @@
 // How to run:  muster-accept link-serve --bind 10.20.0.12 --port 7490 --seconds 60 [--from 10.20.0.11]
 // [--sessions 1]
 //              muster-accept link --to 10.20.0.12 --port 7490 --seconds 1 [--bind 10.20.0.11]
-// Reference:   both ends make the same pseudo-random pattern. Byte p of a direction's stream is pattern[p mod
-// 1048573]: the
-//              period is prime, so a block that is lost, repeated or moved by any multiple of a page, MTU or
-//              segment shows, as does any flipped bit that the 16-bit TCP checksum let through.
+// Reference:   both ends make the same pseudo-random pattern. Byte p of a direction's stream is pattern[p
+//              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
+//              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
+//              through.
 // Structure:   one connection, frames of at most 256 KiB. The receiver times from the first byte to the end
-// mark, so nothing
-//              that still sits in a buffer is counted.
+//              mark, so nothing that still sits in a buffer is counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
-// core that is
-//              measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
+//              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // Matrix product of one core, c += a b: one text for every element type and vector unit.
 //
 // Structure:    columns of b packed side by side (rows that are a power of two apart would push each other
-// out of the cache), then
-//               tiles of MR rows by NV vectors, all sums in registers.
+//               out of the cache), then tiles of MR rows by NV vectors, all sums in registers.
 // Vector units: a function for each with its own `target`, into which everything is inlined; chosen at run
 // time. With target_clones
 //               instead the compiler takes generic vectors apart before it makes the clones: 3 GFLOP/s where

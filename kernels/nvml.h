@@ -25,8 +25,10 @@ constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 //   nvlink_active      0 or 1, of each link the GPU has
 //   gpu_reasons        bits: why the clocks are lower than asked for at this moment
 //   gpu_thermal_ns, gpu_power_brake_ns   how long the hardware held the clocks down, since the driver was
-//   loaded gpu_energy_mj      since the driver was loaded gpu_power_mw       now gpu_present        1, of
-//   each GPU that answers
+//                                        loaded
+//   gpu_energy_mj      since the driver was loaded
+//   gpu_power_mw       now
+//   gpu_present        1, of each GPU that answers
 using NvmlCounts = std::map<std::string, std::map<std::string, uint64_t>>;
 constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit",
                                            "nvlink_crc_data"};

@@ -1,15 +1,14 @@
-// How each device's PCIe link was trained, against what both its ends can do: a x16 card that came up with x8
-// works, at half speed.
+// How each device's PCIe link was trained, against what both its ends can do: a x16 card that came up with
+// x8 works, at half speed.
 //
 // How to run:  muster-accept pcie
 // Reference:   the kernel's record of the link status and link capability registers (PCIe 7.5.3.6 and .8) of
-// both ends. Structure:   GPUs, NICs, storage controllers, and the switches above them. Each link is one
-// part, named by the device at its lower
-//              end. In sysfs a link joins an endpoint or a switch's upper port with the port it is plugged
-//              into; between the ports of one switch there is none.
+//              both ends.
+// Structure:   GPUs, NICs, storage controllers, and the switches above them. Each link is one part, named by
+//              the device at its lower end. In sysfs a link joins an endpoint or a switch's upper port with
+//              the port it is plugged into; between the ports of one switch there is none.
 // Expected:    a ratio of 1: width times speed, over what both ends can do. An idle GPU slows its link down
-// to save power, so of GPUs
-//              only the width counts.
+//              to save power, so of GPUs only the width counts.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

@@ -4,15 +4,14 @@
 // How to run:  muster-accept rdma-serve --bind 10.20.0.12 --port 7495 --seconds 600 --detach
 //              muster-accept rdma --to 10.20.0.12 --port 7495 --seconds 3 [--bind 10.20.0.11] [--gpu-memory]
 // Reference:   perftest itself (ib_write_bw, ib_write_lat). It compares no data: what counts is that every
-// work request completes
-//              without an error. Data is proven by the loads that use these links (all-reduce).
+//              work request completes without an error. Data is proven by the loads that use these links
+//              (all-reduce).
 // Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above
-// it, one per rail. A node
-//              works with one partner at a time, measuring or serving, or the figures would be those of
-//              shared ports: each side holds a lock for it, and who finds the partner busy lets go of its own
-//              and tries again a little later.
+//              it, one per rail. A node works with one partner at a time, measuring or serving, or the
+//              figures would be those of shared ports: each side holds a lock for it, and who finds the
+//              partner busy lets go of its own and tries again a little later.
 // Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated
-// machines: 0.2 Gb/s, milliseconds.
+//              machines: 0.2 Gb/s, milliseconds.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>

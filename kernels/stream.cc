@@ -3,15 +3,15 @@
 // How to run:  muster-accept stream [--seconds 1] [--max-mib 0] [--threads 0] [--inject-flip 0:INDEX:BIT]
 // Reference:   the four operations of one round are chosen so that exact arithmetic restores the first array:
 //                copy c = a;  scale b = 2 c;  add c = a + b;  triad a = c - 1 b   =>  b = 2 a, c = 3 a, a
-//                unchanged.
-//              a[i] depends on i, so a wrong address shows as well as a wrong bit; an error made in any round
-//              survives into the last one (each array feeds the next), where all three arrays are compared
-//              bit by bit.
+//                             unchanged.
+//              a[i] depends on i, so a wrong address shows as well as a wrong bit; an error made in any
+//              round survives into the last one (each array feeds the next), where all three arrays are
+//              compared bit by bit.
 // Counting:    16, 16, 24, 24 bytes per element, as the STREAM convention; write-allocate traffic is not
-// counted. Structure:   one pinned thread per core, first touch by the thread that uses the memory. Plain
-// stores. Expected:    70-85 % of channels x transfer rate x 8 bytes on metal. Arrays under four times the
-// last level cache are
-//              reported as cache_resident: true, and then the number is not memory bandwidth.
+//              counted.
+// Structure:   one pinned thread per core, first touch by the thread that uses the memory. Plain stores.
+// Expected:    70-85 % of channels x transfer rate x 8 bytes on metal. Arrays under four times the last
+//              level cache are reported as cache_resident: true, and then the number is not memory bandwidth.
 #include <sys/mman.h>
 #include <unistd.h>
 

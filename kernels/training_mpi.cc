@@ -4,25 +4,24 @@
 // Loads:       strong    data parallel, the same sequences on n nodes: gradients all-reduced
 //              weak      data parallel, the same number of sequences per node
 //              tensor    each layer over n nodes: activations all-reduced four times per layer (forward and
-//              backward) pipeline  layers over n nodes: activations sent on, micro-batches, all forward and
-//              then all backward (GPipe) For each n all nodes work, in groups of n side by side (what is left
-//              over waits): a group far below its siblings shows. strong stops where there is no sequence for
-//              each node; tensor and pipeline run on one number of nodes, the largest that divides heads or
-//              layers.
-// Reference:   every rank computes the same gradients alone; those that most ranks agree on are right, to the
-// bit
-//              (kernels/training/block.h says why bits may be compared). Each partition must then give the
-//              same ones.
+//                        backward)
+//              pipeline  layers over n nodes: activations sent on, micro-batches, all forward and then all
+//                        backward (GPipe)
+//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far
+//              below its siblings shows. strong stops where there is no sequence for each node; tensor and
+//              pipeline run on one number of nodes, the largest that divides heads or layers.
+// Reference:   every rank computes the same gradients alone; those that most ranks agree on are right, to
+//              the bit (kernels/training/block.h says why bits may be compared). Each partition must then
+//              give the same ones.
 // Time:        of the slowest rank of a group, median of kRepetitions. Work is sized by a probe to `seconds`
-// in all. Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per
-// cycle x base clock, single precision),
-//              where sysfs tells the clock.
+//              in all.
+// Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle
+//              x base clock, single precision), where sysfs tells the clock.
 // Energy:      joules per step, summed over the nodes of a group, where every rank has a node to itself and
-// all of a group can read the same
-//              meter (kernels/energy.h); of the repetitions together, which must be long against the meter.
-//              Operations per joule with it.
-// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is lost
-// on more is the network's.
+//              all of a group can read the same meter (kernels/energy.h); of the repetitions together, which
+//              must be long against the meter. Operations per joule with it.
+// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is
+//              lost on more is the network's.
 #include <mpi.h>
 
 #include <algorithm>

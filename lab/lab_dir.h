@@ -1,11 +1,15 @@
 // LabDir: where everything of one lab lies, by name. One folder, removed as a whole by `muster lab down`.
 //
-//   lab.json         LabSpec as running, with machines added later      namespace.json  namespace name and
-//   inode cluster.yaml     the spec with the lab's ssh key filled in          bmc-secret      admin's
-//   password (0600) ssh/             key pair and known hosts                           lab.sock control of
-//   `lab serve` serve.pid/.log   musterd.pid/.log/.sock, state/                     apt/            caching
-//   proxy     bmc.log  what BMCs were told nodes/<name>/    drives, firmware variables, sockets, console.log,
-//   BMC certificate, pid file
+//   lab.json         LabSpec as running, with machines added later
+//   namespace.json   namespace name and inode
+//   cluster.yaml     the spec with the lab's ssh key filled in
+//   bmc-secret       admin's password (0600)
+//   ssh/             key pair and known hosts
+//   lab.sock         control of `lab serve`, with serve.pid and serve.log
+//   state/           musterd's, with musterd.pid, musterd.log and musterd.sock beside it
+//   apt/             caching proxy
+//   bmc.log          what BMCs were told
+//   nodes/<name>/    drives, firmware variables, sockets, console.log, BMC certificate, pid file
 // Thread: values.
 #pragma once
 

@@ -52,8 +52,8 @@ struct LabSpec {
   std::string user;                  // first user of the spec: `lab ssh` logs in as this
   std::vector<std::string> secrets;  // names under which nodes want the BMCs' secret: "bmc"
   std::vector<LabNode> nodes;
-  std::vector<std::string>
-      adopted;  // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
+  // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
+  std::vector<std::string> adopted;
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";

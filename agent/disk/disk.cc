@@ -43,8 +43,8 @@ bool is_system_mount(const std::string& at) {
 
 // What is in use on this machine.
 struct Uses {
-  std::multimap<std::string, std::string>
-      at;  // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
+  // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
+  std::multimap<std::string, std::string> at;
   bool zfs = false, zfs_system = false;  // some pool may be in use; one of them has the running system
 };
 

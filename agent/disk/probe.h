@@ -1,8 +1,7 @@
 // What is on a disk: partition tables, file systems, RAID, LVM, ZFS, Ceph ... found by reading magic bytes.
 //
 // Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known
-// count too
-// ("unknown data"), because a wipe cannot be taken back.
+// count too ("unknown data"), because a wipe cannot be taken back.
 // The hash covers partition tables, types, labels, UUIDs and places, not the changing parts of a superblock:
 // it stays the same while a file system is merely used, and changes when something is made, removed or
 // replaced. Where nothing is known it covers the bytes themselves: of a partition the first and last
@@ -31,8 +30,8 @@ inline constexpr char kRemains[] = "remains of ";
 bool is_remains(const std::string& type);
 
 struct Signature {
-  std::string
-      type;  // blkid's words: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
+  // blkid's words: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
+  std::string type;
   std::string label = {};
   std::string uuid = {};
   uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes

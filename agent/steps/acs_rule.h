@@ -5,14 +5,12 @@
 // upstream forwarding, 5 egress control, 6 direct translated. The rules (bits in the order DT EC UF CR RR TB
 // SV, x = left alone):
 //   classic      GPUs with NICs, NVMe drives or other GPUs below the same root port: xx000x0 on every bridge
-//   between
-//                them and that root port, the root port included
+//                between them and that root port, the root port included
 //   DMA-direct   ConnectX-8 with its DMA function beside a GPU, below a Grace root port: xx110x1 on the
-//   switch port
-//                towards the DMA function, xx101x1 on the one towards the GPU, xx111x0 on the root port.
-//                Clearing all of them would be wrong there.
+//                switch port towards the DMA function, xx101x1 on the one towards the GPU, xx111x0 on the
+//                root port. Clearing all of them would be wrong there.
 //   alone        nothing in common below a root port: traffic goes through the root complex anyway, left
-//   alone
+//                alone
 // Thread: plain values.
 #pragma once
 

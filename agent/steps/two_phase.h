@@ -7,7 +7,8 @@
 //   roll_back() what the timer runs (`muster-agent rollback NAME`): puts the copies back, then the
 //   after-commands
 //   roll_back_orphans()  what the agent does first of all when it starts, before it needs a network: the
-//   timer does not outlive a boot, the changed files do
+//                        timer
+//   does not outlive a boot, the changed files do
 // A crash or a loss of power between arm() and confirm() ends in a rollback: the step has not held, and is
 // simply applied again.
 // Thread: blocking.

@@ -321,8 +321,8 @@ Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out,
       run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
   std::set<std::string> servers;
-  std::map<std::string, std::string>
-      bad_disks;  // by address; those of a node that was drained are none of ours
+  // by address; those of a node that was drained are none of ours
+  std::map<std::string, std::string> bad_disks;
   Diff diff;
   for (const auto& line : lines_of(out)) {
     const auto fields = split(line, '|');

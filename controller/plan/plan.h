@@ -94,11 +94,11 @@ struct Plan {
   std::map<std::string, std::string> images;  // name -> digest
   PlanLimits limits;
   std::vector<std::string> nodes;  // those that take part, in order
-  std::vector<std::string>
-      serving;  // of them, those that only let others use their storage: their own state stays as it is
+  // of them, those that only let others use their storage: their own state stays as it is
+  std::vector<std::string> serving;
   std::vector<std::string> unchanged;  // nodes that are already as declared
-  std::vector<std::string>
-      left_out;  // nodes in question that nothing is done about: quarantined by an operator, never found
+  // nodes in question that nothing is done about: quarantined by an operator, never found
+  std::vector<std::string> left_out;
   std::vector<Action> actions;  // grouped by node, each node's in order
   // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did
   // before.

@@ -14,20 +14,20 @@
 //   undrain   their steps of phase undrain, in order
 //   none      nothing to do (Plan::empty())
 // A node that a discovery failed to find (quarantined, no facts) does not hold the others: it is left out
-// with a note as long as they have something to do, and looked for again when they have not. A node that an
-// operator quarantined is left out too; naming it is refused (node-held). A drained one is left out unless it
-// is named: undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of these. An adopted
-// node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image to it or switches
-// it off. One whose agent does not answer is left out, and naming it is refused (not-running); reimage and
-// admit refuse it (adopted-node). A shared storage whose data is there is never begun anew: the leader's step
-// is told so, and where it is certain that the leader has no metadata, a plan that does not name it is
-// refused (storage-leader). A node is unchanged when it is online, accepted, and its image and configuration
-// digests are those of this plan.
+// with a note as long as they have something to do, and looked for again when they have not.
+// A node that an operator quarantined is left out too; naming it is refused (node-held). A drained one is
+// left out unless it is named: undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of
+// these. An adopted node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image
+// to it or switches it off. One whose agent does not answer is left out, and naming it is refused
+// (not-running); reimage and admit refuse it (adopted-node). A shared storage whose data is there is never
+// begun anew: the leader's step is told so, and where it is certain that the leader has no metadata, a plan
+// that does not name it is refused (storage-leader). A node is unchanged when it is online, accepted, and
+// its image and configuration digests are those of this plan.
 //
-// Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its image)
-// are one `steps` action. Then cluster stages, in playbook order: all nodes finish a stage before any starts
-// the next (soft dependencies: a quarantined node holds nobody; hard on the leader when the stage has `on:
-// leader` steps). Then acceptance, stages alike.
+// Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its
+// image) are one `steps` action. Then cluster stages, in playbook order: all nodes finish a stage before any
+// starts the next (soft dependencies: a quarantined node holds nobody; hard on the leader when the stage has
+// `on: leader` steps). Then acceptance, stages alike.
 #pragma once
 
 #include <map>
@@ -54,8 +54,8 @@ struct PlannerImage {
 // What is known of one node now: its row in the store and its agent.
 struct NodeObservation {
   std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written since
-  std::optional<HardwareFacts>
-      machine;  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  std::optional<HardwareFacts> machine;
   std::optional<wire::Mode> mode;           // of its agent, last seen
   bool online = false;                      // its agent was heard in the last minute
   std::string state = "unknown";            // NodeRow::state

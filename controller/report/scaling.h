@@ -5,7 +5,8 @@
 //   weak (the same work per node)       T(N) = C   + L log2 N + B (N-1)/N
 // C: computing, L: latency per doubling (tree), B: bytes over the slowest link (a ring moves 2(N-1)/N of
 // them). All three are at least zero: a fit with negative seconds would explain noise. Least squares of
-// relative errors, so that small times count too. Thread: pure functions.
+// relative errors, so that small times count too.
+// Thread: pure functions.
 #pragma once
 
 #include <string>

@@ -11,8 +11,8 @@
 //     }
 //   }
 // It covers bytes, not values, so nobody needs to agree on a canonical form: a changed blank is a changed
-// report. The block itself has exactly one spelling, so every byte of the file counts. Thread: pure
-// functions.
+// report. The block itself has exactly one spelling, so every byte of the file counts.
+// Thread: pure functions.
 #pragma once
 
 #include <string>

@@ -62,8 +62,8 @@ struct Comparison {
 //   wrong data                                                          -> fail
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
-//   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all nodes
-//   -> degraded; MAD
+//   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
+//      nodes -> degraded; MAD
 //     counts from eight values on (fewer tell nothing about a spread), the rule from three
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   measured, but not the metric; could not run here                    -> skipped

@@ -1,16 +1,16 @@
-// Who is to blame when a node failed in a step that is about other nodes? Pure: judge_probe(what is known) ->
-// what to do.
+// Who is to blame when a node failed in a step that is about other nodes? Pure: judge_probe(what is known)
+// -> what to do.
 //
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict
 // waits until each of the others was heard after the failure, or is silent for so long that it counts as
 // lost. Then:
 //   - one of them was given up, or was away while the attempt went on: the failure does not count, the next
-//   try is without whoever is gone;
-//   - the attempt began before the controller was there: nobody knows who was away meanwhile, and it does not
-//   count either;
+//      try is without whoever is gone;
+//   - the attempt began before the controller was there: nobody knows who was away meanwhile, and it does
+//      not count either;
 //   - one of them stays silent, or was away time after time: that one is accused;
 //   - all are there: the failure counts. When it was the last try of a step about one next node, a second
-//   opinion is asked for first:
+//      opinion is asked for first:
 //     the same step about the node after that one. If it holds, the one left out is accused.
 // Thread: any; values only. Never reads a clock.
 #pragma once

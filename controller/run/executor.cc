@@ -60,8 +60,8 @@ struct Executor::Runtime {
   DurationMs retry = 0;
   // Of the action under way, over its attempts.
   std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
-  std::map<std::string, std::string>
-      without;                // whom this attempt is tried without, for a second opinion, and why
+  // whom this attempt is tried without, for a second opinion, and why
+  std::map<std::string, std::string> without;
   std::vector<Json> results;  // of a check that is followed up: its own, then one of each order that followed
   Json follow;                // params of the order that follows; null: the action's own
   SteadyMs left_at = {};      // quarantined or stood down

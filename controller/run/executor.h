@@ -3,25 +3,26 @@
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action
-//   includes the right to netboot
+//      includes the right to netboot
 //     its own node again when its RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//   on it;
+//      on it;
 //   - an installed system that answers is asked to stop before its power is cycled, and switched off hard
-//   only when it does not;
+//      only when it does not;
 //   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at,
-//   then decided;
+//      then decided;
 //   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure
-//   budget;
+//      budget;
 //   - a failed step about another node is judged only when it is known whether that node is there
-//   (controller/run/blame.h);
+//      (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
-//   - resume() after a crash continues from the journal: orders are offered again under the same id, power is
-//   looked at first. After a
+//   - resume() after a crash continues from the journal: orders are offered again under the same id, power
+//      is looked at first. After a
 //     long absence it does nothing but end the run as cancelled: an operator plans anew.
 // The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is offered again and the
-// agent reports again. Thread: the reactor's.
+// agent reports again.
+// Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -268,8 +269,8 @@ class Executor {
   std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;
-  std::map<std::string, SteadyMs>
-      absent_;  // not (any more) at work in this run, and silent when others needed them
+  // not (any more) at work in this run, and silent when others needed them
+  std::map<std::string, SteadyMs> absent_;
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
   const SteadyMs began_;  // this process

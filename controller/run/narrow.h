@@ -2,9 +2,10 @@
 //
 // A step of the order may ask for it in its params:
 //   "peers_live": true   elements of its lists that are, or are objects whose "name" is, a node that is not
-//   live are left out "next_live": true    the name and address of the next node (as planned) are replaced by
-//   those of the next live node, in every
-//                        string of params and verify; without another live node the step is left out
+//                        live are left out
+//   "next_live": true    the name and address of the next node (as planned) are replaced by those of the
+//                        next live node, in every string of params and verify; without another live node the
+//                        step is left out
 // Both keys, and the order's "ring" (all nodes in order, put there by the planner), never reach the agent.
 // Thread: any.
 #pragma once
@@ -27,8 +28,8 @@ std::vector<std::string> narrow_order(Json& params, const std::string& self,
 // Whom a step of the order is about, besides the node itself.
 struct Involved {
   std::set<std::string> names;
-  std::string next,
-      after_next;  // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+  // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+  std::string next, after_next;
 };
 // By step id; steps that ask for none of the two are not in it. `params` as planned.
 std::map<std::string, Involved> involved(const Json& params, const std::string& self,

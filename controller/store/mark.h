@@ -20,8 +20,8 @@ namespace muster {
 class Mark {
  public:
   struct Reading {
-    std::string start,
-        next;  // `next`: the start that is being entered in the database, as `start` before and after that
+    // `next`: the start that is being entered in the database, as `start` before and after that
+    std::string start, next;
     int64_t commits = 0;
   };
   // Opens or makes it.

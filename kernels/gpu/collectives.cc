@@ -9,13 +9,12 @@
 //                                                                          muster-mpi-check --load nccl
 //                                                                          starts them
 // Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to
-// everybody, so sums are exact
-//              in any order and each receiver knows what it must get. Compared bit by bit, after the buffer
-//              was filled with NaN.
+//              everybody, so sums are exact in any order and each receiver knows what it must get. Compared
+//              bit by bit, after the buffer was filled with NaN.
 // Structure:   for each collective and size one checked call, then timed ones in a row.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link.
-// controller/report/expected.cc. Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and
-// NCCL.
+//              controller/report/expected.cc.
+// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up runtime and NCCL.
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
-// Copies between host and GPU from every memory node, beside what a plain cudaMemcpy reaches, and between all
-// pairs of GPUs.
+// Copies between host and GPU from every memory node, beside what a plain cudaMemcpy reaches, and between
+// all pairs of GPUs.
 //
 // How to run:  muster-accept-gpu copies [--mib 512] [--samples 5] [--inject-flip 0:BYTE:BIT]
 // Reference:   what was sent, compared byte by byte after it came back; between GPUs pattern_at().
 // Structure:   one GPU after the other, so that none shares a link with another's test. Pinned memory is
-// first touched by a thread
-//              that runs on the memory node's processors.
+//              first touched by a thread that runs on the memory node's processors.
 // Expected:    the table of controller/report/expected.cc. One GPU at a quarter of the others: its link
-// trained at a lower rate. Unproven:    never ran on a GPU.
+//              trained at a lower rate.
+// Unproven:    never ran on a GPU.
 #include <sched.h>
 #include <sys/mman.h>
 

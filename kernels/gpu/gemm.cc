@@ -1,16 +1,14 @@
 // Speed of matrix products on every GPU at once, as a time series, every product compared with the first.
 //
 // How to run:  muster-accept-gpu gemm [--seconds 5] [--n 8192] [--format bf16] [--kernel auto] [--compare]
-// Reference:   the first product's digest: the inputs stay, so every later one must have its bits. What right
-// means, and that the
-//              first one is, is the business of `sdc`; inputs here are uniform random numbers, which toggle
-//              all bits of a mantissa.
+// Reference:   the first product's digest: the inputs stay, so every later one must have its bits. What
+//              right means, and that the first one is, is the business of `sdc`; inputs here are uniform
+//              random numbers, which toggle all bits of a mantissa.
 // Structure:   warm-up of a fifth of the time (clocks and power settle in seconds), then samples of at least
-// 50 ms between two events;
-//              after each sample the result's digest. A GPU's samples are its time series: throttling shows
-//              as `drift` below 1.
+//              50 ms between two events; after each sample the result's digest. A GPU's samples are its time
+//              series: throttling shows as `drift` below 1.
 // Expected:    the table of controller/report/expected.cc per model, accept from 0.93 of it
-// (docs/acceptance-gpu.md).
+//              (docs/acceptance-gpu.md).
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>

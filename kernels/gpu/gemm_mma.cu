@@ -2,14 +2,12 @@
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
 // Reference:   golden_product() (kernels/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc walks the same
-// index functions on
-//              the host, all threads of a block, against a plain product.
+//              index functions on the host, all threads of a block, against a plain product.
 // Structure:   128 x 128 tile per block of eight warps, each 64 x 32. Operand tiles of 128 rows x 128 bytes
-// come by cp.async into
-//              three stages of swizzled shared memory, go by ldmatrix into registers, and every sum stays in
-//              a register until the end of K. The digest is taken there, before C is stored. bf16 and fp8
-//              differ in one instruction. v1. Every sum is made in one fixed order: the same inputs give the
-//              same bits.
+//              come by cp.async into three stages of swizzled shared memory, go by ldmatrix into registers,
+//              and every sum stays in a register until the end of K. The digest is taken there, before C is
+//              stored. bf16 and fp8 differ in one instruction. v1. Every sum is made in one fixed order: the
+//              same inputs give the same bits.
 // Expected:    not known. It is a check first; on Hopper mma.sync cannot reach the speed of wgmma.
 // Unproven:    never ran on a GPU, so it is off unless asked for by name.
 #include "kernels/gpu/ptx.cuh"

@@ -3,17 +3,17 @@
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
 // Reference:   golden_product() (kernels/gpu_logic.h); the layouts are tested on the host
-// (tests/unit/kernels/gpu_tiles_test.cc). Structure:   persistent blocks of three warpgroups, one block per
-// multiprocessor. One thread of warpgroup 0 loads operand tiles
-//              of 128 bytes of K, swizzled, into a ring guarded by mbarriers; warpgroups 1 and 2 multiply 64
-//              rows each and keep every sum in registers until the end of K. The digest is taken there,
-//              before C is stored. While they store, the next tile's operands are loaded. Order of tiles:
-//              tile_place(). v1, without clusters: tiles of 128 x 256. fp8's exact product takes 128 x 128,
-//              because its sums over 128 bytes of K are added in fp32 (the tensor core keeps fewer bits of an
-//              fp8 sum) and need a second set of registers.
+//              (tests/unit/kernels/gpu_tiles_test.cc).
+// Structure:   persistent blocks of three warpgroups, one block per multiprocessor. One thread of warpgroup
+//              0 loads operand tiles of 128 bytes of K, swizzled, into a ring guarded by mbarriers;
+//              warpgroups 1 and 2 multiply 64 rows each and keep every sum in registers until the end of K.
+//              The digest is taken there, before C is stored. While they store, the next tile's operands are
+//              loaded. Order of tiles: tile_place(). v1, without clusters: tiles of 128 x 256. fp8's exact
+//              product takes 128 x 128, because its sums over 128 bytes of K are added in fp32 (the tensor
+//              core keeps fewer bits of an fp8 sum) and need a second set of registers.
 // Expected:    85-95 % of cuBLASLt by what others reached with this structure (docs/acceptance-gpu.md). Not
-// measured. Unproven:    never ran on a GPU, so it is off unless asked for by name. Code for other GPUs is
-// empty.
+//              measured.
+// Unproven:    never ran on a GPU, so it is off unless asked for by name. Code for other GPUs is empty.
 #include <cuda.h>
 
 #pragma nv_diag_suppress 177  // names that only code for 9.0 uses

@@ -3,11 +3,11 @@
 // How to run:  muster-accept-gpu memory [--seconds 5] [--rounds 0] [--max-mib 0] [--inject-flip 0:WORD:BIT]
 // Reference:   pattern_at() (kernels/gpu/exact.h). The counters are nvidia-smi's own.
 // Structure:   four bandwidth loops over arrays larger than the cache, median of the samples; then all free
-// memory in pieces: write
-//              a pattern to all of it, then compare all of it, so that a word rests for as long as the rest
-//              takes.
+//              memory in pieces: write a pattern to all of it, then compare all of it, so that a word rests
+//              for as long as the rest takes.
 // Expected:    the table of controller/report/expected.cc; every word right; counters that do not move
-// (docs/acceptance-gpu.md). Unproven:    never ran on a GPU.
+//              (docs/acceptance-gpu.md).
+// Unproven:    never ran on a GPU.
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -5,13 +5,12 @@
 //              [--inject-flip SITE:ELEMENT:BIT [--flip-once]]   (SITE as in muster-accept sdc; 2 and 3 need
 //              an own kernel)
 // Reference:   golden_product(): integer arithmetic on the host, from the seed; shares neither unit nor
-// format with what is tested.
-//              The checks are those of kernels/sdc.h, which is this program's CPU reference.
+//              format with what is tested. The checks are those of kernels/sdc.h, which is this program's
+//              CPU reference.
 // Structure:   fill -> product (own kernel: digest in the registers) -> digest of the memory -> the same
-// product again with its tiles
-//              on other multiprocessors -> digest; every tenth time Freivalds' test. Before and after: the
-//              canary. cuBLASLt has no digest in the registers: there the digest of the memory is compared
-//              with the golden one.
+//              product again with its tiles on other multiprocessors -> digest; every tenth time Freivalds'
+//              test. Before and after: the canary. cuBLASLt has no digest in the registers: there the digest
+//              of the memory is compared with the golden one.
 // Expected:    no alarm; with a planted flip, one (docs/acceptance-gpu.md). Unproven on a GPU.
 #include "kernels/sdc.h"
 

@@ -2,24 +2,24 @@
 // parallel over NCCL, every gradient compared.
 //
 // How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N
-// --node I --root A:P --gpus 0,1] Partitions:  weak      data parallel, the same sequences per GPU: gradients
-// all-reduced
+// --node I --root A:P --gpus 0,1]
+// Partitions:  weak      data parallel, the same sequences per GPU: gradients all-reduced
 //              strong    data parallel, so many sequences in all, where there is one for each GPU
 //              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer;
-//              where they divide the heads pipeline  layers over all GPUs: activations sent on, all forward
-//              and then all backward; where they divide the layers
+//                        where they divide the heads
+//              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where
+//                        they divide the layers
 // Reference:   a small network is compared with training::Network on the host, bit by bit
-// (kernels/training/block.h says why bits may be
-//              compared). Of the large one every GPU computes the same gradients alone; those that most agree
-//              on are right, and each partition must give the same ones.
+//              (kernels/training/block.h says why bits may be compared). Of the large one every GPU computes
+//              the same gradients alone; those that most agree on are right, and each partition must give
+//              the same ones.
 // Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for
-// ever. kernels/gpu/network.cc.
-//              A GPU that breaks ends the process with its name: the others' calls into NCCL would never come
-//              back. Memory is taken and given back while no call of NCCL runs in this process: the two can
-//              wait for each other.
+//              ever. kernels/gpu/network.cc. A GPU that breaks ends the process with its name: the others'
+//              calls into NCCL would never come back. Memory is taken and given back while no call of NCCL
+//              runs in this process: the two can wait for each other.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
-// (multiprocessors x operations per cycle x highest clock). Unproven:    never ran on a GPU; tests/gpu runs
-// it on a made-up one.
+//              (multiprocessors x operations per cycle x highest clock).
+// Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.
 #include <algorithm>
 #include <barrier>
 #include <bit>

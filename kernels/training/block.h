@@ -1,20 +1,20 @@
 // Transformer blocks whose arithmetic is exact: a training-shaped load that every partition must give the
 // same bits for.
 //
-// Shape:     per layer the matrix products of a decoder block, forward and backward: QKV, attention per head,
-// output projection, two
-//            feed-forward products (4x wide): 72 D^2 + 12 S D operations per token and layer (D model, S
-//            sequence), as of Megatron-LM.
+// Shape:     per layer the matrix products of a decoder block, forward and backward: QKV, attention per
+//            head, output projection, two feed-forward products (4x wide): 72 D^2 + 12 S D operations per
+//            token and layer (D model, S sequence), as of Megatron-LM.
 // Exact:     inputs and weights are -1, 0 or 1, and every sum is folded back to its remainder of three (-1,
-// 0, 1) where a real network
-//            has its non-linearity (softmax, GELU, normalisation). So all numbers are small integers: exact
-//            in a float, independent of the order of summation, and a wrong bit is not swallowed as it would
-//            be by saturation. The gradients are those of the shapes, not of a loss: nothing is learned here.
-// Partition: `Part` keeps a share of the heads and of the feed-forward columns (tensor parallel, two sums per
-// pass and layer);
+//            0, 1) where a real network has its non-linearity (softmax, GELU, normalisation). So all numbers
+//            are small integers: exact in a float, independent of the order of summation, and a wrong bit is
+//            not swallowed as it would be by saturation. The gradients are those of the shapes, not of a
+//            loss: nothing is learned here.
+// Partition: `Part` keeps a share of the heads and of the feed-forward columns (tensor parallel, two sums
+// per pass and layer);
 //            `first_layer` a share of the layers (pipeline). Same seed, same numbers, wherever they lie.
-// Threads:   every pass runs on `threads` threads of this process; `sum` is called by one of them, the others
-// wait. Knows nothing of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
+// Threads:   every pass runs on `threads` threads of this process; `sum` is called by one of them, the
+//            others wait.
+// Knows nothing of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
 // kernels/training_mpi.cc.
 #pragma once
 
@@ -102,8 +102,8 @@ class Network {
   std::vector<const Weights*> all() const;
 
   Shape shape_;
-  size_t first_layer_, heads_, width_, hidden_,
-      threads_;  // heads_, width_ (of all own heads), hidden_: of this part
+  // heads_, width_ (of all own heads), hidden_: of this part
+  size_t first_layer_, heads_, width_, hidden_, threads_;
   Part part_;
   std::vector<Layer> layers_;
 };

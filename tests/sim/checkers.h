@@ -2,13 +2,17 @@
 // and what is durable, and believe nothing the executor says about itself.
 //
 //   S1 nothing outside the plan: power, disk writes and steps on a node are those the active plan names for
-//   it S2 one running order per node; no effect without its durable intent row S3 an action recorded as
-//   succeeded is not carried out again, and was carried out under that very attempt S4 limits hold at every
-//   instant S5 the executor's state equals the replay of the journal S6 the end of a run is a function of its
-//   journal; every node that is not accepted has a reason S7 nobody is quarantined because another node did
-//   not answer it S8 an installed system that runs and is heard is asked to stop before its power is cycled,
-//   once in an attempt L1 all live nodes end accepted or explained (the controller's loop asks) L2 no wait
-//   outlives its deadline
+//      it
+//   S2 one running order per node; no effect without its durable intent row
+//   S3 an action recorded as succeeded is not carried out again, and was carried out under that very attempt
+//   S4 limits hold at every instant
+//   S5 the executor's state equals the replay of the journal
+//   S6 the end of a run is a function of its journal; every node that is not accepted has a reason
+//   S7 nobody is quarantined because another node did not answer it
+//   S8 an installed system that runs and is heard is asked to stop before its power is cycled, once in an
+//      attempt
+//   L1 all live nodes end accepted or explained (the controller's loop asks)
+//   L2 no wait outlives its deadline
 #pragma once
 
 #include <map>

@@ -65,8 +65,8 @@ class SimController : public Uplink {
   std::string image_ = kImage;
   bool skip_unseen_ = false, finished_ = false;
   std::vector<std::string> limit_;  // `--limit` of the next `muster up`
-  std::set<std::string>
-      silent_;  // did not answer when they were powered on and waited for: installed anew by name, next
+  // did not answer when they were powered on and waited for: installed anew by name, next
+  std::set<std::string> silent_;
   bool reimages_ = false;
   int runs_ = 0, calm_runs_ = 0;
 };

@@ -2,7 +2,7 @@
 //   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind|hard]
 //   muster_sim --seeds FROM TO         one line per seed that fails
 //   muster_sim --fixed [COUNT]         the fixed seeds, each twice, with equal hash; then every planted bug
-//   must be caught
+//                                      must be caught
 // The last line is 'N passed, N failed'; exit 1 when one failed.
 #include <cstring>
 #include <string>

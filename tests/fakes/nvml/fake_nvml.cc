@@ -6,9 +6,12 @@
 //   gpus N                     number of GPUs; their UUIDs are GPU-fake-0 ...
 //   link G L 0|1               GPU G has link L, and it is down or up
 //   errors G L C N             error counter C (0 replay, 1 recovery, 2 CRC of flits, 3 CRC of data) of that
-//   link reasons G BITS             why the clocks are low field G F N                field F; fields that
-//   are not named are not supported energy G N, power G N      millijoules, milliwatts lost G GPU G answers
-//   nothing but its handle's error fails FUNCTION CODE        that function returns CODE
+//                              link
+//   reasons G BITS             why the clocks are low
+//   field G F N                field F; fields that are not named are not supported
+//   energy G N, power G N      millijoules, milliwatts
+//   lost G                     GPU G answers nothing but its handle's error
+//   fails FUNCTION CODE        that function returns CODE
 // With OLD_DRIVER it lacks what drivers before 535 lack, and error counters besides.
 #include <cstdint>
 #include <cstdlib>
