@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <optional>
 #include <set>
 
+#include "base/json_dump.h"
 #include "controller/event_log.h"
 #include "controller/link_hub.h"
 #include "tests/catch.h"
