@@ -1,5 +1,6 @@
 // Every shipped playbook parses, names only modules that exist, and gives them parameters they accept,
 // rendered over a context like the planner's (docs/playbook-context.md).
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -151,6 +152,22 @@ TEST_CASE("every shipped playbook fits the modules") {
       }
     }
   }
+}
+
+TEST_CASE("a mount that BeeGFS' client has made long ago is looked at, after the service") {
+  std::ifstream in(source_dir() + "/playbooks/storage-beegfs.yaml");
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto steps = parse_playbook(text).playbook.steps;
+  const auto mounted =
+      std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.name == "mount"; });
+  REQUIRE(mounted != steps.end());
+  const auto flags =
+      std::find_if(mounted, steps.end(), [](const auto& s) { return s.module == "mount_flags"; });
+  REQUIRE(flags != steps.end());
+  CHECK(flags->phase == "cluster");
+  CHECK(flags->stage == mounted->stage);
+  CHECK(flags->params["flags"] == "nosuid,nodev");
+  CHECK(flags->when.empty());
 }
 
 TEST_CASE("the playbook test can fail") {
