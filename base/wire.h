@@ -104,8 +104,8 @@ struct Step {
   // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify
   // only.
   Json verify;
-  // What the controller will hold the measurement against (acceptance); the agent carries it and does not
-  // look at it.
+  // What the controller will hold the measurement against (acceptance), by metric, and in "blocks" what of a
+  // step that is not mandatory stops the node all the same; the agent carries it and does not look at it.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
 };

@@ -88,6 +88,9 @@ std::vector<MeasuredStep> measured_steps(const Action& action, const Json& told)
     m.subject = name.subject;
     m.mandatory = step->mandatory;
     m.expect = step->expect;
+    for (const auto& aspect : list_of(m.expect, "blocks"))
+      if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());
+    if (m.expect.is_object()) m.expect.erase("blocks");
     m.status = "incomplete";
     m.message = "not run";
     m.members = members_of(*step, nullptr);

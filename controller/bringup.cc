@@ -82,7 +82,8 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
   seen.state = row.state;
-  if (row.state == "quarantined" && row.reason.rfind(kByOperator, 0) == 0) seen.held = row.reason;
+  seen.held_by = row.held_by;
+  seen.reason = row.reason;
   seen.image_digest = row.image_digest;
   seen.config_digest = row.config_digest;
   seen.product_uuid = row.product_uuid;
@@ -146,8 +147,11 @@ Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, in
   in.request.profile = request.profile;
   if (!request.profile.empty() && in.request.kind != RequestKind::accept)
     return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
-  in.request.force = !request.force.empty();
-  if (in.request.force && in.request.nodes.empty()) in.request.nodes = request.force;
+  in.request.force = {request.force.begin(), request.force.end()};
+  if (in.request.nodes.empty()) in.request.nodes = request.force;
+  for (const auto& name : request.force)
+    if (std::find(in.request.nodes.begin(), in.request.nodes.end(), name) == in.request.nodes.end())
+      return fail(Code::invalid, "--force names " + name + ", which is not among the nodes of this plan");
   return in;
 }
 

@@ -167,7 +167,14 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
   if (event.kind == "hello" && sink_.hello) {
     Hello hello;
     hello.node = node;
-    hello.mode = wire::mode_from_string(text_of(event.data, "mode")).value_or(wire::Mode::ram);
+    const auto mode = wire::mode_from_string(text_of(event.data, "mode"));
+    // What it is decides whether its machine may be switched off and its disks written.
+    if (!mode.ok()) {
+      log::error("hello of an agent whose mode is unknown here: not listened to",
+                 {{"node", node}, {"mode", text_of(event.data, "mode").substr(0, 40)}});
+      return;
+    }
+    hello.mode = *mode;
     hello.boot_id = batch.boot_id;
     hello.image_digest = text_of(event.data, "image_digest");
     log::info("agent says hello", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});

@@ -282,6 +282,7 @@ const std::vector<Place>& places() {
   static const std::vector<Place> table = {
       {"base/", 0, "base"},
       // 1: pure
+      {"controller/nodes/held_by.", 1, "nodes"},
       {"controller/spec/", 1, "spec"},
       {"controller/inventory/", 1, "inventory"},
       {"controller/plan/", 1, "plan"},

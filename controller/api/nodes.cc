@@ -39,6 +39,7 @@ Json node_json(Services& services, const std::string& name) {
   Json j = {{"name", name},
             {"state", row.state},
             {"reason", row.reason},
+            {"held_by", to_string(row.held_by)},
             {"image_digest", row.image_digest},
             {"config_digest", row.config_digest},
             {"mode", row.mode},
@@ -181,7 +182,7 @@ void quarantine_node(const CallPtr& call) {
   Executor& executor = call->services.bringup.executor();
   const bool release = body->value("release", false);
   const std::string given = body->value("reason", "");
-  const std::string reason = given.empty() ? kByOperator : kByOperator + (": " + given);
+  const std::string reason = given.empty() ? "by an operator" : "by an operator: " + given;
   if (release)
     executor.set_node(name, [](NodeRow& row) {
       if (row.state != "quarantined") return;
@@ -194,6 +195,7 @@ void quarantine_node(const CallPtr& call) {
     executor.set_node(name, [reason](NodeRow& row) {
       row.state = "quarantined";
       row.reason = reason;
+      row.held_by = HeldBy::an_operator;
     });
   call->services.events.add(0, name, "node",
                             {{"action", release ? "released" : "quarantined"}, {"reason", reason}});

@@ -240,6 +240,8 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
   TRY(planned.step.params, rendered(step.params, context));
   TRY(planned.step.verify, rendered(step.verify, context));
   TRY(planned.step.expect, rendered(step.expect, context));
+  // There, because agents of an older version refuse a step with a key they do not know.
+  if (!step.blocks.empty()) planned.step.expect["blocks"] = step.blocks;
   if (planned.step.params.is_null()) planned.step.params = Json::object();
   return std::vector<PlannedStep>{std::move(planned)};
 }

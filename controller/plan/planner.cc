@@ -151,8 +151,8 @@ class Planner {
       Draft draft;
       draft.spec = &node;
       draft.seen = seen == in_.nodes.end() ? &kNever : &seen->second;
-      if (!draft.seen->held.empty()) {
-        hold(node.name, draft.seen->held, !wanted.empty());
+      if (draft.seen->held_by == HeldBy::an_operator) {
+        hold(node.name, draft.seen->reason, !wanted.empty());
         continue;
       }
       if (draft.seen->state == "drained" && wanted.empty()) {
@@ -351,11 +351,12 @@ class Planner {
     return !d.seen->image_digest.empty() && d.seen->product_uuid == facts.system.uuid;
   }
 
+  bool forced(const Draft& d) const { return in_.request.force.count(d.spec->name) > 0; }
+
   void check_identity(const Draft& d, const HardwareFacts& facts) {
     const std::string& bound = d.seen->product_uuid;
     const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
-    const bool allowed =
-        in_.request.force && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
+    const bool allowed = forced(d) && (kind() == RequestKind::admit || kind() == RequestKind::reimage);
     if (swapped && !allowed)
       refuse(d.spec->name, "node-swapped",
              fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced "
@@ -517,12 +518,12 @@ class Planner {
   }
 
   void drop_unchanged() {
-    if ((kind() != RequestKind::up && kind() != RequestKind::adopt) || in_.request.force) return;
+    if (kind() != RequestKind::up && kind() != RequestKind::adopt) return;
     std::vector<Draft> rest;
     for (auto& d : drafts_) {
       const bool same =
           !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
-      if (same && d.disks.refusals.empty())
+      if (same && !forced(d) && d.disks.refusals.empty())
         plan_.unchanged.push_back(d.spec->name);
       else
         rest.push_back(std::move(d));
@@ -554,7 +555,7 @@ class Planner {
     d.seen = &seen;
     d.serves = true;
     const auto& facts = seen.facts ? seen.facts : seen.machine;
-    if (!in_installed(d) || !facts || !seen.held.empty()) {
+    if (!in_installed(d) || !facts || seen.held_by == HeldBy::an_operator) {
       plan_.notes.push_back(
           fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount "
                       "it before `muster up` reached {}",

@@ -32,11 +32,13 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/facts.h"
 #include "base/wire.h"
+#include "controller/nodes/held_by.h"
 #include "controller/plan/plan.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
@@ -61,19 +63,19 @@ struct NodeObservation {
   std::string product_uuid;  // machine the name is bound to (NodeRow); facts.system.uuid is what was found
   bool doubtful =
       false;  // the database is an older copy and its agent was not heard since: its row may say anything
-  std::string held;  // why an operator quarantined it; "" when none did. It is not touched until released
+  // A node that a run quarantined is planned again, one that an operator took out is not (a power supply on
+  // order, somebody's hands inside).
+  HeldBy held_by = HeldBy::nobody;
+  std::string reason;  // of its quarantine
 };
-
-// How the reason of an operator's quarantine begins. A node that a run quarantined is planned again, one that
-// an operator took out is not (a power supply on order, somebody's hands inside).
-inline constexpr char kByOperator[] = "by an operator";
 
 enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
 
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
-  bool force = false;              // up: unchanged nodes too; admit, reimage: a machine that replaced another
+  // Of them: up, also when nothing changed; admit and reimage, also when another machine answers.
+  std::set<std::string> force = {};
   // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run
   // of a bring-up.
   bool skip_unseen = false;

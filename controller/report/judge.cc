@@ -91,6 +91,12 @@ void set_failed(Check& check, std::string reason) {
   check.reason = std::move(reason);
 }
 
+// What of a step that is not mandatory stops its node all the same. Wrong data and errors that were counted
+// need no limit that somebody has to find out first, as speeds do.
+bool stops(const MeasuredStep& step, const char* aspect) {
+  return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
+}
+
 // Did it run, and was the data right?
 Check judge_data(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
@@ -100,11 +106,14 @@ Check judge_data(const MeasuredStep& step) {
   const std::string verified = text_of(field(field(step.result, "detail"), "verified"));
   const std::string error = text_of(field(step.result, "error"));
   check.expected_text = "right";
+  const bool bad = outcome == "corrupt" || outcome == "failed" || outcome == "refused";
+  const bool ran = bad || outcome == "measured" || step.status == "failed";
+  check.mandatory = stops(step, ran ? "data" : "run");
   if (outcome == "measured") {
     check.verdict = Verdict::pass;
     check.measured_text = "right";
     if (!verified.empty()) check.derivation += ": " + verified;
-  } else if (outcome == "corrupt" || outcome == "failed" || outcome == "refused") {
+  } else if (bad) {
     check.measured_text = outcome;
     set_failed(check, error.empty() ? step.message : error);
   } else if (step.status == "failed") {
@@ -277,6 +286,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     check.measured = value;
     check.measured_text = amount(*value, check.unit);
     check.verdict = Verdict::pass;
+    const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
+    check.mandatory = step.mandatory || (only_ceiling && stops(step, "ceilings"));
   } else {
     check.reason = "not measured";
     // Not every driver counts everything; what it does not count is neither good nor bad.

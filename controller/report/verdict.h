@@ -34,6 +34,7 @@ struct MeasuredStep {
   std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
+  std::vector<std::string> blocks = {};  // PlaybookStep::blocks
   // Of a test of several nodes together, which is written down for the one that started it: all of them, and,
   // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};

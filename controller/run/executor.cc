@@ -251,6 +251,8 @@ Executor::Rows Executor::changed(const std::string& node, const std::function<vo
 Write Executor::changed_row(const std::string& node, const std::function<void(NodeRow&)>& change) {
   NodeRow row = node_row(node);
   change(row);
+  if (row.state != "quarantined") row.held_by = HeldBy::nobody;
+  if (row.state == "quarantined" && row.held_by == HeldBy::nobody) row.held_by = HeldBy::run;
   NodeRow& kept = rows_[node];
   if (kept.product_uuid != row.product_uuid) machines_.reset();
   kept = row;

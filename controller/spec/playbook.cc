@@ -39,6 +39,10 @@ PlaybookStep read_step(const YamlNode& map) {
     step.stage = std::atoi(stage->text.c_str());
   if (const YamlNode* mandatory = map.find("mandatory"); mandatory && yaml_is_boolean(*mandatory))
     step.mandatory = yaml_boolean(*mandatory);
+  if (const YamlNode* aspects = map.find("mandatory"); aspects && aspects->is_list()) {
+    step.mandatory = false;
+    for (const auto& aspect : aspects->items) step.blocks.push_back(aspect.text);
+  }
   return step;
 }
 

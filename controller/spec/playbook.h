@@ -7,20 +7,19 @@
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster
-//       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean
-//           no
+//       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
-//       otherwise: no local storage # where the list is empty the step is in the plan as "not applicable: no
-//          local storage"
+//       otherwise: no local storage # where the list is empty the step is in the plan as
+//                                   # "not applicable: no local storage"
 //       module: raid
-//       params: { name: "{{item.name}}", ... } # every string is a mustache template without HTML escaping
+//       params: { name: "{{item.name}}" }   # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
-//       on: leader                  # cluster phase only: all (default) | leader | others; for each storage
-//                                   section its own leader
-//       mandatory: true
-//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only,
-//           judged by the controller
+//       on: leader                  # cluster phase only: all (default) | leader | others; for each
+//                                   # storage section its own leader
+//       mandatory: true             # or false, or what of it is: [run, data, ceilings]
+//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }
+//                                   # acceptance profiles only, judged by the controller
 //
 // Acceptance profiles (playbooks/acceptance/<profile>.yaml) are playbooks whose modules measure.
 #pragma once
@@ -40,7 +39,9 @@ struct PlaybookStep {
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
-  bool mandatory = true;
+  bool mandatory = true;  // all of it stops a node
+  // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
+  std::vector<std::string> blocks = {};
   int line = 0;
 };
 struct Playbook {

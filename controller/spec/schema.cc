@@ -49,6 +49,53 @@ bool has_type(const YamlNode& node, const std::string& type) {
   return type == "null" && node.kind == YamlNode::Kind::null;
 }
 
+// What a schema may say: everything that the walker applies, and what is only read by people.
+const std::set<std::string>& keywords() {
+  static const std::set<std::string> known = {"$ref",
+                                              "type",
+                                              "properties",
+                                              "patternProperties",
+                                              "additionalProperties",
+                                              "required",
+                                              "enum",
+                                              "pattern",
+                                              "minLength",
+                                              "items",
+                                              "minItems",
+                                              "uniqueItems",
+                                              "minimum",
+                                              "maximum",
+                                              "$defs",
+                                              "$schema",
+                                              "title",
+                                              "description",
+                                              "propertyNames",
+                                              "default",
+                                              "x-not-implemented"};
+  return known;
+}
+
+// `schema` is one, or (names) a map whose values are: there the keys are names of the document, not keywords.
+void find_unknown_keywords(const Json& schema, bool names, const std::string& at,
+                           std::vector<std::string>& found) {
+  if (!schema.is_object()) return;
+  for (const auto& [key, value] : schema.items()) {
+    const std::string where = at + "/" + key;
+    if (names) {
+      find_unknown_keywords(value, false, where, found);
+      continue;
+    }
+    if (!keywords().count(key)) found.push_back(where);
+    const bool map_of_schemas = key == "properties" || key == "patternProperties" || key == "$defs";
+    const bool schema_itself = key == "items" || key == "additionalProperties";
+    if (map_of_schemas || schema_itself) find_unknown_keywords(value, map_of_schemas, where, found);
+    // Its description is shown where no pattern matches; a rule in it would be without effect.
+    if (key == "propertyNames")
+      for (const auto& [inner, text] : value.items())
+        if (inner != "description" && inner != "$ref") found.push_back(where + "/" + inner);
+  }
+}
+
 class Walker {
  public:
   Walker(const Json& schema, std::vector<SpecError>& errors) : root_(schema), errors_(errors) {}
@@ -98,6 +145,8 @@ class Walker {
   void scalar(const YamlNode& node, const Json& schema, const std::string& path) {
     if (node.text.size() > kMaxScalar)
       return add(node.line, node.column, path, "longer than 8192 characters");
+    if (schema.contains("minLength") && node.text.size() < schema["minLength"].get<size_t>())
+      return add(node.line, node.column, path, node.text.empty() ? "must not be empty" : "is too short");
     if (schema.contains("enum")) check_enum(node, schema, path);
     if (schema.contains("pattern") && !matches(schema["pattern"].get<std::string>(), node.text))
       add(node.line, node.column, path,
@@ -132,9 +181,17 @@ class Walker {
   void list(const YamlNode& node, const Json& schema, const std::string& path) {
     if (schema.contains("minItems") && node.items.size() < schema["minItems"].get<size_t>())
       add(node.line, node.column, path, fmt::format("needs at least {}", dump_json(schema["minItems"])));
+    if (schema.value("uniqueItems", false)) unique(node, path);
     if (!schema.contains("items")) return;
     for (size_t i = 0; i < node.items.size(); ++i)
       visit(node.items[i], schema["items"], fmt::format("{}[{}]", path, i));
+  }
+
+  void unique(const YamlNode& node, const std::string& path) {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < node.items.size(); ++i)
+      if (node.items[i].is_text() && !seen.insert(node.items[i].text).second)
+        add(node.items[i].line, node.items[i].column, fmt::format("{}[{}]", path, i), "given twice");
   }
 
   void map(const YamlNode& node, const Json& schema, const std::string& path) {
@@ -197,9 +254,21 @@ class Walker {
 
 }  // namespace
 
+std::vector<std::string> unsupported_keywords(const Json& schema) {
+  std::vector<std::string> found;
+  find_unknown_keywords(schema, false, "", found);
+  return found;
+}
+
 void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecError>& errors) {
   if (root.kind == YamlNode::Kind::null) {
     errors.push_back({1, 1, "", "the file is empty"});
+    return;
+  }
+  if (const auto unknown = unsupported_keywords(schema); !unknown.empty()) {
+    errors.push_back(
+        {1, 1, "",
+         fmt::format("the schema itself asks for what is not applied: {}", fmt::join(unknown, ", "))});
     return;
   }
   Walker(schema, errors).visit(root, schema, "");

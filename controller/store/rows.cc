@@ -54,14 +54,17 @@ Status put(Connection& db, const JournalRow& r) {
 Status put(Connection& db, const NodeRow& r) {
   return db.run(
       "INSERT INTO node (name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid, "
-      "system_serial, last_seen, facts_time, facts, accepted_run) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = excluded.reason, image_digest "
+      "system_serial, last_seen, facts_time, facts, accepted_run, held_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, "
+      "?, ?, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = excluded.reason, "
+      "image_digest "
       "= excluded.image_digest, config_digest = excluded.config_digest, mode = excluded.mode, boot_id = "
       "excluded.boot_id, product_uuid = excluded.product_uuid, system_serial = excluded.system_serial, "
       "last_seen = excluded.last_seen, facts_time = excluded.facts_time, facts = excluded.facts, "
-      "accepted_run = excluded.accepted_run",
+      "accepted_run = excluded.accepted_run, held_by = excluded.held_by",
       {r.name, r.state, r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id, r.product_uuid,
-       r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run});
+       r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
+       std::string(to_string(r.held_by))});
 }
 
 Status put(Connection& db, const TokenRow& r) {
@@ -125,8 +128,13 @@ RunRow run_row(const Row& r) {
   return {r.number(0), r.text(1), r.text(2), r.number(3), r.number(4), r.text(5)};
 }
 NodeRow node_row(const Row& r) {
-  return {r.text(0), r.text(1), r.text(2),   r.text(3),    r.text(4),  r.text(5),   r.text(6),
-          r.text(7), r.text(8), r.number(9), r.number(10), r.text(11), r.number(12)};
+  return {r.text(0),    r.text(1),
+          r.text(2),    r.text(3),
+          r.text(4),    r.text(5),
+          r.text(6),    r.text(7),
+          r.text(8),    r.number(9),
+          r.number(10), r.text(11),
+          r.number(12), held_by_from_string(r.text(13))};
 }
 JournalRow journal_row(const Row& r) {
   JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)),
@@ -164,7 +172,8 @@ Result<T> one(Connection& db, T (*read)(const Row&), const char* sql, const std:
 
 constexpr const char* kNode =
     "SELECT name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid, system_serial, "
-    "last_seen, facts_time, facts, accepted_run FROM node WHERE name = coalesce(?, name) ORDER BY name";
+    "last_seen, facts_time, facts, accepted_run, held_by FROM node WHERE name = coalesce(?, name) ORDER BY "
+    "name";
 constexpr const char* kRun =
     "SELECT id, plan_digest, state, started, ended, approved_by FROM run WHERE id = coalesce(?, (SELECT "
     "max(id) FROM run))";

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/nodes/held_by.h"
 
 namespace muster {
 
@@ -58,6 +59,7 @@ struct NodeRow {
   TimeMs facts_time = 0;
   std::string facts;  // JSON of base/facts.h, "" when never seen
   int64_t accepted_run = 0;
+  HeldBy held_by = HeldBy::nobody;  // while the state is quarantined, and only then
 };
 struct TokenRow {                     // one-time join tokens: only the digest is stored
   std::string digest, node, purpose;  // purpose: join | adopt | discover

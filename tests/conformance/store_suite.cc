@@ -64,12 +64,14 @@ NodeRow node_row(std::string name) {
   row.facts_time = 5;
   row.facts = "{\"uefi\":true}";
   row.accepted_run = 9;
+  row.held_by = HeldBy::an_operator;
   return row;
 }
 
 void check_equal(const NodeRow& a, const NodeRow& b) {
   CHECK(a.name == b.name);
   CHECK(a.state == b.state);
+  CHECK(a.held_by == b.held_by);
   CHECK(a.reason == b.reason);
   CHECK(a.image_digest == b.image_digest);
   CHECK(a.config_digest == b.config_digest);

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <optional>
 #include <set>
 
+#include "base/json_dump.h"
 #include "controller/event_log.h"
 #include "controller/link_hub.h"
 #include "tests/catch.h"
@@ -83,6 +85,21 @@ TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   CHECK(h.take(Hub::batch("b", {1})) == 1);  // a new agent process counts from one
   CHECK(h.heard.size() == 4);
   CHECK(h.store.events(0, 100, "node01")->size() == 4);
+}
+
+TEST_CASE("an agent that says a mode nobody knows is not taken for the RAM system", "[api]") {
+  Hub h;
+  const auto says = [&](const Json& mode) {
+    wire::EventBatch batch = Hub::batch(dump_json(mode), {1});
+    batch.events[0].kind = "hello";
+    batch.events[0].data = {{"mode", mode}};
+    h.take(batch);
+    return std::count(h.heard.begin(), h.heard.end(), "hello node01");
+  };
+  CHECK(says("recovery") == 0);
+  CHECK(says("") == 0);
+  CHECK(says(7) == 0);
+  CHECK(says("installed") == 1);
 }
 
 TEST_CASE("an acknowledgement never runs ahead of the disk", "[api]") {

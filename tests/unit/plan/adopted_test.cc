@@ -127,7 +127,7 @@ TEST_CASE("reimage and admit refuse an adopted node", "[plan][adopt]") {
   PlannerInput in = with_host();
   want(in, RequestKind::reimage, {"node03"});
   CHECK(refusal(in) == "adopted-node");
-  in.request.force = true;
+  in.request.force = {in.request.nodes.begin(), in.request.nodes.end()};
   CHECK(refusal(in) == "adopted-node");
   want(in, RequestKind::admit, {"node03"});
   CHECK(refusal(in) == "adopted-node");
@@ -179,7 +179,7 @@ TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
   want(in, RequestKind::adopt, {"node03"});
   in.nodes["node03"].facts->system.uuid = "uuid-of-another";
   CHECK(refusal(in) == "node-swapped");
-  in.request.force = true;
+  in.request.force = {in.request.nodes.begin(), in.request.nodes.end()};
   CHECK(refusal(in) == "node-swapped");
 }
 

@@ -532,7 +532,9 @@ TEST_CASE("a node that an operator took out is in no plan until it is released",
   PlannerInput in = with_nodes(seen_in_ram);
   in.nodes["node02"].state = "quarantined";
   CHECK(planned(in).nodes.size() == 3);  // a run's own quarantine is tried again
-  in.nodes["node02"].held = "by an operator: PSU on order";
+  in.nodes["node02"].reason = "by an operator: PSU on order";
+  CHECK(planned(in).nodes.size() == 3);  // whatever the words say
+  in.nodes["node02"].held_by = HeldBy::an_operator;
   const Plan plan = planned(in);
   CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
   CHECK(plan.left_out == std::vector<std::string>{"node02"});
@@ -544,6 +546,23 @@ TEST_CASE("a node that an operator took out is in no plan until it is released",
   CHECK(planned(in).kind == "install");  // nor is it looked for
   in.request.nodes = {"node02"};
   CHECK(refused(in) == "node-held");
+}
+
+TEST_CASE("what is forced is forced for the nodes that are named, and for no other", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  for (const char* name : {"node01", "node02"}) {
+    in.nodes[name].product_uuid = std::string("uuid-") + name;
+    in.nodes[name].facts->system.uuid = "another machine's";
+  }
+  in.request.kind = RequestKind::reimage;
+  in.request.nodes = {"node01", "node02"};
+  CHECK(refused(in) == "node-swapped");
+  in.request.force = {"node01"};
+  const auto outcome = make_plan(in);
+  REQUIRE(outcome.ok());
+  REQUIRE(outcome->refusals.size() == 1);
+  CHECK(outcome->refusals[0].node == "node02");
+  CHECK(outcome->refusals[0].rule == "node-swapped");
 }
 
 TEST_CASE("wrong input is an error that names it", "[plan]") {

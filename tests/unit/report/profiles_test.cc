@@ -82,3 +82,27 @@ TEST_CASE("the profiles that accept new nodes look for silent corruption; the sh
   CHECK(runs_sdc("burn"));
   CHECK_FALSE(runs_sdc("quick"));
 }
+
+TEST_CASE("faults of GPUs stop a node in every profile that looks at GPUs, their speeds in none") {
+  for (const std::string name : {"quick", "standard", "burn"}) {
+    CAPTURE(name);
+    std::ifstream in(source_dir() + "/playbooks/acceptance/" + name + ".yaml");
+    std::stringstream text;
+    text << in.rdbuf();
+    int looked = 0;
+    for (const auto& step : parse_playbook(text.str()).playbook.steps) {
+      if (step.module != "accept" || step.name.rfind("gpu ", 0) != 0) continue;
+      CAPTURE(step.name);
+      ++looked;
+      const auto blocks = [&](const char* aspect) {
+        return std::count(step.blocks.begin(), step.blocks.end(), aspect) > 0;
+      };
+      CHECK_FALSE(step.mandatory);
+      CHECK(blocks("data"));
+      // The one that needs nothing but our own program and the driver says whether there is a program at all.
+      CHECK(blocks("run") == (step.name == "gpu memory"));
+      CHECK(blocks("ceilings") == (step.name == "gpu memory" || step.name == "gpu counters"));
+    }
+    CHECK(looked >= 3);
+  }
+}

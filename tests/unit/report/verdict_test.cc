@@ -273,6 +273,33 @@ TEST_CASE("an optional check degrades, and one that does not apply says why") {
   CHECK(none[0].derivation == "no shared storage declared");
 }
 
+TEST_CASE("of a step whose speed is not judged yet, faults stop the node all the same") {
+  const auto judged = [](const Json& result, std::vector<std::string> blocks) {
+    MeasuredStep s =
+        step("", "gpu memory", "", "", Json::parse(R"({"copy_gbps":{"min":100},"ecc":{"max":0}})"), result);
+    s.mandatory = false;
+    s.blocks = std::move(blocks);
+    return judge_one(s);
+  };
+  const auto stopped = [](const std::vector<Check>& checks) {
+    return !obstacle(accepted_with(checks)).empty();
+  };
+  const Json slow = measured("gpu-memory", {{"copy_gbps", {3, "GB/s"}}, {"ecc", {0, ""}}});
+  const Json faulty = measured("gpu-memory", {{"copy_gbps", {3000, "GB/s"}}, {"ecc", {1, ""}}});
+  Json wrong = slow, absent = slow;
+  wrong["outcome"] = "corrupt";
+  absent["outcome"] = "unavailable";
+  const std::vector<std::string> all = {"run", "data", "ceilings"};
+  for (const auto& result : {slow, faulty, wrong, absent}) CHECK_FALSE(stopped(judged(result, {})));
+  CHECK_FALSE(stopped(judged(slow, all)));
+  CHECK(stopped(judged(faulty, {"ceilings"})));
+  CHECK_FALSE(stopped(judged(faulty, {"run", "data"})));
+  CHECK(stopped(judged(wrong, {"data"})));
+  CHECK_FALSE(stopped(judged(wrong, {"run", "ceilings"})));
+  CHECK(stopped(judged(absent, {"run"})));
+  CHECK_FALSE(stopped(judged(absent, {"data", "ceilings"})));
+}
+
 TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   const Json expect = Json::parse(R"({"gflops":{"min":1,"fleet_min_ratio":0.8,"unit":"GFLOP/s"}})");
   const auto fleet = [&](std::vector<double> values) {

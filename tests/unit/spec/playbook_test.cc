@@ -112,6 +112,22 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
         "p:6:13: steps[1].module: 'File' is not a module name: lower-case letters, digits and '_'\n");
 }
 
+TEST_CASE("a step is mandatory, or not, or in part", "[playbook]") {
+  const auto read = [](const std::string& value) {
+    return parse_playbook(step("    mandatory: " + value + "\n")).playbook.steps.at(0);
+  };
+  CHECK(read("true").mandatory);
+  CHECK_FALSE(read("false").mandatory);
+  CHECK(read("false").blocks.empty());
+  CHECK_FALSE(read("[data, run]").mandatory);
+  CHECK(read("[data, run]").blocks == std::vector<std::string>{"data", "run"});
+  CHECK(errors_of(step("    mandatory: [speed]\n")) ==
+        "p:5:17: steps[0].mandatory[0]: 'speed' is not one of: run, data, ceilings\n");
+  CHECK_FALSE(errors_of(step("    mandatory: []\n")).empty());
+  CHECK_FALSE(errors_of(step("    mandatory: [run, run]\n")).empty());
+  CHECK_FALSE(errors_of(step("    mandatory: perhaps\n")).empty());
+}
+
 TEST_CASE("every playbook in the tree is valid", "[playbook]") {
   int seen = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(source_dir() + "/playbooks")) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/digest.h"
 #include "controller/spec/schema.h"
 #include "tests/catch.h"
@@ -202,6 +204,40 @@ TEST_CASE("the schema is JSON and names every section", "[spec]") {
   const Json schema = Json::parse(embedded::spec_schema);
   CHECK(schema["properties"].contains("nodes"));
   CHECK(schema["properties"]["schedule"]["x-not-implemented"] == true);
+}
+
+TEST_CASE("a schema that asks for what is not applied is refused, and ours do not", "[spec]") {
+  for (const char* schema : {embedded::spec_schema, embedded::playbook_schema})
+    CHECK(unsupported_keywords(Json::parse(schema)).empty());
+  // "maxLength" as a key of the document is none of a schema.
+  const Json fine = {{"properties", {{"maxLength", {{"type", "string"}, {"minLength", 2}}}}}};
+  CHECK(unsupported_keywords(fine).empty());
+  const Json wrong = {{"type", "object"},
+                      {"oneOf", Json::array()},
+                      {"propertyNames", {{"pattern", "^a"}}},
+                      {"patternProperties", {{"^a", {{"maxLength", 3}}}}},
+                      {"$defs", {{"x", {{"items", {{"format", "ipv4"}}}}}}}};
+  const auto found = unsupported_keywords(wrong);
+  CHECK(std::set<std::string>(found.begin(), found.end()) ==
+        std::set<std::string>{"/oneOf", "/propertyNames/pattern", "/patternProperties/^a/maxLength",
+                              "/$defs/x/items/format"});
+  std::vector<SpecError> errors;
+  YamlNode root;
+  root.kind = YamlNode::Kind::map;
+  check_schema(root, wrong, errors);
+  REQUIRE(errors.size() == 1);
+  errors.clear();
+  YamlEntry entry;
+  entry.key = "maxLength";
+  entry.value.kind = YamlNode::Kind::scalar;
+  entry.value.text = "x";
+  root.entries = {entry};
+  check_schema(root, fine, errors);
+  CHECK(errors.size() == 1);
+  root.entries[0].value.text = "xy";
+  errors.clear();
+  check_schema(root, fine, errors);
+  CHECK(errors.empty());
 }
 
 TEST_CASE("node ranges expand", "[spec]") {

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 
 #include "tests/catch.h"
@@ -86,6 +87,27 @@ TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(golden) << found;
   std::ifstream in(golden);
   CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == found);
+}
+
+TEST_CASE("who took a node out before there was a column for it is read from its reason, once", "[store]") {
+  auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
+  REQUIRE(db.ok());
+  REQUIRE(migrate(*db).ok());
+  REQUIRE(db->script("ALTER TABLE node DROP COLUMN held_by; PRAGMA user_version = 4").ok());
+  const auto insert = [&](const std::string& name, const std::string& state, const std::string& reason) {
+    return db->run("INSERT INTO node VALUES (?, ?, ?, '', '', '', '', '', '', 0, 0, '', 0)",
+                   {name, state, reason});
+  };
+  REQUIRE(insert("a", "quarantined", "by an operator: PSU on order").ok());
+  REQUIRE(insert("b", "quarantined", "image: disk died").ok());
+  REQUIRE(insert("c", "accepted", "").ok());
+  REQUIRE(migrate(*db).ok());
+  std::map<std::string, std::string> held;
+  REQUIRE(db->query("SELECT name, held_by FROM node", {}, [&](const sqlite::Row& row) {
+              held[row.text(0)] = row.text(1);
+            }).ok());
+  CHECK(held == std::map<std::string, std::string>{{"a", "operator"}, {"b", "run"}, {"c", ""}});
+  CHECK(held_by_from_string("somebody else's word") == HeldBy::an_operator);
 }
 
 TEST_CASE("a second controller is refused and told who has it", "[store]") {
