@@ -2,20 +2,20 @@
 //
 //   playbook: storage-local
 //   help: RAID0 + XFS over the local data drives
-//   not_exercised: why               # written from recipes, never run on the real thing: every plan that
-//   uses it says so steps:
+//   not_exercised: why            # never run on the real thing: every plan that uses it says so
+//   steps:
 //     - name: scratch array
-//       phase: node                 # image | node | cluster
-//       when: "{{#scratch}}yes{{/scratch}}"    # rendered by the planner; empty, "no", "false" and "0" mean
-//       no for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
-//       otherwise: no local storage # where the list is empty the step is in the plan as "not applicable: no
-//       local storage" module: raid params: { name: "{{item.name}}", ... } # every string is a mustache
-//       template without HTML escaping verify: { module: mount, params: {...} } stage: 2                    #
-//       cluster phase only: all nodes finish stage n before any starts n+1 on: leader                  #
-//       cluster phase only: all (default) | leader | others; for each storage section its own leader
-//       mandatory: true
-//       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }   # acceptance profiles only,
-//       judged by the controller
+//       phase: node               # image | node | cluster | drain | undrain
+//       when: "{{#scratch}}yes{{/scratch}}"  # rendered; empty, "no", "false" and "0" mean no
+//       for_each: storage_local   # a list in the planner's context; the element is {{item.*}}
+//       otherwise: no local storage  # where the list is empty, the step is "not applicable: no local
+//       storage" module: raid params: { name: "{{item.name}}", ... }  # every string is a mustache template
+//       without HTML escaping verify: { module: mount, params: {...} } mandatory: true expect: { gflops: {
+//       min: 0.5, unit: GFLOP/s } }  # acceptance profiles only, judged by the controller # phase cluster
+//       only: stage: 2                  # all nodes finish stage n before any starts n+1 on: leader # all
+//       (default) | leader | others; for each storage section its own leader among: mpi                # the
+//       step is about those nodes that have this playbook, too; with
+//                                 # `otherwise`, where nobody has it or `when` says no
 //
 // Acceptance profiles (playbooks/acceptance/<profile>.yaml) are playbooks whose modules measure.
 #pragma once
@@ -30,7 +30,7 @@
 namespace muster {
 
 struct PlaybookStep {
-  std::string name, phase = "node", module, when, for_each, otherwise, on = "all";
+  std::string name, phase = "node", module, when, for_each, otherwise, on = "all", among = "";
   Json params = Json::object();
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}

@@ -60,6 +60,7 @@ std::string condition(const PlaybookStep& step) {
   if (step.phase == "cluster" && step.stage > 1)
     out += (out.empty() ? "" : ", ") + fmt::format("stage {}", step.stage);
   if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
+  if (!step.among.empty()) out += (out.empty() ? "" : ", ") + ("among those with `" + step.among + "`");
   if (!step.mandatory) out += (out.empty() ? "" : ", ") + std::string("optional");
   return out;
 }
