@@ -65,7 +65,7 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
       errors_of(spec_of("  gpu: { playbooks: [ storage-shared ], leads: [ storage-shared ] }\n"
                         "  head: { playbooks: [ base ] }\n" +
                         rest)) ==
-      "f:17:49: roles.gpu.leads[0]: a storage section is led by its server (engine nfs) or by the first node "
+      "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engine nfs) or by the first node "
       "that holds its data, and no role can choose another\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
                           "  head: { playbooks: [ base ] }\n" +
@@ -107,12 +107,12 @@ TEST_CASE("a storage section is of the nodes whose role has its engine's playboo
         "a b1 b2 ");  // a playbook of one's own
   CHECK(members(shared + none, moosefs) == "b1 b2 ");
   CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
-        "f:14:63: storage.s.copies: 3 copies need as many nodes, but only 2 take part\n");
+        "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 take part\n");
   CHECK(members(shared + none, nfs) ==
-        "f:14:44: storage.s.server: nobody would make it: role 'store' of a has no playbook 'storage-nfs'\n");
+        "f:15:38: storage.s.server: nobody would make it: role 'store' of a has no playbook 'storage-nfs'\n");
   CHECK(
       members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
               "  store: { playbooks: [ base ] }\n",
               moosefs) ==
-      "f:14:46: storage.s.disks: nobody would make it: role 'store' of a has no playbook 'storage-shared'\n");
+      "f:15:41: storage.s.disks: nobody would make it: role 'gpu' of b1 has no playbook 'storage-shared'\n");
 }
