@@ -412,6 +412,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
              {"hosts", in.cluster.hosts()},
              {"public", in.public_values},
              {"accounting", keeps_accounts(in)},
+             {"has_mpi", spec.plays(in.node, "mpi")},
              {"rdma_peers", rdma_peers(in)},
              {"soft_roce", vars.value("soft_roce", "") == "yes"},
              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
@@ -514,6 +515,7 @@ class StepPlanner {
   void too_few(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
     out_.push_back(not_here(step, id_of(step)));
+    out_.back().on = "all";  // it does nothing that others would wait for
     out_.back().about = context_.view().set;
     ids_.insert(out_.back().step.id);
   }

@@ -759,19 +759,44 @@ class Planner {
     return fallback;
   }
 
-  // Playbooks in the order nodes name them first, their stages in order of number.
+  // In the order in which nodes name them first, but behind everything that a role names before it: what one
+  // role has between two playbooks of another one comes between them. Where roles contradict each other, the
+  // first to name both is right.
+  std::vector<std::string> playbooks_in_order() const {
+    std::vector<std::string> waiting, out;
+    std::map<std::string, std::set<std::string>> behind;
+    std::set<std::string> roles;
+    for (const auto& d : drafts_) {
+      if (!roles.insert(d.spec->role).second) continue;
+      const auto& names = playbooks_of(d);
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (!std::count(waiting.begin(), waiting.end(), names[i])) waiting.push_back(names[i]);
+        for (size_t j = 0; j < i; ++j)
+          if (!behind[names[j]].count(names[i])) behind[names[i]].insert(names[j]);
+      }
+    }
+    while (!waiting.empty()) {
+      auto next = std::find_if(waiting.begin(), waiting.end(), [&](const std::string& name) {
+        return std::none_of(waiting.begin(), waiting.end(),
+                            [&](const std::string& other) { return behind[name].count(other) > 0; });
+      });
+      if (next == waiting.end()) next = waiting.begin();
+      out.push_back(*next);
+      waiting.erase(next);
+    }
+    return out;
+  }
+
+  // Their stages in order of number.
   std::vector<Stage> stages() const {
     std::vector<Stage> out;
-    std::set<std::string> done;
-    for (const auto& d : drafts_)
-      for (const auto& name : playbooks_of(d)) {
-        if (!done.insert(name).second) continue;
-        std::set<int> numbers;
-        for (const auto& other : drafts_)
-          if (const auto it = other.cluster.find(name); it != other.cluster.end())
-            for (const auto& s : it->second) numbers.insert(s.stage);
-        for (const int n : numbers) out.push_back({name, n});
-      }
+    for (const auto& name : playbooks_in_order()) {
+      std::set<int> numbers;
+      for (const auto& d : drafts_)
+        if (const auto it = d.cluster.find(name); it != d.cluster.end())
+          for (const auto& s : it->second) numbers.insert(s.stage);
+      for (const int n : numbers) out.push_back({name, n});
+    }
     return out;
   }
 

@@ -140,6 +140,7 @@ TEST_CASE("Slurm is of the nodes that have the scheduler, and led where the spec
     CHECK(conf.find("GresTypes=gpu") != std::string::npos);
   }
   CHECK(steps.on("scheduler/controller") == Names{"zhead01"});
+  CHECK(steps.on("scheduler/account of the test job") == Names{"zhead01"});
   CHECK(steps.on("scheduler/no controller") == Names{"gpu01", "gpu02", "gpu03", "login01"});
   CHECK(steps.on("scheduler/gpus[gpu01]") == Names{"gpu01"});
   CHECK(steps.on("scheduler/nodes take jobs") == Names{"zhead01"});
@@ -294,6 +295,30 @@ TEST_CASE("what shipped steps are among exists", "[plan][roles]") {
   for (const auto& [name, playbook] : playbooks)
     for (const auto& step : playbook.steps)
       if (!step.among.empty()) CHECK(playbooks.count(step.among) == 1);
+}
+
+TEST_CASE("playbooks follow one another as each role has them, whichever node comes first", "[plan][roles]") {
+  Roles roles;
+  roles.storage = "base, storage-nfs, storage-shared, monitoring";
+  roles.gpu = "base, ssh, firewall, storage-nfs, accounting, scheduler, storage-shared, mpi, interconnect";
+  roles.login = "base, scheduler, firewall, mpi";  // contradicts gpu, which names both first
+  roles.head = "base, ssh, accounting, scheduler, monitoring";
+  roles.leads = "leads: [ scheduler ]";
+  const Plan plan = planned_of(shipped_input(spec_of(roles)));
+  Names order;
+  for (const std::string node : {"arc01", "gpu01", "login01", "zhead01"}) {
+    for (const auto& action : plan.actions) {
+      if (action.node != node || action.kind != ActionKind::steps) continue;
+      const std::string stage = action.id.substr(node.size() + 1);
+      order.push_back(node + " " + stage.substr(0, stage.rfind('-')));
+    }
+  }
+  order.erase(std::unique(order.begin(), order.end()), order.end());
+  CHECK(order == Names{"arc01 configure", "arc01 storage-nfs", "arc01 storage-shared", "arc01 monitoring",
+                       "gpu01 configure", "gpu01 ssh", "gpu01 firewall", "gpu01 storage-nfs",
+                       "gpu01 accounting", "gpu01 scheduler", "gpu01 storage-shared", "login01 configure",
+                       "login01 firewall", "login01 scheduler", "zhead01 configure", "zhead01 ssh",
+                       "zhead01 accounting", "zhead01 scheduler"});
 }
 
 TEST_CASE("nodes of one role are drained and installed again while others lead", "[plan][roles]") {
