@@ -1,6 +1,6 @@
 // How long a plan takes to make, and how large it is, for clusters of several sizes: all nodes in the RAM
-// system, with the playbooks and the acceptance that are shipped. Closes with one line of JSON. usage:
-// muster-bench-plan NODES...
+// system, with the playbooks and the acceptance that are shipped. Closes with one line of JSON.
+// usage: muster-bench-plan NODES...      300: one role; 300r: four roles, each with other playbooks
 #include <sys/resource.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kPlaybooks[] = {"base", "ssh", "firewall", "mpi", "interconnect"};
 
-Spec cluster_of(int nodes) {
+Spec cluster_of(int nodes, bool roles) {
   std::string macs;
   for (int i = 1; i <= nodes; ++i)
     macs += fmt::format("{}\"52:54:00:20:{:02x}:{:02x}\"", i == 1 ? "" : ", ", i / 256, i % 256);
@@ -38,12 +38,18 @@ nodes:
     disks: {{ os: {{ match: {{ serial: "OS*", count: 1 }} }} }}
 roles:
   cpu: {{ playbooks: [ base, ssh, firewall, mpi, interconnect ] }}
+  b: {{ playbooks: [ base, ssh, firewall, mpi ] }}
+  c: {{ playbooks: [ base, ssh, mpi ] }}
+  d: {{ playbooks: [ base, firewall ] }}
 acceptance: {{ profile: standard }}
 )",
                                                    nodes, macs));
   for (const auto& error : parsed.errors) fmt::print(stderr, "{}\n", to_string(error, "spec"));
   if (!parsed.errors.empty()) std::exit(1);
-  return parsed.spec;
+  Spec spec = parsed.spec;
+  const char* const names[] = {"cpu", "b", "c", "d"};
+  for (size_t i = 0; roles && i < spec.nodes.size(); ++i) spec.nodes[i].role = names[i % 4];
+  return spec;
 }
 
 Playbook shipped(const std::string& name) {
@@ -75,9 +81,9 @@ NodeObservation seen(const std::string& node) {
   return out;
 }
 
-Json measure(int nodes) {
+Json measure(int nodes, bool roles) {
   PlannerInput in;
-  in.spec = cluster_of(nodes);
+  in.spec = cluster_of(nodes, roles);
   in.revision = 1;
   for (const char* name : kPlaybooks) in.playbooks[name] = shipped(name);
   in.playbooks["acceptance/standard"] = shipped("acceptance/standard");
@@ -99,12 +105,13 @@ Json measure(int nodes) {
   rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
   fmt::print(
-      "{:5} nodes  {:8.2f} s to plan  {:8.2f} s to check and write  {:8.1f} MB  {} actions  {} MB resident "
+      "{:5} nodes{}  {:8.2f} s to plan  {:8.2f} s to check and write  {:8.1f} MB  {} actions  {} MB resident "
       "at most\n",
-      nodes, seconds(began, planned), seconds(planned, written), static_cast<double>(bytes) / 1e6,
-      made->plan.actions.size(), usage.ru_maxrss / 1024);
+      nodes, roles ? " of four roles" : "", seconds(began, planned), seconds(planned, written),
+      static_cast<double>(bytes) / 1e6, made->plan.actions.size(), usage.ru_maxrss / 1024);
   std::fflush(stdout);
   return {{"nodes", nodes},
+          {"roles", roles ? 4 : 1},
           {"plan_seconds", seconds(began, planned)},
           {"write_seconds", seconds(planned, written)},
           {"bytes", bytes},
@@ -117,6 +124,7 @@ Json measure(int nodes) {
 
 int main(int argc, char** argv) {
   muster::Json all = muster::Json::array();
-  for (int i = 1; i < argc; ++i) all.push_back(muster::measure(std::atoi(argv[i])));
+  for (int i = 1; i < argc; ++i)
+    all.push_back(muster::measure(std::atoi(argv[i]), std::string(argv[i]).back() == 'r'));
   fmt::print("{}\n", muster::dump_json(muster::Json{{"bench", "plan"}, {"sizes", all}}));
 }

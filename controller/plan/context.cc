@@ -51,9 +51,10 @@ void add_ceph(const ContextInput& in, const StorageSpec& s, Json& item) {
   for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"]);
   const bool is_mon =
       std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
-  const auto seen = in.machines.find(in.node.name);
-  const int64_t memory = seen == in.machines.end() ? in.node.hardware.memory_bytes_min
-                                                   : static_cast<int64_t>(seen->second->memory_bytes);
+  const auto& machines = in.cluster.machines();
+  const auto seen = machines.find(in.node.name);
+  const int64_t memory = seen == machines.end() ? in.node.hardware.memory_bytes_min
+                                                : static_cast<int64_t>(seen->second->memory_bytes);
   const int64_t share = memory / 4 / std::max<int64_t>(1, static_cast<int64_t>(item["disks"].size()));
   item.update({{"fsid", fsid},
                {"mons", mons},
@@ -76,14 +77,10 @@ std::pair<std::string, std::string> right_mount(const std::string& cluster, cons
   return {"nfs4", address + ":" + s.mount};
 }
 
-bool mounts_nfs(const StorageSpec& s, const NodeSpec& n) {
-  return holds_data(s, n) || s.role.empty() || s.role == n.role;
-}
-
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
-    if (s.engine == "local" && holds_data(s, in.node))
+    if (s.engine == "local" && is_member(s, in.node))
       out.push_back({{"name", s.name},
                      {"mount", s.mount},
                      {"level", s.level},
@@ -95,9 +92,10 @@ Json local_storage(const ContextInput& in) {
 // Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once
 // there is metadata, so a label says that there was some. Not part of the configuration digest.
 bool may_create(const ContextInput& in, const StorageSpec& s) {
+  const auto& machines = in.cluster.machines();
   return !in.with_content || std::none_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& n) {
-    const auto seen = in.machines.find(n.name);
-    return seen != in.machines.end() && holds_our_data(in.spec, n, s, *seen->second);
+    const auto seen = machines.find(n.name);
+    return seen != machines.end() && holds_our_data(in.spec, n, s, *seen->second);
   });
 }
 
@@ -105,7 +103,7 @@ bool may_create(const ContextInput& in, const StorageSpec& s) {
 Json clients_of(const Spec& spec, const StorageSpec& s, const std::string& leader) {
   Json out = Json::array();
   for (const auto& n : spec.nodes)
-    if (n.name != leader && (s.engine != "nfs" || mounts_nfs(s, n))) out.push_back(name_and_address(n));
+    if (n.name != leader && mounts(s, n)) out.push_back(name_and_address(n));
   return out;
 }
 
@@ -113,12 +111,12 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
     if (s.engine == "local" || (!engine.empty() && s.engine != engine)) continue;
+    if (!mounts(s, in.node)) continue;
     Json members = Json::array();
     for (const auto& n : in.spec.nodes)
-      if (holds_data(s, n)) members.push_back(name_and_address(n));
+      if (is_member(s, n)) members.push_back(name_and_address(n));
     if (members.empty()) continue;
-    const bool member = holds_data(s, in.node), leads = members[0]["name"] == in.node.name;
-    if (s.engine == "nfs" && !mounts_nfs(s, in.node)) continue;
+    const bool member = is_member(s, in.node), leads = members[0]["name"] == in.node.name;
     const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
     out.push_back(
         {{"name", s.name},
@@ -147,9 +145,11 @@ std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
 
-Json machines_of(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines) {
+Json machines_of(const std::vector<const NodeSpec*>& nodes,
+                 const std::map<std::string, const HardwareFacts*>& machines) {
   Json out = Json::array();
-  for (const auto& n : spec.nodes) {
+  for (const NodeSpec* node : nodes) {
+    const NodeSpec& n = *node;
     const auto found = machines.find(n.name);
     const HardwareFacts* facts = found == machines.end() ? nullptr : found->second;
     if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
@@ -280,25 +280,79 @@ Json words_of(const Json& vars, const char* name) {
   return out;
 }
 
-ClusterContext cluster_context(const Spec& spec,
-                               const std::map<std::string, const HardwareFacts*>& machines) {
-  ClusterContext out;
-  out.nodes = Json::array();
-  for (const auto& n : spec.nodes) {
-    out.nodes.push_back({{"name", n.name}, {"address", n.address}, {"role", n.role}});
-    out.hosts += n.address + " " + n.name + "\n";
+int NodeSet::place_of(const std::string& node) const {
+  const auto at = std::lower_bound(members.begin(), members.end(), node,
+                                   [](const NodeSpec* n, const std::string& name) { return n->name < name; });
+  return at != members.end() && (*at)->name == node ? static_cast<int>(at - members.begin()) : -1;
+}
+
+ClusterContext::ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines)
+    : spec_(spec), machines_(machines) {
+  for (const auto& n : spec.nodes) hosts_ += n.address + " " + n.name + "\n";
+}
+
+NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
+  std::sort(members.begin(), members.end(),
+            [](const NodeSpec* a, const NodeSpec* b) { return a->name < b->name; });
+  auto& set = sets_[members];
+  if (set) return *set;
+  set = std::make_unique<NodeSet>();
+  set->nodes = set->ring = set->no_fleet = Json::array();
+  for (const NodeSpec* n : members) {
+    set->nodes.push_back({{"name", n->name}, {"address", n->address}, {"role", n->role}});
+    set->ring.push_back(name_and_address(*n));
   }
-  out.machines = machines_of(spec, machines);
-  out.gpu_nodes = gpu_nodes_of(spec, out.machines);
-  return out;
+  set->peers = set->nodes;
+  set->machines = machines_of(members, machines_);
+  set->gpu_nodes = gpu_nodes_of(spec_, set->machines);
+  for (const auto& m : set->machines) set->has_gpus = set->has_gpus || m["gpus"] > 0;
+  for (const auto& m : set->gpu_nodes) {
+    const int64_t gpus = m["gpus"];
+    set->gpus_of_each = set->gpus_of_each == 0 ? gpus : std::min(set->gpus_of_each, gpus);
+  }
+  set->members = std::move(members);
+  return *set;
+}
+
+NodeView ClusterContext::of(const std::string& playbook, const std::string& among) {
+  const auto key = std::make_pair(playbook, among);
+  if (const auto known = views_.find(key); known != views_.end()) return known->second;
+  std::vector<const NodeSpec*> members;
+  for (const auto& n : spec_.nodes)
+    if ((playbook.empty() || spec_.plays(n, playbook)) && (among.empty() || spec_.plays(n, among)))
+      members.push_back(&n);
+  NodeView view{&set_of(std::move(members)), nullptr};
+  const auto& set = *view.set;
+  const auto take = [&](const NodeSpec* node) {
+    if (!view.leader && node && set.has(*node)) view.leader = node;
+  };
+  if (!playbook.empty()) take(spec_.leader_of(playbook));
+  if (!among.empty()) take(spec_.leader_of(among));
+  // Slurm's accounting has no leader where Slurm's has it not.
+  if (!set.members.empty() && (playbook != "accounting" || !among.empty())) take(set.members.front());
+  return views_[key] = view;
+}
+
+NodeSet* ClusterContext::of_section(const std::string& name) {
+  if (const auto known = sections_.find(name); known != sections_.end()) return known->second;
+  NodeSet* found = nullptr;
+  for (const auto& s : spec_.storage) {
+    if (s.name != name || s.engine == "local") continue;
+    std::vector<const NodeSpec*> members;
+    for (const auto& n : spec_.nodes)
+      if (mounts(s, n)) members.push_back(&n);
+    found = &set_of(std::move(members));
+  }
+  return sections_[name] = found;
 }
 
 // Behind the last node comes the first again.
-const NodeSpec& next_of(const Spec& spec, const NodeSpec& node) {
-  if (spec.nodes.empty()) return node;
-  for (const auto& n : spec.nodes)
-    if (n.name > node.name) return n;
-  return spec.nodes.front();
+const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
+  if (set.members.empty()) return node;
+  const auto next =
+      std::upper_bound(set.members.begin(), set.members.end(), node.name,
+                       [](const std::string& name, const NodeSpec* n) { return name < n->name; });
+  return next == set.members.end() ? *set.members.front() : **next;
 }
 
 Json users_of(const Spec& spec) {
@@ -309,125 +363,220 @@ Json users_of(const Spec& spec) {
   return users;
 }
 
-Json playbook_context(const ContextInput& in) {
-  const Spec& spec = in.spec;
-  const Json& nodes = in.cluster.nodes;
-  Json peers = Json::array(), vars = Json::object();
-  for (const Json& entry : nodes)
-    if (entry["name"] != in.node.name) peers.push_back(entry);
-  const NodeSpec& leader = spec.nodes.empty() ? in.node : spec.nodes.front();
-  const auto plays = [&](const std::string& role, const char* playbook) {
-    const auto found = spec.roles.find(role);
-    return found != spec.roles.end() && std::count(found->second.begin(), found->second.end(), playbook) > 0;
-  };
-  // RDMA is declared by the playbook that sets it up: what is measured then must be there.
-  Json rdma_peers = Json::array();
-  if (plays(in.node.role, "interconnect"))
-    for (const auto& peer : peers)
-      if (plays(peer["role"], "interconnect")) rdma_peers.push_back(peer);
-  const Json& machines = in.cluster.machines;
-  const Json& gpu_nodes = in.cluster.gpu_nodes;
-  Json own_gpus = Json::array();
-  int64_t gpus_of_each = 0;
-  for (const auto& m : gpu_nodes) {
-    if (m["name"] == in.node.name) own_gpus.push_back(m);
-    const int64_t gpus = m["gpus"];
-    gpus_of_each = gpus_of_each == 0 ? gpus : std::min(gpus_of_each, gpus);
-  }
-  bool has_gpus = false;
-  for (const auto& m : machines) has_gpus = has_gpus || m["gpus"] > 0;
-  for (const auto& [key, value] : spec.vars) vars[key] = value;
-  for (const auto& [key, value] : in.node.vars) vars[key] = value;
-  return {{"cluster", spec.cluster},
-          {"controller",
-           {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
-          {"node",
-           {{"name", in.node.name},
-            {"address", in.node.address},
-            {"prefix", prefix_of(spec.network.provisioning.cidr)},
-            {"mac", in.node.mac},
-            {"role", in.node.role},
-            {"image", in.node.image},
-            {"ssh_port", in.node.adopt.port},
-            {"hardware", hardware_of(in.node.hardware)}}},
-          {"nodes", nodes},
-          {"peers", peers},
-          {"next", name_and_address(next_of(spec, in.node))},
-          {"leader", name_and_address(leader)},
-          {"is_leader", leader.name == in.node.name},
-          {"users", users_of(spec)},
-          {"network",
-           {{"provisioning", spec.network.provisioning.cidr},
-            {"bmc", spec.network.bmc.cidr},
-            {"storage", spec.network.storage.cidr}}},
-          {"storage_local", local_storage(in)},
-          {"storage_shared", shared_storage(in, "")},
-          {"storage_moosefs", shared_storage(in, "moosefs")},
-          {"storage_nfs", shared_storage(in, "nfs")},
-          {"storage_ceph", shared_storage(in, "ceph")},
-          {"storage_beegfs", shared_storage(in, "beegfs")},
-          {"hosts", in.cluster.hosts},
-          {"machines", machines},
-          {"has_gpus", has_gpus},
-          {"own_gpus", own_gpus},
-          {"public", in.public_values},
-          {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes},
-          {"gpus_of_each", gpus_of_each},
-          {"accounting", plays(leader.role, "accounting")},
-          {"rdma_peers", rdma_peers},
-          {"soft_roce", vars.value("soft_roce", "") == "yes"},
-          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
-          {"rdma_ports", words_of(vars, "rdma_ports")},
-          {"vars", vars}};
+namespace {
+
+// RDMA is declared by the playbook that sets it up: what is measured then must be there.
+Json rdma_peers(const ContextInput& in) {
+  Json out = Json::array();
+  const NodeSet& set = *in.cluster.of("interconnect").set;
+  if (!set.has(in.node)) return out;
+  for (const Json& peer : set.nodes)
+    if (peer["name"] != in.node.name) out.push_back(peer);
+  return out;
 }
 
-std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,
-                                    std::vector<std::string>& problems) {
-  std::vector<PlannedStep> out;
-  std::set<std::string> ids;
-  const bool leads = context.value("is_leader", false);
-  for (const auto& step : playbook.steps) {
-    if (step.phase != phase) continue;
-    // Of a storage section its own leader is meant, which holds what the others ask for.
-    const auto is_for = [&](const Json& item) {
-      const bool leads_it = item.is_object() ? item.value("is_leader", leads) : leads;
-      return step.on == "all" || (step.on == "leader") == leads_it;
-    };
-    const auto complain = [&](const std::string& text) {
-      problems.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook.name, step.line,
-                                     step.name, context["node"]["name"].get<std::string>(), text));
-    };
-    Json items = Json::array({Json()});
-    if (step.for_each.empty() && !is_for(Json())) continue;
-    if (!step.for_each.empty()) {
-      const Json* list = lookup(context, step.for_each);
-      if (!list || !list->is_array()) {
-        complain("for_each: '" + step.for_each + "' is not a list of the context");
-        continue;
-      }
-      items = *list;
-      if (items.empty() && !step.otherwise.empty() && is_for(Json())) {
-        out.push_back(not_here(step, playbook.name + "/" + step.name));
-        ids.insert(out.back().step.id);
-      }
+bool keeps_accounts(const ContextInput& in) {
+  const NodeSpec* slurm = in.cluster.of("scheduler").leader;
+  if (!slurm) slurm = in.cluster.of("").leader;
+  return slurm && in.spec.plays(*slurm, "accounting");
+}
+
+}  // namespace
+
+NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.cluster) {
+  const Spec& spec = in.spec;
+  Json vars = Json::object();
+  for (const auto& [key, value] : spec.vars) vars[key] = value;
+  for (const auto& [key, value] : in.node.vars) vars[key] = value;
+  values_ = {{"cluster", spec.cluster},
+             {"controller",
+              {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
+             {"node",
+              {{"name", in.node.name},
+               {"address", in.node.address},
+               {"prefix", prefix_of(spec.network.provisioning.cidr)},
+               {"mac", in.node.mac},
+               {"role", in.node.role},
+               {"image", in.node.image},
+               {"ssh_port", in.node.adopt.port},
+               {"hardware", hardware_of(in.node.hardware)}}},
+             {"users", users_of(spec)},
+             {"network",
+              {{"provisioning", spec.network.provisioning.cidr},
+               {"bmc", spec.network.bmc.cidr},
+               {"storage", spec.network.storage.cidr}}},
+             {"storage_local", local_storage(in)},
+             {"storage_shared", shared_storage(in, "")},
+             {"storage_moosefs", shared_storage(in, "moosefs")},
+             {"storage_nfs", shared_storage(in, "nfs")},
+             {"storage_ceph", shared_storage(in, "ceph")},
+             {"storage_beegfs", shared_storage(in, "beegfs")},
+             {"hosts", in.cluster.hosts()},
+             {"public", in.public_values},
+             {"accounting", keeps_accounts(in)},
+             {"has_mpi", spec.plays(in.node, "mpi")},
+             {"rdma_peers", rdma_peers(in)},
+             {"soft_roce", vars.value("soft_roce", "") == "yes"},
+             {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
+             {"rdma_ports", words_of(vars, "rdma_ports")},
+             {"vars", vars}};
+  enter(std::string());
+}
+
+void NodeContext::enter(const std::string& playbook) {
+  playbook_ = playbook;
+  enter(cluster_.of(playbook));
+}
+
+void NodeContext::enter(const NodeView& view) {
+  if (view_.set != view.set) {
+    leave();
+    NodeSet& set = *view.set;
+    view_.set = view.set;
+    values_["nodes"] = std::move(set.nodes);
+    const int place = set.place_of(node_.name);
+    if (place >= 0) {
+      const auto own = set.peers.begin() + place;
+      own_entry_ = std::move(*own);
+      set.peers.erase(own);
     }
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (!is_for(items[i])) continue;
-      std::string id = playbook.name + "/" + step.name;
-      if (!step.for_each.empty()) {
-        context["item"] = items[i];
-        id += "[" + item_label(items[i], i) + "]";
-      }
-      for (int n = 2; !ids.insert(id).second; ++n) id = fmt::format("{}/{}#{}", playbook.name, step.name, n);
-      auto planned = plan_one(step, id, context);
-      if (!planned.ok())
-        complain(planned.error().message);
-      else
-        out.insert(out.end(), planned->begin(), planned->end());
-    }
-    context.erase("item");
+    values_["peers"] = std::move(set.peers);
+    values_["next"] = name_and_address(next_of(set, node_));
+    values_["own_gpus"] = Json::array();
+    for (const auto& m : set.gpu_nodes)
+      if (m["name"] == node_.name) values_["own_gpus"].push_back(m);
+    values_["machines"] = std::move(set.machines);
+    values_["gpu_fleet"] = std::move(set.gpu_nodes.size() < 2 ? set.no_fleet : set.gpu_nodes);
+    values_["has_gpus"] = set.has_gpus;
+    values_["gpus_of_each"] = set.gpus_of_each;
   }
-  return out;
+  view_.leader = view.leader;
+  values_["leader"] = name_and_address(view.leader ? *view.leader : node_);
+  values_["is_leader"] = leads();
+}
+
+// Gives back what was lent.
+void NodeContext::leave() {
+  if (!view_.set) return;
+  NodeSet& set = *view_.set;
+  set.nodes = std::move(values_["nodes"]);
+  set.peers = std::move(values_["peers"]);
+  if (const int place = set.place_of(node_.name); place >= 0)
+    set.peers.insert(set.peers.begin() + place, std::move(own_entry_));
+  set.machines = std::move(values_["machines"]);
+  (set.gpu_nodes.is_null() ? set.gpu_nodes : set.no_fleet) = std::move(values_["gpu_fleet"]);
+  view_ = {};
+}
+
+namespace {
+
+// The steps of one playbook for one node.
+class StepPlanner {
+ public:
+  StepPlanner(const Playbook& playbook, NodeContext& context, std::vector<std::string>& problems)
+      : playbook_(playbook), context_(context), problems_(problems), home_(context.view()) {}
+
+  std::vector<PlannedStep> run(const std::string& phase) {
+    for (const auto& step : playbook_.steps) {
+      if (step.phase != phase) continue;
+      if (is_among(step)) plan(step);
+      context_.values().erase("item");
+      context_.enter(home_);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string id_of(const PlaybookStep& step) const { return playbook_.name + "/" + step.name; }
+
+  void complain(const PlaybookStep& step, const std::string& text) {
+    problems_.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook_.name, step.line,
+                                    step.name, context_.node().name, text));
+  }
+
+  // Of a storage section its own leader is meant, which holds what the others ask for.
+  bool is_for(const PlaybookStep& step, const Json& item) const {
+    const bool leads = context_.leads();
+    const bool leads_it = item.is_object() ? item.value("is_leader", leads) : leads;
+    return step.on == "all" || (step.on == "leader") == leads_it;
+  }
+
+  // From here on among whom the step is. Where that is nobody, the leader of all says why.
+  bool is_among(const PlaybookStep& step) {
+    if (step.among.empty()) return true;
+    const NodeView view = context_.cluster().of(context_.playbook(), step.among);
+    if (!view.set->has(context_.node())) {
+      if (view.set->members.empty() && context_.leads()) too_few(step);
+      return false;
+    }
+    context_.enter(view);
+    return true;
+  }
+
+  // A cluster of one node has nothing between nodes, and nobody asks why.
+  void too_few(const PlaybookStep& step) {
+    if (step.otherwise.empty() || home_.set->members.size() < 2) return;
+    out_.push_back(not_here(step, id_of(step)));
+    out_.back().on = "all";  // it does nothing that others would wait for
+    out_.back().about = context_.view().set;
+    ids_.insert(out_.back().step.id);
+  }
+
+  void plan(const PlaybookStep& step) {
+    if (step.for_each.empty()) {
+      if (is_for(step, Json()) && !plan_item(step, id_of(step)) && !step.among.empty()) too_few(step);
+      return;
+    }
+    const Json* list = lookup(context_.values(), step.for_each);
+    if (!list || !list->is_array())
+      return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
+    const Json items = *list;
+    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) {
+      out_.push_back(not_here(step, id_of(step)));
+      ids_.insert(out_.back().step.id);
+    }
+    const NodeView all = context_.view();
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (!is_for(step, items[i])) continue;
+      // What is about the nodes is about those that have this storage section mounted.
+      NodeSet* section = step.for_each.rfind("storage_", 0) == 0 && items[i].is_object()
+                             ? context_.cluster().of_section(items[i].value("name", ""))
+                             : nullptr;
+      context_.enter(section ? NodeView{section, all.leader} : all);
+      context_.values()["item"] = items[i];
+      plan_item(step, id_of(step) + "[" + item_label(items[i], i) + "]");
+    }
+  }
+
+  // False when `when` says no.
+  bool plan_item(const PlaybookStep& step, std::string id) {
+    const std::string wanted = id_of(step);
+    for (int n = 2; !ids_.insert(id).second; ++n) id = fmt::format("{}#{}", wanted, n);
+    auto planned = plan_one(step, id, context_.values());
+    if (!planned.ok()) {
+      complain(step, planned.error().message);
+      return true;
+    }
+    for (auto& one : *planned) {
+      one.about = context_.view().set;
+      out_.push_back(std::move(one));
+    }
+    return !planned->empty();
+  }
+
+  const Playbook& playbook_;
+  NodeContext& context_;
+  std::vector<std::string>& problems_;
+  const NodeView home_;
+  std::vector<PlannedStep> out_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, NodeContext& context,
+                                    std::vector<std::string>& problems) {
+  return StepPlanner(playbook, context, problems).run(phase);
 }
 
 }  // namespace muster

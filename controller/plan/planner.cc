@@ -35,8 +35,16 @@ struct Draft {
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
   std::vector<PlannedStep> accept_cluster;
-  std::string digest;  // of its configuration
-  std::string last;    // id of its last action so far
+  std::string digest;            // of its configuration
+  std::string last;              // id of its last action so far
+  std::set<std::string> behind;  // leaders' actions that come before it for certain
+};
+
+// An action with steps that a leader does for others, who do not go on without it.
+struct Led {
+  std::string action, node;
+  std::set<std::string> behind;          // as of that node
+  std::vector<const NodeSet*> audience;  // for whom
 };
 
 Json steps_json(const std::vector<wire::Step>& steps) {
@@ -51,15 +59,17 @@ std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
 }
 
 // Parameters of a `steps` or `check` action. The ring is for steps that want the next live node
-// (controller/run/narrow.h).
-Json order_params(const Spec& spec, const std::vector<wire::Step>& steps, bool check) {
+// (controller/run/narrow.h): one for all of them, where they are about the same nodes.
+Json order_params(const std::vector<PlannedStep>& steps, bool check) {
   Json params = {
-      {"steps", steps_json(steps)}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
-  const bool ring = std::any_of(steps.begin(), steps.end(),
-                                [](const wire::Step& s) { return s.params.value("next_live", false); });
-  if (!ring) return params;
-  params["ring"] = Json::array();
-  for (const auto& n : spec.nodes) params["ring"].push_back({{"name", n.name}, {"address", n.address}});
+      {"steps", steps_json(bare(steps))}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  std::map<std::string, const NodeSet*> rings;
+  std::set<const NodeSet*> different;
+  for (const auto& s : steps)
+    if (s.about && s.step.params.value("next_live", false)) different.insert(rings[s.step.id] = s.about);
+  if (different.size() == 1) params["ring"] = (*different.begin())->ring;
+  if (different.size() > 1)
+    for (const auto& [id, set] : rings) params["rings"][id] = set->ring;
   return params;
 }
 
@@ -369,8 +379,7 @@ class Planner {
     const std::string prefix = "acceptance/" + profile();
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
-      Json context = playbook_context(
-          {spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, real});
+      NodeContext context({spec_, *d.spec, d.disks, address_, in_.public_values, *cluster_, real});
       Draft scratch;
       Draft& into = real ? d : scratch;
       std::vector<std::string> repeated;
@@ -384,6 +393,7 @@ class Planner {
       }
       if (!profile().empty())
         if (const Playbook* profile = find_playbook(prefix, real)) {
+          context.enter(std::string());
           into.accept = plan_steps(*profile, "node", context, problems);
           into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
         }
@@ -398,7 +408,7 @@ class Planner {
         machines_[name] = &*seen.machine;
       else if (seen.facts)
         machines_[name] = &*seen.facts;
-    cluster_ = cluster_context(spec_, machines_);
+    cluster_.emplace(spec_, machines_);
   }
 
   // What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other,
@@ -428,22 +438,23 @@ class Planner {
         d.disks = choose_disks(spec_, *d.spec, *d.seen->machine,
                                {false, imaged_here(d, *d.seen->machine), "", in_.authority});
       d.disks.destroys.clear();
-      Json context = playbook_context(
-          {spec_, *d.spec, d.disks, address_, in_.public_values, machines_, *cluster_, true});
-      std::vector<wire::Step> steps;
+      NodeContext context({spec_, *d.spec, d.disks, address_, in_.public_values, *cluster_, true});
+      std::vector<PlannedStep> steps;
       auto names = playbooks_of(d);
       if (out) std::reverse(names.begin(), names.end());
       for (const auto& name : names)
-        if (const Playbook* playbook = find_playbook(name, true))
-          for (auto& step : bare(plan_steps(*playbook, plan_.kind, context, problems_)))
+        if (const Playbook* playbook = find_playbook(name, true)) {
+          context.enter(name);
+          for (auto& step : plan_steps(*playbook, plan_.kind, context, problems_))
             steps.push_back(std::move(step));
+        }
       if (steps.empty())
         problems_.push_back("no playbook of " + d.spec->name + " has steps of phase " + plan_.kind);
       plan_.nodes.push_back(d.spec->name);
       plan_.config_digests[d.spec->name] = d.seen->config_digest;
-      Action& a = add(d, plan_.kind, ActionKind::steps, plan_.kind,
-                      fmt::format("{} ({} steps)", plan_.kind, steps.size()),
-                      order_params(spec_, steps, false), kDrain);
+      Action& a =
+          add(d, plan_.kind, ActionKind::steps, plan_.kind,
+              fmt::format("{} ({} steps)", plan_.kind, steps.size()), order_params(steps, false), kDrain);
       if (!before.empty()) a.after.push_back({before, true});
       before = a.id;
     }
@@ -460,11 +471,11 @@ class Planner {
         return false;
       }
       const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                      [&](const NodeSpec& n) { return holds_data(s, n); });
+                                      [&](const NodeSpec& n) { return is_member(s, n); });
       if (first == spec_.nodes.end() || first->name != d.spec->name) continue;
       // With three monitors none of Ceph's nodes is special.
       if (s.engine == "ceph" && std::count_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                              [&](const NodeSpec& n) { return holds_data(s, n); }) >= 3)
+                                              [&](const NodeSpec& n) { return is_member(s, n); }) >= 3)
         continue;
       refuse(d.spec->name, "drain-leader",
              fmt::format("it is the {} of storage '{}' and cannot be emptied",
@@ -477,8 +488,9 @@ class Planner {
     return true;
   }
 
-  void render_playbook(const Playbook& playbook, const Draft& d, Json& context, Draft& into,
+  void render_playbook(const Playbook& playbook, const Draft& d, NodeContext& context, Draft& into,
                        std::vector<std::string>& problems) const {
+    context.enter(playbook.name);
     const auto image = spec_.images.find(d.spec->image);
     const bool baked = image != spec_.images.end() &&
                        std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
@@ -539,7 +551,7 @@ class Planner {
     for (const auto& s : spec_.storage) {
       if (s.engine != "nfs" && s.engine != "moosefs") continue;
       const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                       [&](const NodeSpec& n) { return holds_data(s, n); });
+                                       [&](const NodeSpec& n) { return is_member(s, n); });
       if (server == spec_.nodes.end()) continue;
       if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; }))
         continue;  // all its sections
@@ -593,7 +605,7 @@ class Planner {
     if (kind() == RequestKind::accept) return;
     for (const auto& s : spec_.storage) {
       const auto members = std::count_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                         [&](const NodeSpec& n) { return holds_data(s, n); });
+                                         [&](const NodeSpec& n) { return is_member(s, n); });
       if (s.engine != "moosefs" && (s.engine != "ceph" || members >= 3))
         continue;  // of three monitors a new one joins the others
       const auto leader =
@@ -617,7 +629,7 @@ class Planner {
   }
   bool leads(const StorageSpec& s, const NodeSpec& node) const {
     const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                    [&](const NodeSpec& n) { return holds_data(s, n); });
+                                    [&](const NodeSpec& n) { return is_member(s, n); });
     return first != spec_.nodes.end() && first->name == node.name;
   }
   // Certain: what is only not known is left to the agent, which looks.
@@ -674,8 +686,8 @@ class Planner {
       if (d.imaging) write_image(d);
       if (d.configure.empty()) continue;
       add(d, "configure", ActionKind::steps, "configure",
-          fmt::format("configure ({} steps)", d.configure.size()),
-          order_params(spec_, bare(d.configure), false), with_restart(kSteps, bare(d.configure), spec_));
+          fmt::format("configure ({} steps)", d.configure.size()), order_params(d.configure, false),
+          with_restart(kSteps, bare(d.configure), spec_));
     }
     if (kind() != RequestKind::accept) {
       write_stages();
@@ -748,19 +760,44 @@ class Planner {
     return fallback;
   }
 
-  // Playbooks in the order nodes name them first, their stages in order of number.
+  // In the order in which nodes name them first, but behind everything that a role names before it: what one
+  // role has between two playbooks of another one comes between them. Where roles contradict each other, the
+  // first to name both is right.
+  std::vector<std::string> playbooks_in_order() const {
+    std::vector<std::string> waiting, out;
+    std::map<std::string, std::set<std::string>> behind;
+    std::set<std::string> roles;
+    for (const auto& d : drafts_) {
+      if (!roles.insert(d.spec->role).second) continue;
+      const auto& names = playbooks_of(d);
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (!std::count(waiting.begin(), waiting.end(), names[i])) waiting.push_back(names[i]);
+        for (size_t j = 0; j < i; ++j)
+          if (!behind[names[j]].count(names[i])) behind[names[i]].insert(names[j]);
+      }
+    }
+    while (!waiting.empty()) {
+      auto next = std::find_if(waiting.begin(), waiting.end(), [&](const std::string& name) {
+        return std::none_of(waiting.begin(), waiting.end(),
+                            [&](const std::string& other) { return behind[name].count(other) > 0; });
+      });
+      if (next == waiting.end()) next = waiting.begin();
+      out.push_back(*next);
+      waiting.erase(next);
+    }
+    return out;
+  }
+
+  // Their stages in order of number.
   std::vector<Stage> stages() const {
     std::vector<Stage> out;
-    std::set<std::string> done;
-    for (const auto& d : drafts_)
-      for (const auto& name : playbooks_of(d)) {
-        if (!done.insert(name).second) continue;
-        std::set<int> numbers;
-        for (const auto& other : drafts_)
-          if (const auto it = other.cluster.find(name); it != other.cluster.end())
-            for (const auto& s : it->second) numbers.insert(s.stage);
-        for (const int n : numbers) out.push_back({name, n});
-      }
+    for (const auto& name : playbooks_in_order()) {
+      std::set<int> numbers;
+      for (const auto& d : drafts_)
+        if (const auto it = d.cluster.find(name); it != d.cluster.end())
+          for (const auto& s : it->second) numbers.insert(s.stage);
+      for (const int n : numbers) out.push_back({name, n});
+    }
     return out;
   }
 
@@ -774,26 +811,48 @@ class Planner {
       if (!d.last.empty()) barrier.push_back(d.last);
     const int behind = static_cast<int>(plan_.barriers.size());
     bool used = false;
-    const std::string led = led_;
+    std::vector<Led> led;
     for (auto& d : drafts_) {
-      std::vector<wire::Step> steps;
-      bool leads = false;
+      std::vector<PlannedStep> steps;
+      std::vector<const NodeSet*> audience;
       if (const auto* all = steps_of(d))
         for (const auto& s : *all)
           if (s.stage == number) {
-            steps.push_back(s.step);
-            leads = leads || s.on == "leader";
+            steps.push_back(s);
+            if (s.on == "leader" && s.about && !std::count(audience.begin(), audience.end(), s.about))
+              audience.push_back(s.about);
           }
       if (steps.empty()) continue;
       const bool check = action == ActionKind::check;
-      const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, spec_);
-      Action& a =
-          add(d, name, action, phase, title, order_params(spec_, steps, check), timeout, check ? 1 : 2);
-      if (leads) led_ = a.id;
+      const DurationMs timeout =
+          check ? check_timeout(bare(steps)) : with_restart(kStage, bare(steps), spec_);
+      Action& a = add(d, name, action, phase, title, order_params(steps, check), timeout, check ? 1 : 2);
       if (!barrier.empty()) a.behind = behind, used = true;
-      if (!led.empty() && led.rfind(d.spec->name + "/", 0) != 0) a.after.push_back({led, true});
+      put_behind_leaders(d, a);
+      if (audience.empty()) continue;
+      d.behind.insert(a.id);
+      // Of those with the same audience in one stage the last one counts.
+      led.erase(std::remove_if(led.begin(), led.end(), [&](const Led& l) { return l.audience == audience; }),
+                led.end());
+      led.push_back({a.id, d.spec->name, d.behind, std::move(audience)});
     }
+    led_.insert(led_.end(), led.begin(), led.end());
     if (used) plan_.barriers.push_back(std::move(barrier));
+  }
+
+  // Hard: whoever a leader does something for does not go on without it. Whoever is not concerned does.
+  void put_behind_leaders(Draft& d, Action& a) {
+    bool newest = true;
+    for (auto led = led_.rbegin(); led != led_.rend(); ++led) {
+      if (std::none_of(led->audience.begin(), led->audience.end(),
+                       [&](const NodeSet* set) { return set->has(*d.spec); }))
+        continue;
+      if (led->node != d.spec->name && (newest || !d.behind.count(led->action)))
+        a.after.push_back({led->action, true});
+      newest = false;
+      d.behind.insert(led->behind.begin(), led->behind.end());
+      d.behind.insert(led->action);
+    }
   }
 
   void write_stages() {
@@ -808,12 +867,14 @@ class Planner {
     }
   }
 
-  // Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which
-  // the bad one can be told (controller/locate/).
-  std::set<std::string> link_partners(const std::string& node) const {
+  // Whom of its peers a node's links are measured with: of many nodes not every pair, but log2 N + 2
+  // partners, from which the bad one can be told (controller/locate/).
+  std::set<std::string> link_partners(const std::string& node, const Json& peers) const {
+    std::set<std::string> measured = {node};
+    for (const Json& peer : peers) measured.insert(peer.value("name", ""));
     std::vector<std::string> nodes;
     for (const auto& d : drafts_)
-      if (!d.serves) nodes.push_back(d.spec->name);
+      if (!d.serves && measured.count(d.spec->name)) nodes.push_back(d.spec->name);
     const auto self = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
     std::set<std::string> out;
     for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self)))
@@ -828,9 +889,10 @@ class Planner {
     for (auto& s : d.accept_cluster) {
       if (s.step.params.value("peers_in_plan", false)) {
         s.step.params.erase("peers_in_plan");
-        const std::set<std::string> partners = link_partners(d.spec->name);
+        const Json declared = s.step.params.value("peers", Json::array());
+        const std::set<std::string> partners = link_partners(d.spec->name, declared);
         Json peers = Json::array();
-        for (const Json& peer : s.step.params.value("peers", Json::array()))
+        for (const Json& peer : declared)
           if (partners.count(peer.value("name", ""))) peers.push_back(peer);
         if (peers.empty()) continue;
         s.step.params["peers"] = std::move(peers);
@@ -876,7 +938,7 @@ class Planner {
   std::set<std::string> missing_, untried_;
   std::map<std::string, const HardwareFacts*> machines_;
   std::optional<ClusterContext> cluster_;
-  std::string led_;  // the leader's last action with `on: leader` steps
+  std::vector<Led> led_;  // so far, each with steps of its own
 };
 
 }  // namespace

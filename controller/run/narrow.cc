@@ -73,12 +73,19 @@ std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& 
   return out;
 }
 
+// The nodes in order among which the step's next one is looked for.
+Json ring_of(const Json& params, const Json& step) {
+  const auto rings = params.find("rings");
+  const std::string id = step.is_object() ? step.value("id", "") : "";
+  if (rings != params.end() && rings->is_object() && rings->contains(id)) return (*rings)[id];
+  return params.contains("ring") ? params["ring"] : Json::array();
+}
+
 }  // namespace
 
 std::map<std::string, Involved> involved(const Json& params, const std::string& self, const Gone& gone) {
   std::map<std::string, Involved> out;
   if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return out;
-  const Json ring = params.contains("ring") ? params["ring"] : Json::array();
   for (const Json& step : params["steps"]) {
     const Json own = step.is_object() ? step.value("params", Json::object()) : Json();
     if (!own.is_object()) continue;
@@ -88,7 +95,8 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
         for (const auto& item : value.is_array() ? value : Json::array())
           if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name))
             found.names.insert(name);
-    if (own.value("next_live", false) && ring.size() > 1) {
+    const bool next_live = own.value("next_live", false);
+    if (const Json ring = next_live ? ring_of(params, step) : Json(); ring.size() > 1) {
       found.next = successors(ring, self, gone).second.name;
       found.after_next = successors(ring, self, [&](const std::string& n) {
                            return n == found.next || gone(n);
@@ -103,8 +111,10 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
 std::vector<std::string> narrow_order(Json& params, const std::string& self, const Gone& gone) {
   std::vector<std::string> left_out;
   if (!params.is_object()) return left_out;
-  const Json ring = params.contains("ring") ? params["ring"] : Json::array();
+  const Json rings = {{"ring", params.value("ring", Json::array())},
+                      {"rings", params.value("rings", Json::object())}};
   params.erase("ring");
+  params.erase("rings");
   if (!params.contains("steps") || !params["steps"].is_array()) return left_out;
   Json kept = Json::array();
   for (Json step : params["steps"]) {
@@ -113,7 +123,7 @@ std::vector<std::string> narrow_order(Json& params, const std::string& self, con
     const bool peers = own && own->value("peers_live", false), next = own && own->value("next_live", false);
     if (own) own->erase("peers_live"), own->erase("next_live");
     if (peers) drop_gone(*own, gone);
-    if (next && ring.size() > 1) {
+    if (const Json ring = next ? ring_of(rings, step) : Json(); ring.size() > 1) {
       const auto [planned, live] = successors(ring, self, gone);
       if (live.name.empty()) {
         left_out.push_back(step.value("id", ""));

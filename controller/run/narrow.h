@@ -6,8 +6,8 @@
 //   "next_live": true    the name and address of the next node (as planned) are replaced by those of the
 //                        next live node, in every string of params and verify; without another live node the
 //                        step is left out
-// Both keys, and the order's "ring" (all nodes in order, put there by the planner), never reach the agent.
-// Thread: any.
+// Both keys, and the order's "ring" (the nodes in order that these steps are about, put there by the planner;
+// where they are about different nodes, "rings" by step id), never reach the agent. Thread: any.
 #pragma once
 
 #include <functional>

@@ -31,6 +31,7 @@ PlaybookStep read_step(const YamlNode& map) {
   step.for_each = text_or(map, "for_each", "");
   step.otherwise = text_or(map, "otherwise", "");
   step.on = text_or(map, "on", "all");
+  step.among = text_or(map, "among", "");
   step.params = json_or(map, "params", Json::object());
   step.verify = json_or(map, "verify", nullptr);
   if (step.verify.is_object() && !step.verify.contains("params")) step.verify["params"] = Json::object();
@@ -61,9 +62,13 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
       add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
     if (map.find("on"))
       add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
+    if (map.find("among"))
+      add("among", fmt::format("only steps of phase cluster are about several nodes, this one has phase {}",
+                               step.phase));
   }
-  if (!step.otherwise.empty() && step.for_each.empty())
-    add("otherwise", "it goes with for_each: it says why the list is empty");
+  if (!step.otherwise.empty() && step.for_each.empty() && step.among.empty())
+    add("otherwise",
+        "it goes with for_each or among: it says why the list is empty, or why there are too few nodes");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }

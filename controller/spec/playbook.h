@@ -6,7 +6,7 @@
 //                                    uses it says so
 //   steps:
 //     - name: scratch array
-//       phase: node                 # image | node | cluster
+//       phase: node                 # image | node | cluster | drain | undrain
 //       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
 //       otherwise: no local storage # where the list is empty the step is in the plan as
@@ -17,6 +17,8 @@
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
 //       on: leader                  # cluster phase only: all (default) | leader | others; for each
 //                                   # storage section its own leader
+//       among: mpi                  # the step is about those nodes that have this playbook, too; with
+//                                   # `otherwise`, where nobody has it or `when` says no
 //       mandatory: true             # or false, or what of it is: [run, data, ceilings]
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }
 //                                   # acceptance profiles only, judged by the controller
@@ -34,7 +36,7 @@
 namespace muster {
 
 struct PlaybookStep {
-  std::string name, phase = "node", module, when, for_each, otherwise, on = "all";
+  std::string name, phase = "node", module, when, for_each, otherwise, on = "all", among = "";
   Json params = Json::object();
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}

@@ -46,6 +46,7 @@ class SpecReader {
   void read_key(const YamlNode& at, const std::string& path);
   void read_images();
   void read_roles();
+  void read_leads(const YamlEntry& role, const std::vector<std::string>& playbooks);
   void read_limits();
   void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
@@ -79,8 +80,12 @@ class SpecReader {
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
                     const NodePlace& place, const char* key);
   void assign_addresses();
+  void check_leads();
+  bool has_nodes(const std::string& role) const;
+  void check_accounting(const YamlNode& roles);
   void read_storage();
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
+  bool check_engine_playbook(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path,

@@ -91,6 +91,57 @@ void SpecReader::check_nodes() {
   }
 }
 
+// A role that leads has a node to do it.
+void SpecReader::check_leads() {
+  const YamlNode* roles = child(&root_, "roles");
+  if (nodes_incomplete_ || !roles || !roles->is_map()) return;
+  for (const YamlEntry& entry : roles->entries) {
+    const YamlNode* leads = child(&entry.value, "leads");
+    if (!leads || !leads->is_list() || leads->items.empty() || has_nodes(entry.key)) continue;
+    std::vector<std::string> playbooks;
+    for (const YamlNode& item : leads->items) playbooks.push_back(item.text);
+    error(*leads, fmt::format("roles.{}.leads", entry.key),
+          fmt::format("no node has role '{}': nobody would lead {}", entry.key, fmt::join(playbooks, ", ")));
+  }
+  check_accounting(*roles);
+}
+
+bool SpecReader::has_nodes(const std::string& role) const {
+  return std::any_of(spec_.nodes.begin(), spec_.nodes.end(),
+                     [&](const NodeSpec& n) { return n.role == role; });
+}
+
+// Slurm's database is led where its controller is, wherever that is: a leader without it would leave the
+// cluster without accounts, unsaid.
+void SpecReader::check_accounting(const YamlNode& roles) {
+  const NodeSpec* slurm = spec_.leader_of("scheduler");
+  const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {
+    const YamlNode* list = child(&role.value, key);
+    if (!list || !list->is_list() || !has_nodes(role.key)) return;
+    for (size_t i = 0; i < list->items.size(); ++i)
+      if (list->items[i].text == "accounting")
+        complain(list->items[i], fmt::format("roles.{}.{}[{}]", role.key, key, i));
+  };
+  for (const YamlEntry& role : roles.entries) {
+    each(role, "playbooks", [&](const YamlNode& at, const std::string& path) {
+      if (!slurm)
+        error(at, path, "accounting is Slurm's: it needs the playbook scheduler");
+      else if (!spec_.plays(*slurm, "accounting"))
+        error(at, path,
+              fmt::format("Slurm is led by {} of role '{}', which has no accounting: name it there, or let a "
+                          "role that has both lead scheduler",
+                          slurm->name, slurm->role));
+    });
+    each(role, "leads", [&](const YamlNode& at, const std::string& path) {
+      if (slurm && slurm->role != role.key)
+        error(at, path,
+              fmt::format("accounting is led where scheduler is, by {} of role '{}': let this role lead "
+                          "scheduler, too, or leave it out here",
+                          slurm->name, slurm->role));
+    });
+  }
+}
+
 // Nodes without an address get .11 and upwards, in the order of their names.
 void SpecReader::assign_addresses() {
   if (!provisioning_) return;
@@ -129,7 +180,9 @@ void SpecReader::read_storage() {
   for (const YamlEntry& entry : storage->entries) {
     if (!entry.value.is_map()) continue;
     const std::string path = "storage." + entry.key;
-    const StorageSpec one = read_one_storage(entry, path);
+    StorageSpec one = read_one_storage(entry, path);
+    for (const auto& [role, playbooks] : spec_.roles)
+      if (std::count(playbooks.begin(), playbooks.end(), engine_playbook(one.engine))) one.roles.insert(role);
     check_mount(entry, path, one);
     check_storage(entry, path, one);
     spec_.storage.push_back(one);
@@ -227,6 +280,23 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   return false;
 }
 
+// Where some roles have the engine's playbook, a section that lies on nodes of other roles only would never
+// be made. Where none has it, a playbook of the user's own may.
+bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string& path,
+                                       const StorageSpec& storage) {
+  if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(),
+                  [&](const NodeSpec& node) { return is_member(storage, node); }))
+    return true;
+  const auto holder = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
+                                   [&](const NodeSpec& node) { return holds_data(storage, node); });
+  if (holder == spec_.nodes.end()) return true;  // said elsewhere
+  const char* key = storage.engine == "nfs" ? "server" : "disks";
+  error(*child(&entry.value, key), fmt::format("{}.{}", path, key),
+        fmt::format("nobody would make it: role '{}' of {} has no playbook '{}'", holder->role, holder->name,
+                    engine_playbook(storage.engine)));
+  return false;
+}
+
 void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   if (storage.disks.empty() || nodes_incomplete_) return;
   const YamlNode& at = *child(&entry.value, "disks");
@@ -244,7 +314,11 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
                          storage.role, {roles.begin(), roles.end()});
 
   if (storage.engine == "nfs" && !check_server(entry, path, storage)) return;
-  const auto nodes = members(entry, path, storage);
+  if (!check_engine_playbook(entry, path, storage)) return;
+  auto nodes = members(entry, path, storage);
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                             [&](const NodeSpec* node) { return !takes_part(storage, *node); }),
+              nodes.end());
   for (const NodeSpec* node : nodes) {
     const auto group = node->disks.find(storage.disks);
     if (group == node->disks.end()) continue;

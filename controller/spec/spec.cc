@@ -31,6 +31,42 @@ bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
   return chosen && node.disks.count(storage.disks) > 0;
 }
 
+std::string engine_playbook(const std::string& engine) {
+  return "storage-" + (engine == "moosefs" ? std::string("shared") : engine);
+}
+
+bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
+  return storage.roles.empty() || storage.roles.count(node.role) > 0;
+}
+
+bool is_member(const StorageSpec& storage, const NodeSpec& node) {
+  return takes_part(storage, node) && holds_data(storage, node);
+}
+
+bool mounts(const StorageSpec& storage, const NodeSpec& node) {
+  if (!takes_part(storage, node)) return false;
+  return storage.engine != "nfs" || holds_data(storage, node) || storage.role.empty() ||
+         storage.role == node.role;
+}
+
+bool Spec::plays(const NodeSpec& node, const std::string& playbook) const {
+  const auto found = roles.find(node.role);
+  return found != roles.end() &&
+         std::find(found->second.begin(), found->second.end(), playbook) != found->second.end();
+}
+
+const NodeSpec* Spec::leader_of(const std::string& playbook) const {
+  if (playbook == "accounting")
+    if (const NodeSpec* slurm = leader_of("scheduler")) return slurm;
+  const auto declared = leads.find(playbook);
+  const NodeSpec* first = nullptr;
+  for (const NodeSpec& node : nodes) {
+    const bool chosen = declared == leads.end() ? plays(node, playbook) : node.role == declared->second;
+    if (chosen && (!first || node.name < first->name)) first = &node;
+  }
+  return first;
+}
+
 const NodeSpec* Spec::node(const std::string& name) const {
   // Those that were read are in order; others are looked through.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
@@ -107,6 +143,7 @@ ParsedSpec SpecReader::read() {
   read_limits();
   read_nodes();
   check_nodes();
+  check_leads();
   assign_addresses();
   read_storage();
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
@@ -259,6 +296,34 @@ void SpecReader::read_roles() {
     auto& list = spec_.roles[entry.key];
     if (playbooks)
       for (const YamlNode& item : playbooks->items) list.push_back(item.text);
+    read_leads(entry, list);
+  }
+}
+
+void SpecReader::read_leads(const YamlEntry& role, const std::vector<std::string>& playbooks) {
+  const YamlNode* leads = child(&role.value, "leads");
+  if (!leads || !leads->is_list()) return;
+  for (size_t i = 0; i < leads->items.size(); ++i) {
+    const YamlNode& item = leads->items[i];
+    if (!item.is_text()) continue;
+    const std::string path = fmt::format("roles.{}.leads[{}]", role.key, i);
+    if (std::find(playbooks.begin(), playbooks.end(), item.text) == playbooks.end()) {
+      const std::string near = nearest_spelling(item.text, playbooks);
+      error(item, path,
+            near.empty() ? fmt::format("role '{}' cannot lead '{}', which is not among its playbooks",
+                                       role.key, item.text)
+                         : fmt::format("role '{}' has no playbook '{}' to lead, did you mean '{}'?", role.key,
+                                       item.text, near));
+    } else if (item.text.rfind("storage-", 0) == 0) {
+      error(item, path,
+            "a storage section is led by its server (engine nfs) or by the first node that holds its data, "
+            "and no role can choose another");
+    } else if (const auto [other, first] = spec_.leads.emplace(item.text, role.key); !first) {
+      error(item, path,
+            other->second == role.key
+                ? fmt::format("playbook '{}' is listed twice", item.text)
+                : fmt::format("playbook '{}' is led by role '{}' already", item.text, other->second));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,10 +104,21 @@ struct StorageSpec {
   std::string level = "raid0", fs = "xfs", mount;
   std::string role;  // nodes selector; empty: every node that has the group
   int copies = 2;
+  // Those that have the engine's playbook; empty: none has it, as where a playbook of the user's own does it,
+  // and then every node counts as having it.
+  std::set<std::string> roles = {};
 };
-// Whether the section lies on this node's disks. With engine nfs only the server's are used; `role` says who
-// mounts.
+// The playbook that sets an engine up: "moosefs" -> "storage-shared".
+std::string engine_playbook(const std::string& engine);
+// Whether the section is declared to lie on this node's disks: what may be on them is judged by it. With
+// engine nfs only the server's are used; `role` says who mounts.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
+// Whether the node's role has the engine's playbook.
+bool takes_part(const StorageSpec& storage, const NodeSpec& node);
+// Whether it lies there in fact: both of them. The first such node leads the section.
+bool is_member(const StorageSpec& storage, const NodeSpec& node);
+// Whether the node is to see the section's files.
+bool mounts(const StorageSpec& storage, const NodeSpec& node);
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -124,12 +136,17 @@ struct Spec {
   std::vector<NodeSpec> nodes;  // ranges expanded, sorted by name
   std::vector<StorageSpec> storage;
   std::map<std::string, std::vector<std::string>> roles;  // role -> playbooks
+  std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   LimitsSpec limits;
   bool lab = false;  // a `lab:` section: simulated hardware
   std::map<std::string, std::string> vars;
 
   const NodeSpec* node(const std::string& name) const;
+  bool plays(const NodeSpec& node, const std::string& playbook) const;
+  // The first node by name of the role that is declared to lead the playbook, else of those that have it;
+  // null when there is none. Slurm's accounting is led where Slurm is.
+  const NodeSpec* leader_of(const std::string& playbook) const;
 };
 
 struct ParsedSpec {

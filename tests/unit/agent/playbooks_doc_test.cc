@@ -55,11 +55,15 @@ std::string module_text(const StepModule& module) {
 std::string condition(const PlaybookStep& step) {
   std::string out;
   if (!step.for_each.empty()) out += "for each of " + code(step.for_each);
-  if (!step.otherwise.empty()) out += fmt::format(" (else: not applicable, {})", cell(step.otherwise));
+  const std::string otherwise =
+      step.otherwise.empty() ? "" : fmt::format(" (else: not applicable, {})", cell(step.otherwise));
+  if (!step.for_each.empty()) out += otherwise;
   if (!step.when.empty()) out += (out.empty() ? "" : ", ") + std::string("when ") + code(step.when);
   if (step.phase == "cluster" && step.stage > 1)
     out += (out.empty() ? "" : ", ") + fmt::format("stage {}", step.stage);
   if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
+  if (!step.among.empty()) out += (out.empty() ? "" : ", ") + ("among those with `" + step.among + "`");
+  if (step.for_each.empty()) out += otherwise;
   if (!step.mandatory) out += (out.empty() ? "" : ", ") + std::string("optional");
   return out;
 }

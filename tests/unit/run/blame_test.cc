@@ -102,3 +102,29 @@ TEST_CASE("whom a step is about follows from its params", "[run]") {
   CHECK(about["links"].names == std::set<std::string>{"n3"});
   CHECK(involved(Json("odd"), "n1", [](const std::string&) { return false; }).empty());
 }
+
+TEST_CASE("steps of one order about different nodes have rings of their own", "[run][roles]") {
+  const auto node = [](const std::string& name) {
+    return Json{{"name", name}, {"address", "10.0.0." + name.substr(1)}};
+  };
+  const auto step = [](const std::string& id, const std::string& host) {
+    return Json{{"id", id}, {"params", {{"next_live", true}, {"host", host}}}};
+  };
+  const Json params = {{"steps", {step("all", "10.0.0.2"), step("some", "10.0.0.3")}},
+                       {"rings",
+                        {{"all", {node("n1"), node("n2"), node("n3"), node("n4")}},
+                         {"some", {node("n1"), node("n3"), node("n4")}}}}};
+  std::set<std::string> dead;
+  const auto gone = [&](const std::string& name) { return dead.count(name) > 0; };
+  CHECK(involved(params, "n1", gone)["all"].next == "n2");
+  CHECK(involved(params, "n1", gone)["some"].next == "n3");
+  dead = {"n3"};
+  Json sent = params;
+  CHECK(narrow_order(sent, "n1", gone).empty());
+  CHECK_FALSE(sent.contains("rings"));
+  CHECK(sent["steps"][0]["params"] == Json{{"host", "10.0.0.2"}});
+  CHECK(sent["steps"][1]["params"] == Json{{"host", "10.0.0.4"}});
+  dead = {"n3", "n4"};
+  sent = params;
+  CHECK(narrow_order(sent, "n1", gone) == std::vector<std::string>{"some"});
+}

@@ -95,6 +95,17 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
         "p:5:12: steps[0].stage: only steps of phase cluster have stages, this one has phase node\n");
   CHECK(errors_of(step("    on: leader\n")) ==
         "p:5:9: steps[0].on: only steps of phase cluster choose nodes, this one has phase node\n");
+  CHECK(errors_of(step("    among: mpi\n")) ==
+        "p:5:12: steps[0].among: only steps of phase cluster are about several nodes, this one has phase "
+        "node\n");
+  CHECK(
+      errors_of(step("    phase: cluster\n    among: MPI\n")) ==
+      "p:6:12: steps[0].among: 'MPI' is not a playbook name: a lower-case letter, then letters, digits, '_', "
+      "'.' and '-'\n");
+  CHECK(errors_of(step("    otherwise: why\n")) ==
+        "p:5:16: steps[0].otherwise: it goes with for_each or among: it says why the list is empty, or why "
+        "there are too few nodes\n");
+  CHECK(errors_of(step("    phase: cluster\n    among: mpi\n    otherwise: why\n")) == "");
   CHECK(errors_of(step("    params: [a]\n")) == "p:5:13: steps[0].params: must be a map, found a list\n");
   CHECK(errors_of(step("    verify: { params: {} }\n")) == "p:5:13: steps[0].verify: missing key 'module'\n");
   CHECK(errors_of(step("    when: scratch\n")) ==

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# three machines in three roles: a head that leads Slurm and Prometheus although its name sorts last, a storage node with neither Slurm nor MPI, one that computes
+source "$(dirname "$0")/lib.sh"
+basics="base, ssh, firewall, storage-nfs"
+key=$(sed -n 's/^  ops: //p' lab/quickstart.yaml)
+machine() {  # machine NAME NUMBER ROLE IMAGE MORE-DISKS
+  printf '  - { name: %s, role: %s, image: %s, mac: "52:54:00:21:00:0%s", power: { driver: redfish, address: 10.20.1.1%s, secret: bmc }, hardware: { cpus: 1, memory: ">= 1800 MiB" },\n' "$1" "$3" "$4" "$2" "$2"
+  printf '      disks: { os: { match: { serial: "LABOS*", size: 8 GiB, count: 1 }, policy: format-if-blank }%s } }\n' "${5:-}"
+}
+cat >"$work/cluster.yaml" <<YAML
+cluster: medley
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc:          { cidr: 10.20.1.0/24 }
+users:
+  ops: $key
+images:
+  work:  { recipe: debian-12, kernel: cloud, bake: [ $basics, mpi, scheduler, monitoring ] }
+  store: { recipe: debian-12, kernel: cloud, bake: [ $basics ] }
+nodes:
+$(machine arc01 1 storage store ', home: { match: { serial: "LABHOME*", size: 1 GiB, count: 1 }, policy: format-if-blank }')
+$(machine comp01 2 compute work)
+$(machine zhead01 3 head work)
+storage:
+  home: { engine: nfs, server: arc01, disks: home, mount: /home/shared }
+roles:
+  head:    { playbooks: [ $basics, scheduler, monitoring ], leads: [ scheduler, monitoring ] }
+  compute: { playbooks: [ $basics, mpi, scheduler, monitoring ] }
+  storage: { playbooks: [ $basics ] }
+acceptance: { profile: lab }
+limits: { netboot: 10 min, boot: 10 min }
+lab:
+  memory_mib: 2048
+  smp: 1
+  profile: generic
+  drives:
+    - { name: os,   size: 8 GiB, serial_prefix: LABOS }
+    - { name: home, size: 1 GiB, serial_prefix: LABHOME }
+YAML
+sed 's/leads: \[ scheduler, monitoring \]/leads: [ scheduler, mpi ]/' "$work/cluster.yaml" >"$work/wrong.yaml"
+check "a role cannot lead what it has not" sh -c "! $muster spec check '$work/wrong.yaml' >'$work/wrong.log' 2>&1 && grep -q 'roles.head.leads\[1\]' '$work/wrong.log'"
+
+lab_up
+$muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
+report=$work/report/report.json
+check "3 of 3 accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$report")" = 3
+check "tests between MPI's nodes do not apply: there is one" \
+  jq -e '[.nodes[] | .name as $n | .checks[] | select(.verdict == "not_applicable" and (.name | test("^(all-reduce|training load)"))) | $n] | length > 0 and all(. == "comp01")' "$report"
+
+on() { node_ssh "$@"; }
+check "Slurm has the nodes with the scheduler, no others" test "$(on comp01 sinfo -h -N -o %N | sort -u | tr -s ' \n' ' ')" = "comp01 zhead01 "
+idle() { [[ $(on comp01 sinfo -h -N -o %T | sort -u | tr -d ' ') == idle ]]; }
+check "and both take jobs" wait_until 60 idle
+check "slurmctld is the head's" test "$(on zhead01 systemctl is-active slurmctld)" = active
+check "and not the other's" sh -c "! $muster lab ssh comp01 -- systemctl is-active -q slurmctld"
+check "the storage node has no Slurm" sh -c "! $muster lab ssh arc01 -- test -e /etc/slurm/slurm.conf"
+on comp01 sudo runuser -u mpi -- srun --mpi=pmix -N1 -n1 -w comp01 --chdir=/tmp /usr/lib/muster/muster-mpi-check --seconds 1 --max-bytes 65536 >"$work/mpi.json"
+check "a job of MPI's user runs, on a controller without MPI" jq -e '.outcome == "measured"' "$work/mpi.json"
+
+scraped() {
+  on zhead01 curl -s "'http://127.0.0.1:9090/api/v1/query?query=up'" |
+    jq -e '[.data.result[] | select(.value[1] == "1") | .metric.node] | sort == ["comp01", "zhead01"]' >/dev/null
+}
+check "Prometheus scrapes the nodes with the monitoring, no others" wait_until 60 scraped
+check "Prometheus has no other targets" test "$(on zhead01 curl -s "'http://127.0.0.1:9090/api/v1/query?query=count(up)'" | jq -r '.data.result[0].value[1]')" = 2
+check "it runs on the head only" sh -c "! $muster lab ssh comp01 -- systemctl is-active -q prometheus"
+
+check "the storage node serves both others" sh -c "test \$($muster lab ssh arc01 -- sudo exportfs -s | grep -c root_squash) = 2"
+check "names are of all nodes" sh -c "$muster lab ssh comp01 -- grep -c -E \"'(arc01|comp01|zhead01)\$'\" /etc/hosts | grep -qx 3"
+
+$muster up "$work/cluster.yaml" --yes >"$work/again.log"
+check "the second up says that nothing changed" grep -qi nothing "$work/again.log"
+# Without the head: what it leads is not the storage node's.
+$muster power off zhead01
+digest=$($muster plan --limit arc01 --force arc01 --json | jq -r .digest)
+expect_exit 0 $muster approve "$digest"
+check "without the head the storage node is configured and accepted again" test "$(node_state arc01)" = accepted

@@ -1,0 +1,118 @@
+// Roles of a spec: who leads what, and what a role must have for it.
+#include <fmt/format.h>
+
+#include "controller/spec/spec.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+std::string spec_of(const std::string& roles, const std::string& storage = "storage: {}") {
+  return fmt::format(R"(cluster: gaggle
+network: {{ provisioning: {{ cidr: 10.20.0.0/24 }} }}
+nodes:
+  - name: b[1-2]
+    role: gpu
+    power: {{ driver: redfish, address: "10.20.1.{{n}}", secret: bmc }}
+    disks: {{ bulk: {{ match: {{ serial: B }}, policy: format }} }}
+  - name: a
+    role: store
+    power: {{ driver: redfish, address: 10.20.1.3, secret: bmc }}
+    disks: {{ bulk: {{ match: {{ serial: B }}, policy: format }} }}
+  - name: z[1-2]
+    role: head
+    power: {{ driver: redfish, address: "10.20.2.{{n}}", secret: bmc }}
+{}
+roles:
+{})",
+                     storage, roles);
+}
+
+std::string errors_of(const std::string& text) {
+  std::string out;
+  for (const SpecError& error : parse_spec(text).errors) out += to_string(error, "f") + "\n";
+  return out;
+}
+
+std::string leader(const Spec& spec, const std::string& playbook) {
+  const NodeSpec* node = spec.leader_of(playbook);
+  return node ? node->name : "";
+}
+
+}  // namespace
+
+TEST_CASE("a playbook is led by the declared role's first node, else by the first that has it",
+          "[spec][roles]") {
+  const ParsedSpec parsed = parse_spec(
+      spec_of("  gpu: { playbooks: [ base, scheduler, mpi ] }\n"
+              "  store: { playbooks: [ base ] }\n"
+              "  head: { playbooks: [ scheduler, monitoring, accounting ], leads: [ scheduler ] }\n"));
+  REQUIRE(parsed.errors.empty());
+  CHECK(leader(parsed.spec, "scheduler") == "z1");
+  CHECK(leader(parsed.spec, "accounting") == "z1");
+  CHECK(leader(parsed.spec, "monitoring") == "z1");
+  CHECK(leader(parsed.spec, "base") == "a");
+  CHECK(leader(parsed.spec, "mpi") == "b1");
+  CHECK(leader(parsed.spec, "nobody's") == "");
+  CHECK(parsed.spec.plays(*parsed.spec.node("b2"), "mpi"));
+  CHECK_FALSE(parsed.spec.plays(*parsed.spec.node("a"), "mpi"));
+}
+
+TEST_CASE("storage and accounting are led where they must be, or the spec is refused", "[spec][roles]") {
+  const std::string rest = "  store: { playbooks: [ base ] }\n";
+  CHECK(
+      errors_of(spec_of("  gpu: { playbooks: [ storage-shared ], leads: [ storage-shared ] }\n"
+                        "  head: { playbooks: [ base ] }\n" +
+                        rest)) ==
+      "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engine nfs) or by the first node "
+      "that holds its data, and no role can choose another\n");
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
+                          "  head: { playbooks: [ base ] }\n" +
+                          rest)) ==
+        "f:17:29: roles.gpu.playbooks[1]: accounting is Slurm's: it needs the playbook scheduler\n");
+  CHECK(
+      errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
+                        "  head: { playbooks: [ scheduler, accounting ] }\n" +
+                        rest)) ==
+      "f:18:35: roles.head.playbooks[1]: Slurm is led by b1 of role 'gpu', which has no accounting: name it "
+      "there, or let a role that has both lead scheduler\n");
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, accounting ] }\n"
+                          "  head: { playbooks: [ scheduler, accounting ], leads: [ accounting ] }\n" +
+                          rest)) ==
+        "f:18:58: roles.head.leads[0]: accounting is led where scheduler is, by b1 of role 'gpu': let this "
+        "role "
+        "lead scheduler, too, or leave it out here\n");
+  // A role without nodes says nothing yet.
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
+                          "  later: { playbooks: [ accounting ] }\n" +
+                          rest)) == "");
+}
+
+TEST_CASE("a storage section is of the nodes whose role has its engine's playbook", "[spec][roles]") {
+  const auto members = [](const std::string& roles, const std::string& storage) {
+    const ParsedSpec parsed = parse_spec(spec_of(roles, "storage: { s: " + storage + " }"));
+    std::string out;
+    for (const auto& e : parsed.errors) out += to_string(e, "f") + "\n";
+    for (const auto& node : parsed.spec.nodes)
+      if (out.find(':') == std::string::npos && is_member(parsed.spec.storage[0], node))
+        out += node.name + " ";
+    return out;
+  };
+  const std::string moosefs = "{ engine: moosefs, disks: bulk, copies: 2, mount: /s }";
+  const std::string nfs = "{ engine: nfs, server: a, disks: bulk, mount: /s }";
+  const std::string shared = "  gpu: { playbooks: [ storage-shared, storage-nfs ] }\n";
+  const std::string none = "  store: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n";
+  CHECK(members("  gpu: { playbooks: [ base ] }\n" + none, moosefs) ==
+        "a b1 b2 ");  // a playbook of one's own
+  CHECK(members(shared + none, moosefs) == "b1 b2 ");
+  CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
+        "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 take part\n");
+  CHECK(members(shared + none, nfs) ==
+        "f:15:38: storage.s.server: nobody would make it: role 'store' of a has no playbook 'storage-nfs'\n");
+  CHECK(
+      members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
+              "  store: { playbooks: [ base ] }\n",
+              moosefs) ==
+      "f:15:41: storage.s.disks: nobody would make it: role 'gpu' of b1 has no playbook 'storage-shared'\n");
+}
