@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/services.h"
+
 namespace muster {
 namespace {
 
@@ -241,6 +243,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
   TRY(planned.step.verify, rendered(step.verify, context));
   TRY(planned.step.expect, rendered(step.expect, context));
   if (planned.step.params.is_null()) planned.step.params = Json::object();
+  if (step.module == "sysctl") prefer_declared(context.value("sysctls", Json()), planned.step.params);
   return std::vector<PlannedStep>{std::move(planned)};
 }
 
@@ -336,47 +339,45 @@ Json playbook_context(const ContextInput& in) {
   for (const auto& m : machines) has_gpus = has_gpus || m["gpus"] > 0;
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
-  return {{"cluster", spec.cluster},
-          {"controller",
-           {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
-          {"node",
-           {{"name", in.node.name},
-            {"address", in.node.address},
-            {"prefix", prefix_of(spec.network.provisioning.cidr)},
-            {"mac", in.node.mac},
-            {"role", in.node.role},
-            {"image", in.node.image},
-            {"ssh_port", in.node.adopt.port},
-            {"hardware", hardware_of(in.node.hardware)}}},
-          {"nodes", nodes},
-          {"peers", peers},
-          {"next", name_and_address(next_of(spec, in.node))},
-          {"leader", name_and_address(leader)},
-          {"is_leader", leader.name == in.node.name},
-          {"users", users_of(spec)},
-          {"network",
-           {{"provisioning", spec.network.provisioning.cidr},
-            {"bmc", spec.network.bmc.cidr},
-            {"storage", spec.network.storage.cidr}}},
-          {"storage_local", local_storage(in)},
-          {"storage_shared", shared_storage(in, "")},
-          {"storage_moosefs", shared_storage(in, "moosefs")},
-          {"storage_nfs", shared_storage(in, "nfs")},
-          {"storage_ceph", shared_storage(in, "ceph")},
-          {"storage_beegfs", shared_storage(in, "beegfs")},
-          {"hosts", in.cluster.hosts},
-          {"machines", machines},
-          {"has_gpus", has_gpus},
-          {"own_gpus", own_gpus},
-          {"public", in.public_values},
-          {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes},
-          {"gpus_of_each", gpus_of_each},
-          {"accounting", plays(leader.role, "accounting")},
-          {"rdma_peers", rdma_peers},
-          {"soft_roce", vars.value("soft_roce", "") == "yes"},
-          {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
-          {"rdma_ports", words_of(vars, "rdma_ports")},
-          {"vars", vars}};
+  Json out = {{"cluster", spec.cluster},
+              {"controller",
+               {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
+              {"node",
+               {{"name", in.node.name},
+                {"address", in.node.address},
+                {"prefix", prefix_of(spec.network.provisioning.cidr)},
+                {"mac", in.node.mac},
+                {"role", in.node.role},
+                {"image", in.node.image},
+                {"ssh_port", in.node.adopt.port},
+                {"hardware", hardware_of(in.node.hardware)}}},
+              {"nodes", nodes},
+              {"peers", peers},
+              {"next", name_and_address(next_of(spec, in.node))},
+              {"leader", name_and_address(leader)},
+              {"is_leader", leader.name == in.node.name},
+              {"users", users_of(spec)},
+              {"storage_local", local_storage(in)},
+              {"storage_shared", shared_storage(in, "")},
+              {"storage_moosefs", shared_storage(in, "moosefs")},
+              {"storage_nfs", shared_storage(in, "nfs")},
+              {"storage_ceph", shared_storage(in, "ceph")},
+              {"storage_beegfs", shared_storage(in, "beegfs")},
+              {"hosts", in.cluster.hosts},
+              {"machines", machines},
+              {"has_gpus", has_gpus},
+              {"own_gpus", own_gpus},
+              {"public", in.public_values},
+              {"gpu_fleet", gpu_nodes.size() < 2 ? Json::array() : gpu_nodes},
+              {"gpus_of_each", gpus_of_each},
+              {"accounting", plays(leader.role, "accounting")},
+              {"rdma_peers", rdma_peers},
+              {"soft_roce", vars.value("soft_roce", "") == "yes"},
+              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
+              {"rdma_ports", words_of(vars, "rdma_ports")},
+              {"vars", vars}};
+  out.update(services_of(spec, in.node));
+  return out;
 }
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, Json& context,
