@@ -684,7 +684,8 @@ TEST_CASE("the new system asks the declared name servers, and nobody else's") {
   job.address_cidr = "10.20.0.11/24";
   job.mac = "52:54:00:00:01:01";
   const auto layout = make_layout(8192 * kMiB, kMiB, 0).value();
-  const SeedRequest r{job, {}, "/dev/null", layout, "b", false, {}};
+  const ImageManifest manifest;
+  const SeedRequest r{job, manifest, "/dev/null", layout, "b", false, {}};
   const auto resolver = [&] { return root.read("/etc/resolv.conf").value_or("?"); };
   const auto port = [&] { return root.read("/etc/systemd/network/10-muster.network").value_or("?"); };
 

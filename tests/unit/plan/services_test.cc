@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "agent/image/image_job.h"
+#include "agent/image/layout.h"
 #include "agent/step.h"
 #include "base/resolver.h"
 #include "controller/plan/context.h"
@@ -134,6 +136,39 @@ TEST_CASE("declared name servers and gateway are kept as they were installed", "
   CHECK(job->gateway == "10.20.0.254");
   CHECK(job->dns == spec.network.dns);
   CHECK(job->search == spec.network.search);
+}
+
+TEST_CASE("what is written at installation is what playbook base finds right", "[plan][services]") {
+  const Spec spec = parsed(declared_text());
+  tests::FakeMachine machine;
+  StepContext context = machine.context();
+  wire::ImageJob job;
+  job.hostname = "node02";
+  job.address_cidr = "10.20.0.12/24";
+  job.mac = "52:54:00:20:00:02";
+  job.gateway = "10.20.0.7";  // of an older spec
+  job.dns = spec.network.dns;
+  job.search = spec.network.search;
+  const GptTable layout = make_layout(8ull << 30, 1 << 20, 0).value();
+  const ImageManifest manifest;
+  const SeedRequest request{job, manifest, "/dev/null", layout, "a", false, {}};
+  REQUIRE(seed_root(machine.files(), request, std::string(32, 'a')).ok());
+
+  const auto steps = steps_of(spec, "node02", "base");
+  const auto check = [&](const char* module, const std::string& id) {
+    return find_step_module(module)->check(context, params_of(steps, id))->holds == Holds::yes;
+  };
+  CHECK(check("file", "base/name servers"));
+  CHECK_FALSE(check("config", "base/network of the provisioning port"));
+  const Json port = params_of(steps, "base/network of the provisioning port");
+  REQUIRE(find_step_module("config")->apply(context, port).ok());
+  const std::string text = machine.get("/etc/systemd/network/10-muster.network");
+  CHECK(text.find("Gateway=10.20.0.254\n") != std::string::npos);
+  CHECK(text.find("10.20.0.7") == std::string::npos);
+  job.gateway = spec.network.gateway;  // which `request` refers to
+  REQUIRE(seed_root(machine.files(), request, std::string(32, 'a')).ok());
+  CHECK(text == machine.get("/etc/systemd/network/10-muster.network"));
+  CHECK(check("config", "base/network of the provisioning port"));
 }
 
 TEST_CASE("an adopted host's network is not taken over, only asked about", "[plan][services]") {
