@@ -44,7 +44,7 @@ Result<Cidr> parse_cidr(const std::string& text, int shortest, int longest) {
   return out;
 }
 
-bool is_host_name(const std::string& text) {
+bool is_dns_name(const std::string& text) {
   static const std::string letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   if (text.size() > 253 || text.find_first_of(letters) == std::string::npos ||
       text.find_first_not_of(letters + "0123456789.-") != std::string::npos)

@@ -29,6 +29,6 @@ struct Cidr {
 // probably meant.
 Result<Cidr> parse_cidr(const std::string& text, int shortest = 8, int longest = 30);
 // "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are no name.
-bool is_host_name(const std::string& text);
+bool is_dns_name(const std::string& text);
 
 }  // namespace muster

@@ -25,7 +25,7 @@ std::string proxy_host(std::string text) {
       return "";
     text.erase(colon);
   }
-  return parse_ipv4(text) || is_host_name(text) ? text : "";
+  return parse_ipv4(text) || is_dns_name(text) ? text : "";
 }
 
 // Each item that is text, once; `use` gets it with its path. A repeated one is passed on to `twice`.
@@ -72,7 +72,7 @@ void SpecReader::read_dns(const YamlNode* network) {
     spec_.network.dns.push_back(at.text);
   };
   const auto domain = [this](const YamlNode& at, const std::string& path) {
-    if (!is_host_name(at.text))
+    if (!is_dns_name(at.text))
       return error(at, path, fmt::format("'{}' is not a domain such as cluster.example", at.text));
     spec_.network.search.push_back(at.text);
   };
@@ -88,7 +88,7 @@ void SpecReader::read_ntp(const YamlNode* network) {
   each_text(
       ntp, "network.ntp",
       [this](const YamlNode& at, const std::string& path) {
-        if (!parse_ipv4(at.text) && !is_host_name(at.text))
+        if (!parse_ipv4(at.text) && !is_dns_name(at.text))
           return error(at, path,
                        fmt::format("'{}' is neither an address such as 10.20.0.1 nor a host name", at.text));
         spec_.network.ntp.push_back(at.text);
@@ -114,7 +114,7 @@ void SpecReader::read_proxy(const YamlNode* network) {
       none, "network.no_proxy",
       [this](const YamlNode& at, const std::string& path) {
         const std::string name = at.text.substr(at.text.rfind('.', 0) == 0 ? 1 : 0);
-        if (!parse_ipv4(at.text) && !is_host_name(name) && !parse_cidr(at.text).ok())
+        if (!parse_ipv4(at.text) && !is_dns_name(name) && !parse_cidr(at.text).ok())
           return error(at, path,
                        fmt::format("'{}' is not a host name, a domain such as .example, an address or a "
                                    "network such as 10.0.0.0/8",
@@ -208,7 +208,7 @@ void SpecReader::check_services() {
   each_text(
       ntp, "network.ntp",
       [&](const YamlNode& at, const std::string& path) {
-        if (is_host_name(at.text)) check(at, path, at.text);
+        if (is_dns_name(at.text)) check(at, path, at.text);
       },
       [](const YamlNode&, const std::string&) {});
   if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", proxy_host(spec_.network.proxy));

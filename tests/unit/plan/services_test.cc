@@ -41,8 +41,8 @@ Spec parsed(const std::string& text) {
 }
 
 Spec quickstart() {
-  return parsed(replaced(read_all(source_dir() + "/lab/quickstart.yaml"), "LAB_SSH_KEY",
-                         "AAAAC3NzaC1lZDI1NTE5AAAAIJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W"));
+  return parsed(replaced(read_all(source_dir() + "/lab/quickstart.yaml"), "ssh-ed25519 LAB_SSH_KEY",
+                         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9rzTDZGMk3ztdsEUCsjTLYnl"));
 }
 
 // Everything a node gets from a shipped playbook: steps by id, in order.
