@@ -176,26 +176,29 @@ Result<Step> step_from_json(const Json& j) {
 }
 
 Json to_json(const ImageJob& j) {
-  return {{"image", j.image},
-          {"digest", j.digest},
-          {"manifest_path", j.manifest_path},
-          {"base_url", j.base_url},
-          {"disk_serial", j.disk_serial},
-          {"disk_wwid", j.disk_wwid},
-          {"disk_model", j.disk_model},
-          {"disk_size_bytes", j.disk_size_bytes},
-          {"content_hash", j.content_hash},
-          {"allow_ours", j.allow_ours},
-          {"cluster", j.cluster},
-          {"authority", j.authority},
-          {"hostname", j.hostname},
-          {"address_cidr", j.address_cidr},
-          {"mac", j.mac},
-          {"gateway", j.gateway},
-          {"controller_url", j.controller_url},
-          {"console", j.console},
-          {"kernel_options", j.kernel_options},
-          {"root_size", j.root_size}};
+  Json out = {{"image", j.image},
+              {"digest", j.digest},
+              {"manifest_path", j.manifest_path},
+              {"base_url", j.base_url},
+              {"disk_serial", j.disk_serial},
+              {"disk_wwid", j.disk_wwid},
+              {"disk_model", j.disk_model},
+              {"disk_size_bytes", j.disk_size_bytes},
+              {"content_hash", j.content_hash},
+              {"allow_ours", j.allow_ours},
+              {"cluster", j.cluster},
+              {"authority", j.authority},
+              {"hostname", j.hostname},
+              {"address_cidr", j.address_cidr},
+              {"mac", j.mac},
+              {"gateway", j.gateway},
+              {"controller_url", j.controller_url},
+              {"console", j.console},
+              {"kernel_options", j.kernel_options},
+              {"root_size", j.root_size}};
+  if (!j.dns.empty()) out["dns"] = j.dns;
+  if (!j.search.empty()) out["search"] = j.search;
+  return out;
 }
 
 Result<ImageJob> image_job_from_json(const Json& j) {
@@ -217,6 +220,8 @@ Result<ImageJob> image_job_from_json(const Json& j) {
   r.get("address_cidr", m.address_cidr);
   r.get("mac", m.mac);
   r.get_or("gateway", m.gateway, std::string());
+  r.get_or("dns", m.dns, {});
+  r.get_or("search", m.search, {});
   r.get("controller_url", m.controller_url);
   r.get_or("console", m.console, std::string());
   r.get_or("kernel_options", m.kernel_options, std::string());

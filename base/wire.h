@@ -128,10 +128,11 @@ struct ImageJob {
   std::string hostname;
   std::string address_cidr;  // "10.20.0.11/24"
   std::string mac;
-  std::string gateway;         // may be empty
-  std::string controller_url;  // "https://10.20.0.1:7443"
-  std::string console;         // kernel console argument, may be empty
-  std::string kernel_options;  // extra
+  std::string gateway;                   // may be empty
+  std::vector<std::string> dns, search;  // name servers, domains; may be empty
+  std::string controller_url;            // "https://10.20.0.1:7443"
+  std::string console;                   // kernel console argument, may be empty
+  std::string kernel_options;            // extra
   std::string root_size = "";  // bytes per slot as text; empty: half of (disk - esp - state minimum), capped
 };
 Json to_json(const ImageJob& j);

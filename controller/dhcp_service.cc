@@ -21,6 +21,8 @@ BootNetwork boot_network(const Spec& spec, const std::string& address, const Dae
   network.http_port = options.boot_port;
   network.run_dir = options.state + "/run";
   network.unknown_machines = unknown_machines;
+  network.taken = spec.network.dns;
+  network.taken.insert(network.taken.end(), spec.network.ntp.begin(), spec.network.ntp.end());
   for (const auto& node : spec.nodes) {
     if (!node.mac.empty())
       network.hosts.push_back({node.mac, node.address, node.name});

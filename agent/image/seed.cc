@@ -18,6 +18,7 @@
 #include "agent/image/layout.h"
 #include "base/digest.h"
 #include "base/kernel_line.h"
+#include "base/resolver.h"
 
 namespace muster {
 namespace {
@@ -152,6 +153,8 @@ std::string network_file(const wire::ImageJob& job) {
       "installed.\n[Match]\nMACAddress={}\n\n[Network]\nAddress={}\n",
       job.mac, job.address_cidr);
   if (!job.gateway.empty()) s += "Gateway=" + job.gateway + "\n";
+  if (!job.dns.empty()) s += "DNS=" + joined_by_blanks(job.dns) + "\n";
+  if (!job.search.empty()) s += "Domains=" + joined_by_blanks(job.search) + "\n";
   return s + "DHCP=no\nIPv6AcceptRA=no\nLLMNR=no\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n";
 }
 
@@ -205,6 +208,10 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
                               job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
   TRY_(root.write("/etc/systemd/network/10-muster.network", network_file(job)));
+  // What is there is the recipe's own, or leads to a daemon that learns the servers from the file above: only
+  // what the spec declares takes its place.
+  const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();
+  if (!job.dns.empty() || !there) TRY_(root.write("/etc/resolv.conf", resolver_text(job.dns, job.search)));
   TRY_(root.make_directories("/state"));
   // systemd must not take this for the first boot of an updated system.
   TRY_(root.write("/etc/.updated", ""));

@@ -116,9 +116,20 @@ std::string command_line(const std::vector<std::string>& argv) {
   return out + "\n";
 }
 
+// mmdebstrap leaves that of the build's host. The node gets its own (agent/image/seed.cc) or has a daemon's;
+// one that the recipe brings stays.
+std::string resolver(const ImageRecipe& recipe) {
+  for (const auto& file : recipe.files)
+    if (file.path == "/etc/resolv.conf") return "";
+  return "rm -f \"$1\"/etc/resolv.conf\n"
+         "if chroot \"$1\" systemctl --quiet is-enabled systemd-resolved.service 2>/dev/null; then\n"
+         "  ln -s ../run/systemd/resolve/stub-resolv.conf \"$1\"/etc/resolv.conf\nfi\n";
+}
+
 // What every tree ends with, whoever put something in last.
-std::string cleaning() {
-  return "chroot \"$1\" passwd -q -l root\n"
+std::string cleaning(const ImageRecipe& recipe) {
+  return resolver(recipe) +
+         "chroot \"$1\" passwd -q -l root\n"
          // Identity is made on the node, never shared through an image.
          "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
          ": > \"$1\"/etc/machine-id\n"
@@ -168,14 +179,14 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
   s += command_line(enable);
   s += disabling(recipe);
   for (const auto& argv : recipe.run) s += command_line(argv);
-  return s + cleaning();
+  return s + cleaning(recipe);
 }
 
 std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units) {
   std::string s = kScriptHead + disabling(recipe);
   for (const auto& argv : units) s += command_line(argv);
   // dkms makes a key to sign modules with: no firmware knows it, and no two machines may share it.
-  return s + "rm -f \"$1\"/var/lib/dkms/mok.*\n" + cleaning();
+  return s + "rm -f \"$1\"/var/lib/dkms/mok.*\n" + cleaning(recipe);
 }
 
 }  // namespace muster

@@ -60,6 +60,7 @@ class Guest {
   ~Guest() {
     for (auto it = mounts_.rbegin(); it != mounts_.rend(); ++it) ::umount2(it->c_str(), MNT_DETACH);
     for (const auto& path : written_) (void)files_.remove(path);
+    if (!resolver_.empty()) (void)files_.symlink(resolver_, kResolver);
   }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
@@ -77,6 +78,9 @@ class Guest {
     TRY_(bind(downloads, "/var/cache/apt/archives"));
     TRY_(bind(lists, "/var/lib/apt/lists"));
     TRY_(write(kPolicy, "#!/bin/sh\nexit 101\n", 0755));
+    // A link leads to what a daemon would write, which does not run here.
+    resolver_ = files_.read_link(kResolver).value_or("");
+    if (!resolver_.empty()) TRY_(files_.remove(kResolver));
     return write(kResolver, Files("/").read(kResolver).value_or(""), 0644);
   }
 
@@ -97,6 +101,7 @@ class Guest {
   std::string root_;
   Files files_;
   std::vector<std::string> mounts_ = {}, written_ = {};
+  std::string resolver_ = {};  // where the tree's own link points
 };
 
 // Calls `line` for each whole line of what comes in pieces.

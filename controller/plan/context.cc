@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/services.h"
+
 namespace muster {
 namespace {
 
@@ -243,6 +245,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
   // There, because agents of an older version refuse a step with a key they do not know.
   if (!step.blocks.empty()) planned.step.expect["blocks"] = step.blocks;
   if (planned.step.params.is_null()) planned.step.params = Json::object();
+  if (step.module == "sysctl") prefer_declared(context.value("sysctls", Json()), planned.step.params);
   return std::vector<PlannedStep>{std::move(planned)};
 }
 
@@ -401,10 +404,6 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
                {"ssh_port", in.node.adopt.port},
                {"hardware", hardware_of(in.node.hardware)}}},
              {"users", users_of(spec)},
-             {"network",
-              {{"provisioning", spec.network.provisioning.cidr},
-               {"bmc", spec.network.bmc.cidr},
-               {"storage", spec.network.storage.cidr}}},
              {"storage_local", local_storage(in)},
              {"storage_shared", shared_storage(in, "")},
              {"storage_moosefs", shared_storage(in, "moosefs")},
@@ -420,6 +419,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
              {"rdma_ports", words_of(vars, "rdma_ports")},
              {"vars", vars}};
+  values_.update(services_of(spec, in.node));
   enter(std::string());
 }
 

@@ -742,6 +742,8 @@ class Planner {
     job.address_cidr = d.spec->address + "/" + prefix_of(spec_.network.provisioning.cidr);
     job.mac = d.spec->mac;
     job.gateway = spec_.network.gateway;
+    job.dns = spec_.network.dns;
+    job.search = spec_.network.search;
     job.controller_url = "https://" + address_ + ":7443";
     job.console = variable(d, "console", spec_.lab ? "ttyS0" : "");
     job.kernel_options = in_.kernel_options;

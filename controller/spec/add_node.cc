@@ -202,6 +202,8 @@ std::string free_address(const Spec& spec) {
   };
   take(spec.network.controller);
   take(spec.network.gateway);
+  for (const auto& server : spec.network.dns) take(server);
+  for (const auto& server : spec.network.ntp) take(server);
   for (const NodeSpec& node : spec.nodes) {
     take(node.address);
     take(node.power.address);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace muster {
@@ -27,7 +28,7 @@ std::string format_ipv4(uint32_t a) {
   return fmt::format("{}.{}.{}.{}", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
 }
 
-Result<Cidr> parse_cidr(const std::string& text) {
+Result<Cidr> parse_cidr(const std::string& text, int shortest, int longest) {
   const size_t slash = text.find('/');
   const auto address = parse_ipv4(text.substr(0, slash));
   const std::string prefix = slash == std::string::npos ? "" : text.substr(slash + 1);
@@ -35,12 +36,25 @@ Result<Cidr> parse_cidr(const std::string& text) {
       prefix.find_first_not_of("0123456789") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' is not a network such as 10.20.0.0/24", text));
   Cidr out{*address, std::atoi(prefix.c_str())};
-  if (out.prefix < 8 || out.prefix > 30)
-    return fail(Code::invalid, fmt::format("'{}': the prefix must be 8 to 30", text));
+  if (out.prefix < shortest || out.prefix > longest)
+    return fail(Code::invalid, fmt::format("'{}': the prefix must be {} to {}", text, shortest, longest));
   if ((out.base & out.mask()) != out.base)
     return fail(Code::invalid, fmt::format("'{}' is an address, not a network; did you mean '{}/{}'?", text,
                                            format_ipv4(out.base & out.mask()), out.prefix));
   return out;
+}
+
+bool is_dns_name(const std::string& text) {
+  static const std::string letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (text.size() > 253 || text.find_first_of(letters) == std::string::npos ||
+      text.find_first_not_of(letters + "0123456789.-") != std::string::npos)
+    return false;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    if (end == at || end - at > 63 || text[at] == '-' || text[end - 1] == '-') return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 }  // namespace muster

@@ -58,8 +58,8 @@ struct ParsedPlaybook {
 ParsedPlaybook parse_playbook(const std::string& text);
 
 // Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose
-// context value is not a string keeps its type (list, number, bool, object). An unknown variable is an error
-// that names it.
+// context value is not a string keeps its type (list, number, bool, object); as an element of a list, the
+// name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
 }  // namespace muster

@@ -51,6 +51,18 @@ class SpecReader {
   void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   static std::map<std::string, std::string> read_vars(const YamlNode* map);
+  // reader_services.cc
+  void read_services();
+  void read_dns(const YamlNode* network);
+  void read_ntp(const YamlNode* network);
+  void read_proxy(const YamlNode* network);
+  void read_firewall();
+  void read_rule(const YamlNode& entry, const std::string& path);
+  bool check_ports(const YamlNode& at, const std::string& path);
+  void read_additions(const YamlNode* map, const std::string& path, Additions& out);
+  void check_services();
+  void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
+                          const std::string& role);
   // reader_nodes.cc
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);

@@ -146,7 +146,10 @@ void SpecReader::check_accounting(const YamlNode& roles) {
 void SpecReader::assign_addresses() {
   if (!provisioning_) return;
   std::set<uint32_t> taken;
-  for (const std::string& used : {spec_.network.controller, spec_.network.gateway})
+  std::vector<std::string> others = {spec_.network.controller, spec_.network.gateway};
+  others.insert(others.end(), spec_.network.dns.begin(), spec_.network.dns.end());
+  others.insert(others.end(), spec_.network.ntp.begin(), spec_.network.ntp.end());
+  for (const std::string& used : others)
     if (const auto address = parse_ipv4(used)) taken.insert(*address);
   std::vector<size_t> order;
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {

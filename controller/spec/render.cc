@@ -96,16 +96,30 @@ class Renderer {
   Result<Json> value(const Json& json) {
     if (json.is_string()) return text(json.get<std::string>());
     if (!json.is_structured()) return json;
+    if (json.is_array()) return list(json);
     Json out = json;
     for (auto& [key, child] : out.items()) {
       auto rendered = value(child);
-      if (!rendered.ok()) return std::move(rendered).error().with(json.is_array() ? "[" + key + "]" : key);
+      if (!rendered.ok()) return std::move(rendered).error().with(key);
       child = std::move(rendered).value();
     }
     return out;
   }
 
  private:
+  Result<Json> list(const Json& json) {
+    Json out = Json::array();
+    for (size_t i = 0; i < json.size(); ++i) {
+      auto rendered = value(json[i]);
+      if (!rendered.ok()) return std::move(rendered).error().with(fmt::format("[{}]", i));
+      if (json[i].is_string() && rendered->is_array())
+        out.insert(out.end(), rendered->begin(), rendered->end());
+      else
+        out.push_back(std::move(rendered).value());
+    }
+    return out;
+  }
+
   Result<Json> text(const std::string& source) {
     if (source.find("{{") == std::string::npos) return Json(source);
     if (const std::string name = whole_name(source); !name.empty())

@@ -141,9 +141,11 @@ ParsedSpec SpecReader::read() {
   read_images();
   read_roles();
   read_limits();
+  read_services();
   read_nodes();
   check_nodes();
   check_leads();
+  check_services();
   assign_addresses();
   read_storage();
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),

@@ -36,6 +36,12 @@ struct Network {
   std::string dhcp = "managed";  // managed | proxy | external
   std::string controller;        // controller's address; default: first of provisioning
   std::string gateway;           // may be empty
+  // Nothing of these is ever taken from the head node; what is not declared is empty.
+  std::vector<std::string> dns;       // name servers, numeric, in the order they are asked
+  std::vector<std::string> search;    // domains
+  std::vector<std::string> ntp;       // time servers: addresses or names
+  std::string proxy;                  // "http://proxy.example:3128"
+  std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
   int rail_count = 0;
   std::string rail_cidr;  // "10.40.{rail}.0/24"
 };
@@ -119,6 +125,19 @@ bool takes_part(const StorageSpec& storage, const NodeSpec& node);
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
 // Whether the node is to see the section's files.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
+// What may come in beside what playbook `firewall` lets in anyway.
+struct FirewallRule {
+  std::string from;                // network or address; empty: everywhere
+  std::string ports;               // "443", "8000:8100"; empty: all
+  std::string proto;               // tcp | udp; empty: tcp where there are ports, else everything
+  std::string comment;             // what `ufw status` shows; may be empty
+  std::vector<std::string> roles;  // empty: all
+};
+// Installed and set by playbook `base`.
+struct Additions {
+  std::vector<std::string> packages;
+  std::map<std::string, std::string> sysctls;
+};
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -139,7 +158,11 @@ struct Spec {
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   LimitsSpec limits;
-  bool lab = false;  // a `lab:` section: simulated hardware
+  std::string time_zone;  // "Europe/Berlin"; may be empty
+  std::vector<FirewallRule> firewall;
+  Additions additions;                              // of every node
+  std::map<std::string, Additions> role_additions;  // beside them; a sysctl of a role counts more
+  bool lab = false;                                 // a `lab:` section: simulated hardware
   std::map<std::string, std::string> vars;
 
   const NodeSpec* node(const std::string& name) const;

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# a node with the distribution's full kernel (kernel: full), as metal gets it: netbooted, imaged, configured
+# a node with the distribution's full kernel (kernel: full), as metal gets it: netbooted, imaged, configured; with declared network services
 source "$(dirname "$0")/lib.sh"
-small_spec 1 's/kernel: cloud/kernel: full/' >"$work/cluster.yaml"
+# Nobody answers at these addresses: what is looked at is what the node was told.
+services='  dns: [ 10.20.0.1 ]\n  search: [ lab.example ]\n  ntp: [ 10.20.0.1 ]\n  proxy: http://10.20.0.1:3142\ntime_zone: Europe/Berlin\n'
+services+='firewall: [ { from: 10.7.0.0/16, port: 443, roles: [ cpu ], comment: portal } ]\npackages: [ less ]\nsysctls: { vm.swappiness: 7, kernel.panic: 40 }'
+small_spec 1 's/kernel: cloud/kernel: full/' "s|^users:|$services\nusers:|" >"$work/cluster.yaml"
 $muster lab up "$work/cluster.yaml"
 up_begins
 up_ends 0
@@ -12,3 +15,17 @@ kernel=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") |
 check "so did the RAM system, which boots the image's only kernel ($kernel)" test "$kernel" = "$release"
 check "the package is linux-image-amd64" node_ssh node01 dpkg-query -W linux-image-amd64
 check "a driver that the cloud kernel lacks is there" node_ssh node01 /sbin/modinfo ice
+
+on() { node_ssh node01 "$@" | tr -d '\r'; }
+check "it asks the declared name server" test "$(on grep -v '^#' /etc/resolv.conf)" = $'search lab.example\nnameserver 10.20.0.1'
+check "which is in its port's settings as well" test "$(on grep -c -e '^DNS=10.20.0.1$' -e '^Domains=lab.example$' /etc/systemd/network/10-muster.network)" = 2
+check "and the declared time server, and no other" test "$(on sudo chronyc -n sources | grep -c '^[\^=#]')" = 1
+check "with its address" sh -c "$muster lab ssh node01 -- sudo chronyc -n sources | grep -q '10\.20\.0\.1 '"
+check "its time zone is the declared one" test "$(on date -d 2026-07-01T12:00:00Z +%H:%M)" = 14:00
+check "the firewall lets the declared network in" sh -c "$muster lab ssh node01 -- sudo iptables -S ufw-user-input | grep -qe '-s 10.7.0.0/16 -p tcp -m tcp --dport 443 -j ACCEPT'"
+check "and still the controller" sh -c "$muster lab ssh node01 -- sudo iptables -S ufw-user-input | grep -qe '-s 10.20.0.1/32 -j ACCEPT'"
+check "kernel parameters are the declared ones" test "$(on cat /proc/sys/vm/swappiness /proc/sys/kernel/panic | tr '\n' ' ')" = "7 40 "
+check "apt has the proxy" sh -c "$muster lab ssh node01 -- apt-config dump Acquire::http::Proxy | grep -q 10.20.0.1:3142"
+check "and so do sessions" sh -c "$muster lab ssh node01 -- env | grep -q '^http_proxy=http://10.20.0.1:3142'"
+$muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log"
+check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"

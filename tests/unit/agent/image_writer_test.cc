@@ -11,6 +11,7 @@
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "agent/disk/block.h"
 #include "agent/disk/marker.h"
@@ -22,6 +23,7 @@
 #include "base/json.h"
 #include "base/os.h"
 #include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
 
 using namespace muster;
 
@@ -672,6 +674,55 @@ TEST_CASE("layout: slots of equal size, room for state, too large an image is re
   CHECK(last.start + last.size <= 8191 * kMiB);
   CHECK(make_layout(1024 * kMiB, 900 * kMiB, 0).error().code == Code::invalid);
   CHECK(make_layout(64 * kMiB, kMiB, 0).error().code == Code::invalid);
+}
+
+TEST_CASE("the new system asks the declared name servers, and nobody else's") {
+  TempDir dir;
+  const Files root(dir.path("root"));
+  wire::ImageJob job;
+  job.hostname = "node01";
+  job.address_cidr = "10.20.0.11/24";
+  job.mac = "52:54:00:00:01:01";
+  const auto layout = make_layout(8192 * kMiB, kMiB, 0).value();
+  const ImageManifest manifest;
+  const SeedRequest r{job, manifest, "/dev/null", layout, "b", false, {}};
+  const auto resolver = [&] { return root.read("/etc/resolv.conf").value_or("?"); };
+  const auto port = [&] { return root.read("/etc/systemd/network/10-muster.network").value_or("?"); };
+
+  REQUIRE(seed_root(root, r, std::string(32, 'a')));
+  CHECK(resolver().find("nameserver") == std::string::npos);
+  CHECK(resolver()[0] == '#');  // it is there: programs want one
+  CHECK(port().find("DNS=") == std::string::npos);
+
+  job.gateway = "10.20.0.254";
+  job.dns = {"10.20.0.53", "10.9.0.53"};
+  job.search = {"cluster.example", "example"};
+  REQUIRE(seed_root(root, r, std::string(32, 'a')));
+  CHECK(resolver().find("\nsearch cluster.example example\nnameserver 10.20.0.53\nnameserver 10.9.0.53\n") !=
+        std::string::npos);
+  CHECK(port().find("\n[Network]\nAddress=10.20.0.11/24\nGateway=10.20.0.254\nDNS=10.20.0.53 10.9.0.53\n"
+                    "Domains=cluster.example example\n") != std::string::npos);
+
+  // A resolver daemon's link, which leads nowhere yet: left alone until name servers are declared.
+  const std::string stub = "../run/systemd/resolve/stub-resolv.conf";
+  REQUIRE(root.remove("/etc/resolv.conf"));
+  REQUIRE(root.symlink(stub, "/etc/resolv.conf"));
+  const std::vector<std::string> servers = std::exchange(job.dns, {});
+  REQUIRE(seed_root(root, r, std::string(32, 'a')));
+  CHECK(root.read_link("/etc/resolv.conf").value_or("") == stub);
+  job.dns = servers;
+  REQUIRE(seed_root(root, r, std::string(32, 'a')));
+  CHECK_FALSE(root.read_link("/etc/resolv.conf").ok());
+  CHECK(resolver().find("nameserver 10.20.0.53\n") != std::string::npos);
+
+  const auto sent = wire::image_job_from_json(wire::to_json([&] {
+    wire::ImageJob whole = job;
+    whole.image = "cpu", whole.digest = "sha256:d", whole.manifest_path = "/m", whole.base_url = "http://x";
+    return whole;
+  }()));
+  REQUIRE(sent);
+  CHECK(sent->dns == job.dns);
+  CHECK(sent->search == job.search);
 }
 
 TEST_CASE("the new system gets its name, its network and a loader entry that names its own slot") {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/os.h"
@@ -108,6 +109,12 @@ TEST_CASE("DHCP is for the nodes of the spec; BMCs keep their addresses when und
   const BootNetwork open = boot_network(spec, "10.20.0.1", options, true);
   CHECK(open.unknown_machines);
   CHECK(open.taken == std::vector<std::string>{"10.20.1.11", "10.20.1.12", "10.20.1.13"});
+  Spec with_servers = spec;
+  with_servers.network.dns = {"10.20.0.200"};
+  with_servers.network.ntp = {"10.20.0.201", "ntp.example"};
+  const BootNetwork served = boot_network(with_servers, "10.20.0.1", options, true);
+  CHECK(std::count(served.taken.begin(), served.taken.end(), "10.20.0.200") == 1);
+  CHECK(std::count(served.taken.begin(), served.taken.end(), "10.20.0.201") == 1);
 }
 
 TEST_CASE("a network that contradicts itself is refused") {

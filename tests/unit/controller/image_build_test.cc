@@ -26,8 +26,9 @@ class PaperDebian : public Process {
   int trees = 0, finished = 0;
   std::vector<std::string> layers =
       {};  // ids of the steps that were carried out, and what their tree held then
-  bool broken = false;
-  std::set<std::string> packed = {};  // names in /srv of the tree that became a file system
+  bool broken = false, resolved = false;            // resolved: a resolver daemon of the tree's own
+  std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
+  std::set<std::string> packed = {};                // names in /srv of the tree that became a file system
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
@@ -35,6 +36,9 @@ class PaperDebian : public Process {
     if (argv[0] == "mke2fs") {
       const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
       packed = {names.begin(), names.end()};
+      packed_resolver = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1))
+                            .read_link("/etc/resolv.conf")
+                            .value_or("none");
       return make_raw(argv.at(argv.size() - 2));
     }
     if (argv[0] == "chroot") return apply_layer(argv.at(1), command.input);
@@ -50,6 +54,7 @@ class PaperDebian : public Process {
     if (broken) return Output{1, "", "muster-agent: gpu/a: no such package"};
     const Json steps = Json::parse(order)["steps"];
     for (const Json& step : steps) {
+      resolver = Files(root).read("/etc/resolv.conf").value_or("none");
       layers.push_back(step["id"].get<std::string>() + " over " +
                        std::to_string(Files(root).list("/srv").size()));
       TRY_(Files(root).write("/srv/" + step["id"].get<std::string>(), "x"));
@@ -65,6 +70,7 @@ class PaperDebian : public Process {
     TRY_(files.write(modules + "/kernel/nvme.ko", "module"));
     TRY_(files.write("/boot/vmlinuz-6.12-paper", "kernel"));
     TRY_(files.write("/usr/lib/systemd/boot/efi/systemd-bootx64.efi", "loader"));
+    if (resolved) TRY_(files.symlink("../run/nowhere", "/etc/resolv.conf"));
     TRY_(files.write("/usr/lib/os-release", "PRETTY_NAME=\"Paper 1\"\n"));
     for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4"})
       TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
@@ -169,6 +175,21 @@ TEST_CASE("layers are stacked, kept, and only those that changed are made again"
   b.request.rebuild = true;
   REQUIRE(b.build().ok());
   CHECK(b.debian.trees == 2);
+}
+
+TEST_CASE("names are found while a layer is made, whatever resolver the tree has, and it keeps its own") {
+  const bool resolved = GENERATE(false, true);
+  Bench b;
+  b.debian.resolved = resolved;
+  b.request.agent = b.dir.path("agent");
+  REQUIRE(Files("/").write(b.request.agent, "program", 0755));
+  b.request.layers = {ImageLayer{"gpu", Json::array({Json{{"id", "a"}}}), {}}};
+  const auto built = b.build();
+  if (::geteuid() != 0) return;  // nobody else may mount
+  INFO((built.ok() ? "" : built.error().message));
+  REQUIRE(built.ok());
+  CHECK(b.debian.resolver == Files("/").read("/etc/resolv.conf").value_or(""));
+  CHECK(b.debian.packed_resolver == (resolved ? "../run/nowhere" : "none"));
 }
 
 TEST_CASE("a layer that fails names its step and its log, and what was made before it is not made again") {

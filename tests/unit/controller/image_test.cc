@@ -158,6 +158,35 @@ TEST_CASE("the customize script masks, installs and runs what the recipe says, q
   CHECK(s.find("rm -f \"$1\"/etc/ssh/ssh_host_*") != std::string::npos);
 }
 
+TEST_CASE("an image does not carry the resolver of the host that built it") {
+  TempFolder tmp;
+  const Files files(tmp.path);
+  // Of the tree only this is asked for: whether systemd-resolved is enabled in it.
+  REQUIRE(files.write(
+      "/bin/chroot",
+      "#!/bin/sh\ncase \"$*\" in *is-enabled*systemd-resolved*) test -e \"$1/resolved\";; esac\n", 0755));
+  const auto process = make_process();
+  const auto left = [&](const std::string& script) {
+    REQUIRE(files.write("/tree/etc/resolv.conf", "nameserver 127.0.0.53\n"));
+    for (const char* folder : {"/tree/var/log", "/tree/etc/ssh"}) REQUIRE(files.make_directories(folder));
+    REQUIRE(files.write("/script", script, 0755));
+    const auto out = process->run({.argv = {"/bin/sh", tmp.path + "/script", tmp.path + "/tree"},
+                                   .env = {{"PATH", tmp.path + "/bin:/usr/bin:/bin"}}});
+    REQUIRE(out);
+    INFO(out->err);
+    REQUIRE(out->exit_code == 0);
+    if (const auto link = files.read_link("/tree/etc/resolv.conf"); link.ok()) return "-> " + *link;
+    return files.read("/tree/etc/resolv.conf").value_or("nothing");
+  };
+  CHECK(left(customize_script({}, "/o")) == "nothing");
+  CHECK(left(finish_script({}, {})) == "nothing");
+  ImageRecipe own;
+  own.files = {{"/etc/resolv.conf", "nameserver 10.0.0.53\n"}};
+  CHECK(left(finish_script(own, {})) == "nameserver 127.0.0.53\n");  // what the recipe brought is its own
+  REQUIRE(files.write("/tree/resolved", ""));
+  CHECK(left(customize_script({}, "/o")) == "-> ../run/systemd/resolve/stub-resolv.conf");
+}
+
 TEST_CASE("the agent's unit in images is the one that is packaged") {
   for (const auto& f : builtin_files())
     if (f.path == "/etc/systemd/system/muster-agent.service")

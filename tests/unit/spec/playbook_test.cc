@@ -42,6 +42,14 @@ std::string refused(const Json& value) {
 
 }  // namespace
 
+TEST_CASE("a list's name as an element of a list stands for its elements", "[playbook]") {
+  CHECK(rendered({"x", "{{users}}", "y"}).size() == 4);
+  CHECK(rendered({"x", "{{none}}", "y"}) == Json{"x", "y"});
+  CHECK(rendered(Json::array({"{{cluster}}", Json::array({"a"})})) == Json::array({"g", Json::array({"a"})}));
+  CHECK(rendered(Json::array({"{{count}}", "{{#users}}{{name}}{{/users}}"})) == Json::array({3, "ab"}));
+  CHECK(refused(Json::array({"ok", "{{nope}}"})).find("[1]") != std::string::npos);
+}
+
 TEST_CASE("a playbook is read", "[playbook]") {
   const ParsedPlaybook parsed = parse_playbook(R"(playbook: storage-local
 help: RAID0 + XFS

@@ -137,6 +137,52 @@ TEST_CASE("limits, variables and a lab section are read", "[spec]") {
   CHECK(parsed.spec.vars.at("port") == "5");
 }
 
+TEST_CASE("name servers, time servers, proxy, firewall, packages and kernel parameters are read", "[spec]") {
+  std::string text = with("  bmc:          { cidr: 10.20.1.0/24 }\n",
+                          "  bmc: { cidr: 10.20.1.0/24 }\n  dns: [ 10.20.0.11, 10.9.0.53 ]\n"
+                          "  search: [ cluster.example ]\n  ntp: [ gpu01, ntp.example, 10.20.0.13 ]\n"
+                          "  proxy: \"http://proxy.example:3128/\"\n  no_proxy: [ .example, 10.0.0.0/8 ]\n");
+  const std::string role = "  gpu: { playbooks: [ base, ssh ] }\n";
+  text.replace(text.find(role), role.size(),
+               "  gpu: { playbooks: [ base, firewall ], packages: [ g++, libstdc++6 ], "
+               "sysctls: { kernel.core_pattern: \"|/usr/bin/core %p\" } }\n");
+  text +=
+      "time_zone: America/Argentina/Buenos_Aires\npackages: [ tmux ]\n"
+      "sysctls: { vm.swappiness: 10, net.ipv4.tcp_rmem: 4096 87380 6291456 }\n"
+      "firewall:\n  - { from: 10.0.0.0/8, port: 443, proto: tcp, roles: [ gpu ], comment: the portal }\n"
+      "  - { from: 192.168.7.9 }\n  - { from: 0.0.0.0/0, ports: \"6000:6100\" }\n";
+  CHECK(errors_of(text) == "");
+  const Spec s = parse_spec(text, kNames).spec;
+  CHECK(s.network.dns == std::vector<std::string>{"10.20.0.11", "10.9.0.53"});
+  CHECK(s.network.search == std::vector<std::string>{"cluster.example"});
+  CHECK(s.network.ntp == std::vector<std::string>{"gpu01", "ntp.example", "10.20.0.13"});
+  CHECK(s.network.proxy == "http://proxy.example:3128/");
+  CHECK(s.network.no_proxy == std::vector<std::string>{".example", "10.0.0.0/8"});
+  CHECK(s.nodes[0].address == "10.20.0.14");  // .11 and .13 are servers', .12 is login's
+  CHECK(s.time_zone == "America/Argentina/Buenos_Aires");
+  CHECK(s.additions.packages == std::vector<std::string>{"tmux"});
+  CHECK(s.additions.sysctls.at("net.ipv4.tcp_rmem") == "4096 87380 6291456");
+  CHECK(s.role_additions.at("gpu").packages == std::vector<std::string>{"g++", "libstdc++6"});
+  CHECK(s.role_additions.at("gpu").sysctls.at("kernel.core_pattern") == "|/usr/bin/core %p");
+  CHECK(s.role_additions.at("login").packages.empty());
+  REQUIRE(s.firewall.size() == 3);
+  CHECK(s.firewall[0].ports == "443");
+  CHECK(s.firewall[0].proto == "tcp");
+  CHECK(s.firewall[0].comment == "the portal");
+  CHECK(s.firewall[0].roles == std::vector<std::string>{"gpu"});
+  CHECK(s.firewall[1].from == "192.168.7.9");
+  CHECK(s.firewall[1].ports.empty());
+  CHECK(s.firewall[2].ports == "6000:6100");
+}
+
+TEST_CASE("hosts with a name server of their own may use names", "[spec]") {
+  const std::string text =
+      "cluster: x\nnetwork: { provisioning: { cidr: 10.20.0.0/24 }, ntp: [ ntp.example ] }\n"
+      "nodes: [ { name: head, role: r, adopt: { host: 10.20.0.5, host_key: \"SHA256:" +
+      std::string(43, 'A') + "\" } } ]\nroles: { r: { playbooks: [ base ] } }\n";
+  CHECK(errors_of(text) == "");
+}
+
 TEST_CASE("deadlines take minutes in both spellings, and no value that is a slip of the unit", "[spec]") {
   const auto netboot_of = [](const std::string& value) {
     return parse_spec(good() + "limits: { netboot: " + value + " }\n", kNames);
