@@ -22,8 +22,7 @@ struct LabFlags {
   int* exit = nullptr;
   bool json = false;
   std::string dir, node, name, accel, profile = "generic", password = "secret";
-  std::string fault_argument;
-  std::vector<std::string> remote;
+  std::vector<std::string> remote, words;
   lab::UpOptions up;
   lab::Break fault;
   bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false,
@@ -71,6 +70,15 @@ std::string text(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "-";
 }
 
+// "storage 52:54:00:21:00:01  rail0 52:54:00:22:00:01 (no cable)"
+std::string ports_text(const Json& node) {
+  std::string out;
+  for (const auto& port : node.value("ports", Json::array()))
+    out += fmt::format("{}{} {}{}", out.empty() ? "" : "  ", text(port, "network"), text(port, "mac"),
+                       port.value("cabled", true) ? "" : " (no cable)");
+  return out;
+}
+
 void print_nodes(const Json& nodes) {
   fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", "NODE", "POWER", "ADDRESS", "BMC", "MAC",
              "PROFILE", "");
@@ -81,10 +89,24 @@ void print_nodes(const Json& nodes) {
     if (node.contains("faults"))
       for (const auto& [fault, words] : node["faults"].items())
         notes += (notes.empty() ? "" : "; ") + ("FAULT " + fault + ": " + words.get<std::string>());
+    if (const auto left = node.find("firmware_tests_left_s"); left != node.end() && left->is_number())
+      notes += fmt::format("; firmware tests for {} s more", left->get<int64_t>());
     fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", text(node, "name"), text(node, "power"),
                text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"),
                notes);
+    const auto ports = ports_text(node);
+    if (!ports.empty()) fmt::print("{:<12} {}\n", "", ports);
   }
+}
+
+// What every time and place in the lab is to be read with: time scale, switches that are away.
+void print_conditions(const Json& lab) {
+  if (const double scale = lab.value("time_scale", 1.0); scale != 1)
+    fmt::print("TIME SCALE {}: firmware tests take that much of what `lab break post` says\n", scale);
+  for (const auto& network : lab.value("networks", Json::array()))
+    if (network["back_in_s"].is_number())
+      fmt::print("SWITCH {}: FAULT passes nothing for {} s more\n", text(network, "name"),
+                 network["back_in_s"].get<int64_t>());
 }
 
 void run_up(const Flags& flags) {
@@ -98,6 +120,7 @@ void run_up(const Flags& flags) {
     fmt::print("lab {} is up in {}\n", text(j, "cluster"), text(j, "dir"));
     fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(),
                text(j, "accel"));
+    print_conditions(j);
     fmt::print("  spec with the lab's key:  {}\n", text(j, "spec"));
     fmt::print("  the BMCs' user:password:   {}\n", text(j, "bmc_secret_file"));
     if (j["apt_proxy"].is_string()) fmt::print("  package proxy:            {}\n", text(j, "apt_proxy"));
@@ -113,6 +136,7 @@ void run_status(const Flags& flags) {
     const auto yes = [&](const char* key) { return j.value(key, false) ? "up" : "DOWN"; };
     fmt::print("lab {} in {}\nnetwork {}  BMCs {}  controller {}  package proxy {}\n", text(j, "cluster"),
                text(j, "dir"), yes("network"), yes("bmcs"), yes("controller"), yes("apt_proxy"));
+    print_conditions(j);
     print_nodes(j["nodes"]);
   });
 }
@@ -184,25 +208,6 @@ void run_serve(const Flags& flags) {
   if (auto done = lab::serve(*dir, host); !done) complain(*flags, done.error());
 }
 
-// `lab break node01 net-cut 60`: the one argument that most faults need, without its flag's name.
-Status take_fault_argument(LabFlags& flags) {
-  auto& fault = flags.fault;
-  const auto& word = flags.fault_argument;
-  if (word.empty()) return Ok{};
-  if (fault.fault == "bmc-503" || fault.fault == "net-cut") {
-    if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 6)
-      return fail(Code::invalid, fault.fault + " takes seconds, not '" + word + "'");
-    fault.seconds = std::stoll(word);
-  } else if (fault.fault == "shape") {
-    fault.rate = word;
-  } else if (fault.fault == "foreign-fs" || fault.fault == "slow-drive" || fault.fault == "extra-disk") {
-    fault.drive = word;
-  } else {
-    return fail(Code::invalid, fault.fault + " takes no argument ('" + word + "')");
-  }
-  return Ok{};
-}
-
 void run_restart(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
@@ -265,10 +270,14 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   std::string help = "break a machine on purpose. Faults:";
   for (const auto& [name, words] : lab::fault_list()) help += "\n  " + name + ": " + words;
   auto* broken = verb(lab_app, flags, "break", help.c_str());
-  broken->add_option("node", flags->fault.node)->required();
-  broken->add_option("fault", flags->fault.fault)->required();
-  broken->add_option("what", flags->fault_argument,
-                     "the fault's argument: seconds, rate or drive, as the fault needs");
+  broken->add_option("what", flags->words,
+                     "NODE FAULT [ARGUMENT]: a duration, seconds, rate or drive, as the fault needs; with "
+                     "--switch: SECONDS");
+  broken->add_option("--switch", flags->fault.network_switch,
+                     "the switch of this network (provisioning, storage, rail0) passes nothing for SECONDS "
+                     "(default 60); BMCs are not on it");
+  broken->add_option("--network", flags->fault.network,
+                     "net-cut, shape: which of the machine's links (storage, rail0; default provisioning)");
   broken->add_option("--seconds", flags->fault.seconds, "how long");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
   broken->add_option("--drive", flags->fault.drive,
@@ -276,7 +285,8 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   broken->add_option("--fs", flags->fault.file_system, "ext4 or xfs");
   broken->add_flag("--heal", flags->fault.heal, "end the fault");
   broken->callback([flags] {
-    if (auto taken = take_fault_argument(*flags); !taken) return complain(*flags, taken.error());
+    if (auto taken = lab::take_words(flags->fault, flags->words); !taken)
+      return complain(*flags, taken.error());
     run_control(flags, "/break", lab::to_json(flags->fault));
   });
 }

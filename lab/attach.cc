@@ -97,12 +97,14 @@ Result<Json> status(const LabDir& dir) {
               {"network", space.ok() && namespace_exists(*space)},
               {"controller", process_runs(dir.path("musterd.pid"))},
               {"socket", dir.path("musterd.sock")},
+              {"time_scale", spec.time_scale},
               {"apt_proxy", process_runs(dir.path("apt/lab.pid")) && process_runs(dir.path("apt/host.pid"))}};
   auto live = control(dir, "GET", "/status", {}, 10 * kSecond);
   out["bmcs"] = live.ok();
   if (live) {
     out["nodes"] = (*live)["nodes"];
     out["accel"] = (*live)["accel"];
+    out["networks"] = (*live)["networks"];
     return out;
   }
   Json nodes = Json::array();
@@ -113,6 +115,7 @@ Result<Json> status(const LabDir& dir) {
                      {"address", node.address},
                      {"mac", node.mac},
                      {"profile", node.profile},
+                     {"ports", ports_json(node.ports)},
                      {"in_spec", node.in_spec}});
   out["nodes"] = nodes;
   return out;

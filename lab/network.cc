@@ -46,7 +46,7 @@ Result<LockFile> claim_namespace(const std::string& name) {
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
 
 std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space) {
-  return {
+  std::vector<Argv> out = {
       ip(space, {"link", "set", "lo", "up"}),
       ip(space, {"link", "add", "br0", "address", kBridgeAddress, "type", "bridge", "stp_state", "0",
                  "forward_delay", "0", "mcast_snooping", "0"}),
@@ -61,32 +61,52 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
       ip(space, {"link", "set", "keep0", "up"}),
       ip(space, {"link", "set", "br0", "up"}),
   };
+  const auto mtu = std::to_string(kFastMtu);
+  for (const auto& network : fast_networks(spec)) {
+    const auto bridge = bridge_name(network);
+    out.push_back(ip(space, {"link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0",
+                             "mcast_snooping", "0"}));
+    // Set, not given when it is made: a bridge keeps only that from being lowered to the least of its ports.
+    out.push_back(ip(space, {"link", "set", bridge, "mtu", mtu, "addrgenmode", "none"}));
+    out.push_back(ip(space, {"link", "set", bridge, "up"}));
+  }
+  return out;
 }
 
 std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
-  return {
+  std::vector<Argv> out = {
       ip(space, {"tuntap", "add", tap_name(node), "mode", "tap"}),
       ip(space, {"link", "set", tap_name(node), "master", "br0"}),
       ip(space, {"link", "set", tap_name(node), "up"}),
       ip(space, {"addr", "add", node.bmc_address + "/32", "dev", "br0"}),
   };
+  for (const auto& port : node.ports) {
+    const auto tap = tap_name(node, port.network);
+    out.push_back(ip(space, {"tuntap", "add", tap, "mode", "tap"}));
+    out.push_back(ip(space, {"link", "set", tap, "mtu", std::to_string(kFastMtu)}));
+    out.push_back(ip(space, {"link", "set", tap, "master", bridge_name(port.network)}));
+    out.push_back(ip(space, {"link", "set", tap, "up"}));
+  }
+  return out;
 }
 
 std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space) {
-  return {
+  std::vector<Argv> out = {
       ip(space, {"addr", "del", node.bmc_address + "/32", "dev", "br0"}),
       ip(space, {"link", "del", tap_name(node)}),
   };
+  for (const auto& port : node.ports) out.push_back(ip(space, {"link", "del", tap_name(node, port.network)}));
+  return out;
 }
 
-Argv link_command(const LabNode& node, bool up) {
-  return ip("", {"link", "set", tap_name(node), up ? "up" : "down"});
+Argv link_command(const std::string& tap, bool up) {
+  return ip("", {"link", "set", tap, up ? "up" : "down"});
 }
 
-Argv shape_command(const LabNode& node, const std::string& rate) {
-  if (rate.empty()) return {"tc", "qdisc", "del", "dev", tap_name(node), "root"};
-  return {"tc",   "qdisc", "replace", "dev",  tap_name(node), "root", "tbf",
-          "rate", rate,    "burst",   "64kb", "latency",      "400ms"};
+Argv shape_command(const std::string& tap, const std::string& rate) {
+  if (rate.empty()) return {"tc", "qdisc", "del", "dev", tap, "root"};
+  return {"tc",   "qdisc", "replace", "dev",  tap,       "root", "tbf",
+          "rate", rate,    "burst",   "64kb", "latency", "400ms"};
 }
 
 Status run_all(Process& process, const std::vector<Argv>& commands) {

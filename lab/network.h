@@ -1,5 +1,8 @@
-// The lab's network: one namespace with one bridge; a tap per machine, a /32 per BMC, nothing else.
+// The lab's network: one namespace with a bridge per network; a tap per machine and port, a /32 per BMC,
+// nothing else.
 //
+// The controller and the BMCs have their addresses on the provisioning network's bridge; on the others
+// (storage, rails) there are machines only, with an MTU of 9000.
 // Guests are isolated: the namespace has no link to the host. What has to get through (packages) goes over a
 // Unix socket (lab/apt_proxy.h). The command lists are pure; run_all() runs them. A namespace is ours only
 // when its inode is the one recorded when it was made. Thread: free functions without shared state.
@@ -28,10 +31,11 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
 // Run with `space` empty from inside the namespace.
 std::vector<Argv> node_commands(const LabNode& node, const std::string& space);
 std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space);
-Argv link_command(const LabNode& node, bool up);
+// The tap of a port exists as long as the lab does, whether its machine is on or not.
+Argv link_command(const std::string& tap, bool up);
 // `rate` as tc spells it ("10mbit"); empty: no limit. Towards the node only: the host kernel may lack netem
 // and police.
-Argv shape_command(const LabNode& node, const std::string& rate);
+Argv shape_command(const std::string& tap, const std::string& rate);
 
 Status run_all(Process& process, const std::vector<Argv>& commands);
 

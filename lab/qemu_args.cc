@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace muster::lab {
 namespace {
 
@@ -11,11 +13,36 @@ const LabDrive* boot_drive(const LabNode& node) {
   return nullptr;
 }
 
+// No ROM and no boot index: the firmware boots from none of these. Chassis and slot are away from the drives'.
+void add_ports(const LabNode& node, std::vector<std::string>& args) {
+  for (const auto& port : node.ports) {
+    const auto& name = port.network;
+    const int slot = 100 + port_number(name);
+    args.insert(
+        args.end(),
+        {"-netdev", fmt::format("tap,id=n-{},ifname={},script=no,downscript=no", name, tap_name(node, name)),
+         "-device", fmt::format("pcie-root-port,id=np-{0},chassis={1},slot={1}", name, slot), "-device",
+         fmt::format("virtio-net-pci,id={},netdev=n-{},mac={},host_mtu={},romfile=,bus=np-{}",
+                     nic_device_id(name), name, port.mac, kFastMtu, name)});
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Accel accel) { return accel == Accel::kvm ? "kvm" : "tcg"; }
 
-std::string tap_name(const LabNode& node) { return fmt::format("tap{}", node.number); }
+std::string tap_name(const LabNode& node, const std::string& network) {
+  const auto tap = fmt::format("tap{}", node.number);
+  return network == kProvisioning ? tap : tap + "-" + network;
+}
+
+std::string nic_device_id(const std::string& network) {
+  return network == kProvisioning ? kNicId : "net-" + network;
+}
+
+bool has_dark_ports(const LabNode& node) {
+  return std::any_of(node.ports.begin(), node.ports.end(), [](auto& port) { return !port.cabled; });
+}
 
 std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive) {
   return dir.node(node.name, drive.name + ".img");
@@ -52,6 +79,7 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
   add("-device",
       fmt::format("virtio-net-pci,id={},netdev=n0,mac={},bootindex={}", kNicId, node.mac, network ? 1 : 2));
   add("-device", "virtio-rng-pci");
+  add_ports(node, a);
   int port = 0;
   for (const auto& drive : node.drives) {
     add("-drive", fmt::format("file={},if=none,id={},format=raw,cache=unsafe,discard=unmap",

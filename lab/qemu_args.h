@@ -1,8 +1,8 @@
 // qemu_args: a LabNode as a QEMU command line. Pure.
 //
-// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the NIC, the boot drive on the root bus and
-// the data drives each behind a pcie-root-port (which has ACS; the emulated switch has not) and an emulated
-// IOMMU. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
+// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the provisioning NIC alone, the boot drive on
+// the root bus, the data drives and the other NICs each behind a pcie-root-port (which has ACS; the emulated
+// switch has not) and an emulated IOMMU. NICs come before drives, so that a further drive moves none of them. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
 #pragma once
 
 #include <string>
@@ -25,13 +25,18 @@ struct QemuHost {
   std::string variables = "/usr/share/OVMF/OVMF_VARS_4M.fd";  // template, copied per node
 };
 
-std::string tap_name(const LabNode& node);  // "tap3"
+std::string tap_name(const LabNode& node,
+                     const std::string& network = kProvisioning);  // "tap3", "tap3-rail0"
+std::string nic_device_id(const std::string& network);             // QEMU device id: "net0", "net-rail0"
 std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive);
 std::string drive_device_id(const LabDrive& drive);  // QEMU device id: "nvme-os"
 inline const char* kNicId = "net0";
 
 std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host,
                                    BootFirst first);
+
+// Some of its ports have no cable: QEMU has to be started with -S until their links are taken down.
+bool has_dark_ports(const LabNode& node);
 
 // Boot indexes to write with qom-set, in this order: an index in use by another device must be freed first.
 struct BootIndex {

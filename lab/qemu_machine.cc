@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "lab/clock.h"
 
 namespace muster::lab {
 namespace {
@@ -30,7 +31,10 @@ Status create_sparse(const std::string& path, int64_t size) {
 }  // namespace
 
 QemuMachine::QemuMachine(LabDir dir, LabNode node, QemuHost host)
-    : dir_(std::move(dir)), host_(std::move(host)), node_(std::move(node)) {
+    : dir_(std::move(dir)),
+      host_(std::move(host)),
+      boot_faults_(steady_now, [this](const std::string& text) { mark_console(text); }),
+      node_(std::move(node)) {
   auto running = read_pid_file(dir_.node(node_.name, "qemu.pid"));
   if (running && alive(*running)) child_ = *running;
   worker_ = std::thread([this] { work(); });
@@ -86,6 +90,7 @@ void QemuMachine::press_power() {
   post([this] {
     if (!qmp_ || !running()) return;
     mark_console("power button");
+    if (boot_faults_.testing()) return;  // nobody listens yet
     if (auto done = qmp_->execute("system_powerdown"); !done) note("power button: " + done.error().message);
   });
 }
@@ -108,6 +113,13 @@ bool QemuMachine::dead_power_button() {
   std::lock_guard lock(mutex_);
   return dead_button_;
 }
+
+void QemuMachine::set_firmware_tests(DurationMs length) {
+  boot_faults_.set_tests(length);
+  post([] {});  // when there is something to do may have changed
+}
+
+void QemuMachine::set_panic_once(bool wanted) { boot_faults_.set_panic(wanted); }
 
 LabNode QemuMachine::node() {
   std::lock_guard lock(mutex_);
@@ -153,24 +165,67 @@ void QemuMachine::post(std::function<void()> task) {
 }
 
 void QemuMachine::work() {
-  if (running()) {  // adopted: its control socket is free again
-    auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 5 * kSecond, [this](auto& event, auto&) {
-      if (event == "RESET") post([this] { tell_booted(); });
-    });
-    if (qmp) qmp_ = std::move(*qmp);
-  }
+  if (running()) adopt();
   for (;;) {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-      if (tasks_.empty()) break;  // stop_: what was asked for before is carried out
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+    if (auto task = next_task()) {
+      task();
+      continue;
     }
-    task();
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_ && tasks_.empty()) break;  // what was asked for before is carried out
+    }
+    tick();
   }
   qmp_.reset();
+}
+
+std::function<void()> QemuMachine::next_task() {
+  const auto at = boot_faults_.wake_at();
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return stop_ || !tasks_.empty(); };
+  if (at)
+    wake_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::milliseconds(at->ms)), ready);
+  else
+    wake_.wait(lock, ready);
+  if (tasks_.empty()) return {};
+  auto task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
+}
+
+void QemuMachine::tick() {
+  if (!qmp_ || !running()) return boot_faults_.power_off();
+  if (boot_faults_.tick(*qmp_)) tell_booted();
+}
+
+Result<std::unique_ptr<Qmp>> QemuMachine::connect(DurationMs deadline) {
+  return Qmp::connect(dir_.node(node_.name, "qmp.sock"), deadline, [this](auto& event, auto&) {
+    if (event != "RESET") return;
+    post([this, number = boot_faults_.saw_reset()] {
+      if (!qmp_ || boot_faults_.was_reset(*qmp_, number)) tell_booted();
+    });
+  });
+}
+
+// It survived the process that started it, and its control socket is free again. Nobody knows any more how
+// long it was to be held.
+void QemuMachine::adopt() {
+  auto qmp = connect(5 * kSecond);
+  if (!qmp) return;
+  qmp_ = std::move(*qmp);
+  auto state = qmp_->execute("query-status");
+  if (!state || state->value("running", true)) return;
+  take_down_dark_links();
+  if (auto done = qmp_->execute("cont"); !done) note("cont: " + done.error().message);
+}
+
+void QemuMachine::take_down_dark_links() {
+  for (const auto& port : node().ports) {
+    if (port.cabled) continue;
+    auto done = qmp_->execute("set_link", {{"name", nic_device_id(port.network)}, {"up", false}});
+    if (!done) note("link of " + port.network + ": " + done.error().message);
+  }
 }
 
 void QemuMachine::do_start() {
@@ -182,6 +237,8 @@ void QemuMachine::do_start() {
     spawn_qemu.argv = qemu_args(dir_, node_, host_, first_);
   }
   qmp_.reset();
+  const bool tests = boot_faults_.power_on(), dark = has_dark_ports(node());
+  if (tests || dark) spawn_qemu.argv.push_back("-S");
   spawn_qemu.log = dir_.node(node_.name, "qemu.log");
   spawn_qemu.mark = dir_.node(node_.name) + "/";
   if (auto removed = Files("/").remove(dir_.node(node_.name, "qmp.sock")); !removed)
@@ -195,12 +252,15 @@ void QemuMachine::do_start() {
   }
   if (auto written = write_pid_file(dir_.node(node_.name, "qemu.pid"), *child); !written)
     note("pid file: " + written.error().message);
-  auto qmp = Qmp::connect(dir_.node(node_.name, "qmp.sock"), 20 * kSecond, [this](auto& event, auto&) {
-    if (event == "RESET") post([this] { tell_booted(); });
-  });
+  auto qmp = connect(20 * kSecond);
   if (!qmp) return note("start: " + qmp.error().message);
   qmp_ = std::move(*qmp);
   apply_throttles();
+  take_down_dark_links();
+  if (tests) return;  // goes on when they are over
+  if (dark) {
+    if (auto done = qmp_->execute("cont"); !done) note("cont: " + done.error().message);
+  }
   // QMP answers only after QEMU's initial reset: this boot's order has been read.
   tell_booted();
 }
@@ -212,6 +272,7 @@ void QemuMachine::do_cut() {
     child = child_;
   }
   if (child.pid == 0) return;
+  boot_faults_.power_off();
   mark_console("power off");
   if (auto ended = terminate(child, 0); !ended) note("power off: " + ended.error().message);
   qmp_.reset();
@@ -224,6 +285,7 @@ void QemuMachine::on_boot(std::function<void()> booted) {
 }
 
 void QemuMachine::tell_booted() {
+  boot_faults_.booting();
   std::function<void()> booted;
   {
     std::lock_guard lock(mutex_);

@@ -4,7 +4,8 @@
 // again through its pid file. A reset regenerates the firmware's boot order from the boot indexes, so they
 // are written over QMP whenever the order changes, and on_boot() comes with QEMU's RESET event, when the
 // order of that boot has been read. Faults (`muster lab break`) that sit in the metal live here: dead power
-// button, power cut, slow drive, extra drive.
+// button, power cut, slow drive, extra drive, and those of lab/boot_faults.h. Ports without cable have their
+// links taken down before the machine's first instruction.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lab/boot_faults.h"
 #include "lab/child.h"
 #include "lab/lab_dir.h"
 #include "lab/machine.h"
@@ -42,6 +44,11 @@ class QemuMachine : public Machine {
   Status throttle(const std::string& drive, int64_t bytes_per_second);
   // Seen by the guest from the next start on.
   Status add_drive(const LabDrive& drive);
+  // Firmware tests of that length at each power-on and reset; 0: none.
+  void set_firmware_tests(DurationMs length);
+  std::optional<DurationMs> testing() const { return boot_faults_.testing(); }  // how much longer
+  void set_panic_once(bool wanted);
+  bool panic_wanted() const { return boot_faults_.panic_wanted(); }
   LabNode node();
   // Waits until every command given so far has been carried out.
   void settle();
@@ -49,8 +56,13 @@ class QemuMachine : public Machine {
  private:
   void post(std::function<void()> task);
   void work();
+  std::function<void()> next_task();  // empty: none yet, or the machine's lab ends
   void do_start();
   void do_cut();
+  void adopt();
+  Result<std::unique_ptr<Qmp>> connect(DurationMs deadline);
+  void take_down_dark_links();
+  void tick();
   void tell_booted();
   void write_boot_order();
   void note(const std::string& text);  // one line in qemu.log
@@ -59,6 +71,7 @@ class QemuMachine : public Machine {
 
   const LabDir dir_;
   const QemuHost host_;
+  BootFaults boot_faults_;
 
   std::mutex mutex_;  // everything below, never held while calling QMP or telling booted_
   std::condition_variable wake_;

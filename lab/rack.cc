@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/pki.h"
 #include "lab/network.h"
+#include "lab/rack_slot.h"
 
 namespace muster::lab {
 namespace {
@@ -40,20 +41,14 @@ Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
   return pair;
 }
 
+// null when there are none under way.
+Json seconds_left(std::optional<DurationMs> span) {
+  return span ? Json((*span + kSecond - 1) / kSecond) : Json();
+}
+
 }  // namespace
 
-struct Rack::Slot {
-  std::unique_ptr<QemuMachine> machine;
-  std::unique_ptr<Bmc> bmc;
-  std::unique_ptr<HttpServer> server;
-  std::map<std::string, std::string> faults;  // in force now, with words
-  ~Slot() {
-    server.reset();   // no request reaches a BMC that is going away
-    machine.reset();  // joins the thread that calls back into bmc
-  }
-};
-
-Rack::Rack(RackOptions options, LabSpec spec, Process& process, RealReactor& reactor)
+Rack::Rack(RackOptions options, LabSpec spec, Process& process, Reactor& reactor)
     : options_(std::move(options)), process_(process), reactor_(reactor), spec_(std::move(spec)) {}
 Rack::~Rack() = default;
 
@@ -125,7 +120,9 @@ Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
-  if (auto mounted = mount(node); !mounted) {
+  auto mounted = join_outages(node);
+  if (mounted) mounted = mount(node);
+  if (!mounted) {
     if (auto undone = run_all(process_, node_removal_commands(node, "")); !undone)
       log::warning(undone.error().message, {{"node", name}});
     return std::move(mounted).error();
@@ -147,6 +144,7 @@ Json Rack::status() {
     auto* slot = find(declared.name);
     if (!slot) continue;
     const auto node = slot->machine->node();
+    if (!slot->machine->panic_wanted()) slot->faults.erase("panic-once");
     Json drives = Json::array();
     for (const auto& drive : node.drives)
       drives.push_back({{"name", drive.name},
@@ -165,10 +163,15 @@ Json Rack::status() {
                      {"uuid", node.uuid},
                      {"serial", node.serial},
                      {"drives", drives},
+                     {"ports", ports_json(node.ports)},
+                     {"firmware_tests_left_s", seconds_left(slot->machine->testing())},
                      {"faults", slot->faults}});
   }
-  return {
-      {"cluster", spec_.cluster}, {"accel", std::string(to_string(options_.host.accel))}, {"nodes", nodes}};
+  return {{"cluster", spec_.cluster},
+          {"accel", std::string(to_string(options_.host.accel))},
+          {"time_scale", spec_.time_scale},
+          {"networks", networks()},
+          {"nodes", nodes}};
 }
 
 void Rack::power_off_all() {
@@ -179,41 +182,12 @@ void Rack::power_off_all() {
 
 // Faults
 
-const std::map<std::string, std::string>& fault_list() {
-  static const std::map<std::string, std::string> faults = {
-      {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
-      {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
-      {"kill", "power cut: the machine is gone at once"},
-      {"net-cut", "the machine's link passes nothing for --seconds N (default 60)"},
-      {"shape", "limits the link towards the machine to --rate R (tc spelling, 10mbit), until --heal"},
-      {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
-      {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
-      {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
-  };
-  return faults;
-}
-
-Json to_json(const Break& b) {
-  return {{"node", b.node}, {"fault", b.fault}, {"seconds", b.seconds},        {"drive", b.drive},
-          {"rate", b.rate}, {"heal", b.heal},   {"file_system", b.file_system}};
-}
-
-Result<Break> break_from_json(const Json& json) {
-  Break b;
-  JsonReader reader(json, "break");
-  reader.get("node", b.node);
-  reader.get("fault", b.fault);
-  reader.get_or("seconds", b.seconds, int64_t{0});
-  reader.get_or("drive", b.drive, std::string());
-  reader.get_or("rate", b.rate, std::string());
-  reader.get_or("file_system", b.file_system, std::string());
-  reader.get_or("heal", b.heal, false);
-  TRY_(reader.finish());
-  return b;
+Result<Json> Rack::carry_out(const Break& request) {
+  std::lock_guard lock(mutex_);
+  return request.network_switch.empty() ? break_node(request) : break_switch(request);
 }
 
 Result<Json> Rack::break_node(const Break& request) {
-  std::lock_guard lock(mutex_);
   auto* slot = find(request.node);
   if (!slot) return fail(Code::not_found, "the lab has no machine named " + request.node);
   if (!fault_list().count(request.fault)) {
@@ -221,17 +195,36 @@ Result<Json> Rack::break_node(const Break& request) {
     for (const auto& [name, help] : fault_list()) known += (known.empty() ? "" : ", ") + name;
     return fail(Code::invalid, fmt::format("no fault named '{}' (known: {})", request.fault, known));
   }
-  TRY(auto words, carry_out(*slot, request));
-  if (request.heal) slot->faults.erase(request.fault);
+  TRY(auto words, break_machine(*slot, request));
+  if (request.heal) slot->faults.erase(shown_name(request));
   return Json{{"node", request.node}, {"fault", request.fault}, {"done", words}};
 }
 
-Result<std::string> Rack::carry_out(Slot& slot, const Break& request) {
+Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   const auto& fault = request.fault;
+  if (fault == "post" || fault == "panic-once") return break_boot(slot, request);
   if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
   return break_drive(slot, request);
+}
+
+Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
+  if (request.fault == "panic-once") {
+    slot.machine->set_panic_once(!request.heal);
+    if (request.heal) return std::string("no panic");
+    slot.faults[request.fault] = "the next system that boots panics";
+    return std::string("the next system that boots panics, once");
+  }
+  const auto declared = request.seconds * kSecond;
+  const auto here = static_cast<DurationMs>(static_cast<double>(declared) * spec_.time_scale);
+  if (!request.heal && here <= 0) return fail(Code::invalid, "post takes how long, such as 12m or 90s");
+  slot.machine->set_firmware_tests(request.heal ? 0 : here);
+  if (request.heal) return std::string("no firmware tests");
+  auto words = to_human(declared);
+  if (here != declared) words += fmt::format(", {} at time scale {}", to_human(here), spec_.time_scale);
+  slot.faults[request.fault] = words;
+  return fmt::format("firmware tests of {} from the next power-on or reset on", words);
 }
 
 Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
@@ -249,29 +242,6 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
   const auto seconds = request.heal ? 0 : request.seconds > 0 ? request.seconds : 30;
   slot.bmc->fail_until(wall_clock() + seconds * kSecond);
   return fmt::format("the BMC answers 503 for {} s", seconds);
-}
-
-Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
-  const auto node = slot.machine->node();
-  if (request.fault == "shape") {
-    if (!request.heal && request.rate.empty())
-      return fail(Code::invalid, "shape needs --rate, such as 10mbit");
-    TRY_(run_all(process_, {shape_command(node, request.heal ? "" : request.rate)}));
-    if (!request.heal) slot.faults[request.fault] = request.rate;
-    return std::string(request.heal ? "full speed" : "link limited to " + request.rate);
-  }
-  TRY_(run_all(process_, {link_command(node, request.heal)}));
-  if (request.heal) return std::string("link up");
-  const auto seconds = request.seconds > 0 ? request.seconds : 60;
-  slot.faults[request.fault] = fmt::format("{} s", seconds);
-  reactor_.post([this, node, seconds] {  // timers belong to the reactor's thread
-    reactor_.after(seconds * kSecond, [this, node] {
-      std::lock_guard lock(mutex_);
-      if (auto up = run_all(process_, {link_command(node, true)}); !up) log::warning(up.error().message);
-      if (auto* healed = find(node.name)) healed->faults.erase("net-cut");
-    });
-  });
-  return fmt::format("link passes nothing for {} s", seconds);
 }
 
 Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {

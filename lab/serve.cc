@@ -34,7 +34,7 @@ Result<Json> control_request(Rack& rack, const HttpRequest& request) {
   TRY(auto body, parse_json(request.body));
   if (request.path == "/break") {
     TRY(auto what, break_from_json(body));
-    return rack.break_node(what);
+    return rack.carry_out(what);
   }
   if (request.path == "/add") {
     std::string name;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/digest.h"
+#include "controller/spec/units.h"
 #include "lab/bmc_profile.h"
 
 namespace muster::lab {
@@ -19,29 +20,27 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 using Problems = std::vector<std::string>;
 
-struct NamedNumber {
-  std::string name;
-  int n = 0;
-};
+// "line 12, column 5"
+std::string at(const YAML::Node& node) {
+  return fmt::format("line {}, column {}", node.Mark().line + 1, node.Mark().column + 1);
+}
 
-// "node[01-03]" -> node01, node02, node03 with their numbers; a plain name gets the number 0.
-std::vector<NamedNumber> expand_names(const std::string& pattern, Problems& problems) {
-  static const std::regex range(R"(^([A-Za-z0-9.-]*)\[(\d+)-(\d+)\]$)");
-  std::smatch m;
-  if (!std::regex_match(pattern, m, range)) {
-    if (pattern.find_first_of("[]") == std::string::npos && !pattern.empty()) return {{pattern, 0}};
-    problems.push_back(fmt::format("node name '{}': expected name or name[01-03]", pattern));
+// "node[01-03]" -> node01, node02, node03 with their numbers; a plain name gets the number -1.
+std::vector<RangedName> expand_names(const YAML::Node& pattern, Problems& problems) {
+  if (!pattern || !pattern.IsScalar()) {
+    problems.push_back("nodes: each entry needs a name");
     return {};
   }
-  const int first = std::stoi(m[2]), last = std::stoi(m[3]);
-  if (first > last || last - first >= 64) {
-    problems.push_back(fmt::format("node range '{}': reversed, or more than 64 machines in a lab", pattern));
+  const auto text = pattern.Scalar();
+  auto names = expand_numbered_range(text);
+  if (!names) {
+    problems.push_back(fmt::format("{}: node name: {}", at(pattern), names.error().message));
     return {};
   }
-  std::vector<NamedNumber> out;
-  for (int n = first; n <= last; ++n)
-    out.push_back({fmt::format("{}{:0{}}", m[1].str(), n, m[2].length()), n});
-  return out;
+  if (names->size() <= kMaxMachines) return *names;
+  problems.push_back(
+      fmt::format("{}: node range '{}': a lab has at most {} machines", at(pattern), text, kMaxMachines));
+  return {};
 }
 
 Result<int64_t> size_from(const std::string& text) {
@@ -56,12 +55,6 @@ Result<int64_t> size_from(const std::string& text) {
   return bytes / 512 * 512;
 }
 
-std::string replace_all(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
-    text.replace(at, what.size(), with);
-  return text;
-}
-
 std::string scalar(const YAML::Node& node) { return node && node.IsScalar() ? node.Scalar() : std::string(); }
 
 std::string lower(std::string text) {
@@ -74,8 +67,8 @@ void refuse_unknown_keys(const YAML::Node& map, const std::string& where, const 
   for (const auto& entry : map) {
     const auto key = entry.first.Scalar();
     if (known.count(key)) continue;
-    problems.push_back(fmt::format("line {}: {}: unknown key '{}' (known: {})", entry.first.Mark().line + 1,
-                                   where, key, fmt::join(known, ", ")));
+    problems.push_back(fmt::format("{}: {}: unknown key '{}' (known: {})", at(entry.first), where, key,
+                                   fmt::join(known, ", ")));
   }
 }
 
@@ -86,11 +79,54 @@ int integer(const YAML::Node& node, int fallback, int low, int high, const std::
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    problems.push_back(
-        fmt::format("line {}: {}: expected a number from {} to {}", node.Mark().line + 1, where, low, high));
+    problems.push_back(fmt::format("{}: {}: expected a number from {} to {}", at(node), where, low, high));
     return fallback;
   }
   return value;
+}
+
+bool boolean(const YAML::Node& node, bool fallback, const std::string& where, Problems& problems) {
+  if (!node) return fallback;
+  static const std::set<std::string> yes = {"true", "yes", "on"}, no = {"false", "no", "off"};
+  const auto text = scalar(node);
+  if (!yes.count(text) && !no.count(text))
+    problems.push_back(fmt::format("{}: {}: expected true or false", at(node), where));
+  return yes.count(text) > 0;
+}
+
+double time_scale(const YAML::Node& node, Problems& problems) {
+  if (!node) return 1;
+  const auto text = scalar(node);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0.001 && value <= 1) return value;
+  problems.push_back(
+      fmt::format("{}: lab.time_scale: expected a number from 0.001 to 1, such as 0.1", at(node)));
+  return 1;
+}
+
+// Takes the cable out of ports that the machine has.
+void uncable(const YAML::Node& list, const std::string& where, LabNode& node, Problems& problems) {
+  if (!list) return;
+  if (!list.IsSequence()) {
+    problems.push_back(fmt::format("{}: {}: expected a list such as [ rail1 ]", at(list), where));
+    return;
+  }
+  for (const auto& item : list) {
+    const auto name = scalar(item);
+    const auto port =
+        std::find_if(node.ports.begin(), node.ports.end(), [&](auto& p) { return p.network == name; });
+    if (port != node.ports.end()) {
+      port->cabled = false;
+      continue;
+    }
+    std::vector<std::string> has;
+    for (const auto& p : node.ports) has.push_back(p.network);
+    problems.push_back(fmt::format(
+        "{}: {}: {} has no port '{}' ({})", at(item), where, node.name, name,
+        has.empty() ? "it has none that can be without cable: `rails` or `storage_nic`"
+                    : fmt::format("ports: {}; the provisioning port keeps its cable", fmt::join(has, ", "))));
+  }
 }
 
 std::string profile_name(const YAML::Node& node, const std::string& fallback, Problems& problems) {
@@ -99,8 +135,8 @@ std::string profile_name(const YAML::Node& node, const std::string& fallback, Pr
   if (find_profile(name)) return name;
   std::vector<std::string> known;
   for (const auto& p : bmc_profiles()) known.push_back(p.name);
-  problems.push_back(fmt::format("line {}: lab profile '{}' does not exist (known: {})", node.Mark().line + 1,
-                                 name, fmt::join(known, ", ")));
+  problems.push_back(
+      fmt::format("{}: lab profile '{}' does not exist (known: {})", at(node), name, fmt::join(known, ", ")));
   return fallback;
 }
 
@@ -110,31 +146,29 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
   std::set<std::string> names;
   for (const auto& item : list) {
     if (!item.IsMap()) {
-      problems.push_back(
-          fmt::format("line {}: lab.drives: expected {{name, size, ...}}", item.Mark().line + 1));
+      problems.push_back(fmt::format("{}: lab.drives: expected {{name, size, ...}}", at(item)));
       continue;
     }
     refuse_unknown_keys(item, "lab.drives", {"name", "size", "serial_prefix", "count"}, problems);
     DriveTemplate drive;
     drive.name = scalar(item["name"]);
     if (!names.insert(drive.name).second || !std::regex_match(drive.name, std::regex("[a-z][a-z0-9-]{0,15}")))
-      problems.push_back(fmt::format("line {}: lab.drives: name '{}' is missing, taken or malformed",
-                                     item.Mark().line + 1, drive.name));
+      problems.push_back(
+          fmt::format("{}: lab.drives: name '{}' is missing, taken or malformed", at(item), drive.name));
     drive.serial_prefix = scalar(item["serial_prefix"]);
     if (drive.serial_prefix.empty()) {
       drive.serial_prefix = "LAB" + drive.name;
       for (auto& c : drive.serial_prefix) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     }
     if (drive.serial_prefix.size() > 16)
-      problems.push_back(fmt::format("line {}: serial_prefix '{}' is longer than 16", item.Mark().line + 1,
-                                     drive.serial_prefix));
+      problems.push_back(
+          fmt::format("{}: serial_prefix '{}' is longer than 16", at(item), drive.serial_prefix));
     drive.count = integer(item["count"], 1, 1, 12, "lab.drives.count", problems);
     auto size = size_from(scalar(item["size"]));
     if (size)
       drive.size_bytes = *size;
     else
-      problems.push_back(
-          fmt::format("line {}: lab.drives.size: {}", item.Mark().line + 1, size.error().message));
+      problems.push_back(fmt::format("{}: lab.drives.size: {}", at(item), size.error().message));
     out.push_back(drive);
   }
   if (out.empty()) problems.push_back("lab.drives: at least one drive (the first one boots)");
@@ -167,15 +201,27 @@ void set_identity(LabNode& node, const std::string& cluster) {
                  [](unsigned char c) { return std::toupper(c); });
 }
 
+// The MAC of one name of a group, as the controller reads it; empty when the spec leaves it to the lab.
+std::string declared_mac(const YAML::Node& macs, size_t index, size_t count, int number, Problems& problems) {
+  std::string text;
+  if (macs && macs.IsSequence() && index < macs.size())
+    text = scalar(macs[index]);
+  else if (macs && macs.IsScalar() && (count == 1 || macs.Scalar().find('{') != std::string::npos))
+    text = scalar(macs);
+  auto mac = expand_number(text, number, NumberForm::hex2);
+  if (!mac) problems.push_back(fmt::format("{}: mac: {}", at(macs), mac.error().message));
+  auto out = lower(mac.value_or(""));
+  std::replace(out.begin(), out.end(), '-', ':');
+  return out;
+}
+
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
-  const auto pattern = scalar(group["name"]);
-  const auto names = expand_names(pattern, problems);
+  const auto names = expand_names(group["name"], problems);
   if (group["adopt"]) {
     for (const auto& name : names) spec.adopted.push_back(name.name);
     return;
   }
   const auto power = group["power"];
-  const auto macs = group["mac"];
   const std::string power_address = power && power.IsMap() ? scalar(power["address"]) : "";
   const std::string own_address = scalar(group["address"]);
   const std::string secret = power && power.IsMap() ? scalar(power["secret"]) : "";
@@ -185,14 +231,14 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     LabNode node;
     node.name = names[i].name;
     node.number = static_cast<int>(spec.nodes.size()) + 1;
-    const int n = names[i].n ? names[i].n : node.number;
-    const auto with_n = [&](const std::string& text) { return replace_all(text, "{n}", std::to_string(n)); };
-    if (macs && macs.IsSequence() && i < macs.size())
-      node.mac = lower(scalar(macs[i]));
-    else if (macs && macs.IsScalar() && names.size() == 1)
-      node.mac = lower(scalar(macs));
-    else
-      node.mac = fmt::format("52:54:00:20:00:{:02x}", node.number);
+    const int n = names[i].number < 0 ? node.number : names[i].number;
+    const auto with_n = [&](const std::string& text) {
+      auto expanded = expand_number(text, n, NumberForm::decimal);
+      if (!expanded) problems.push_back(fmt::format("node {}: {}", node.name, expanded.error().message));
+      return expanded.value_or("");
+    };
+    node.mac = declared_mac(group["mac"], i, names.size(), n, problems);
+    if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
     if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
       problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
     node.address =
@@ -210,31 +256,71 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.memory_mib = spec.memory_mib;
     node.smp = spec.smp;
     node.drives = make_drives(spec.drives, node.number);
+    node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
     set_identity(node, spec.cluster);
     spec.nodes.push_back(std::move(node));
   }
 }
 
-// lab.nodes.<name>: what one machine has differently.
+void override_node(const YAML::Node& keys, const std::string& where, LabNode& node, Problems& problems) {
+  node.profile = profile_name(keys["profile"], node.profile, problems);
+  node.memory_mib = integer(keys["memory_mib"], node.memory_mib, 128, 65536, where, problems);
+  node.smp = integer(keys["smp"], node.smp, 1, 16, where, problems);
+  if (keys["drives"]) node.drives = make_drives(drives_from(keys["drives"], problems), node.number);
+  const bool storage =
+      std::any_of(node.ports.begin(), node.ports.end(), [](auto& p) { return p.network == kStorage; });
+  const int rails = static_cast<int>(node.ports.size()) - (storage ? 1 : 0);
+  if (keys["storage_nic"] || keys["rails"])
+    node.ports =
+        make_ports(node.number, boolean(keys["storage_nic"], storage, where + ".storage_nic", problems),
+                   integer(keys["rails"], rails, 0, kMaxRails, where + ".rails", problems));
+  uncable(keys["uncabled"], where + ".uncabled", node, problems);
+}
+
+// lab.nodes.<name or range>: what these machines have differently.
 void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& problems) {
   if (!overrides) return;
   for (const auto& entry : overrides) {
-    const auto name = entry.first.Scalar();
-    const auto where = "lab.nodes." + name;
-    const auto node =
-        std::find_if(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.name == name; });
-    if (node == spec.nodes.end()) {
-      const bool adopted = std::count(spec.adopted.begin(), spec.adopted.end(), name) > 0;
-      problems.push_back(fmt::format("line {}: {}: {}", entry.first.Mark().line + 1, where,
-                                     adopted ? "an adopted host has no machine in a lab" : "no such node"));
+    if (!entry.second.IsMap() && !entry.second.IsNull()) {
+      problems.push_back(
+          fmt::format("{}: lab.nodes.{}: expected a map", at(entry.second), scalar(entry.first)));
       continue;
     }
-    refuse_unknown_keys(entry.second, where, {"profile", "memory_mib", "smp", "drives"}, problems);
-    node->profile = profile_name(entry.second["profile"], node->profile, problems);
-    node->memory_mib = integer(entry.second["memory_mib"], node->memory_mib, 128, 65536, where, problems);
-    node->smp = integer(entry.second["smp"], node->smp, 1, 16, where, problems);
-    if (entry.second["drives"])
-      node->drives = make_drives(drives_from(entry.second["drives"], problems), node->number);
+    const auto names = expand_names(entry.first, problems);
+    for (const auto& [name, number] : names) {
+      const auto where = "lab.nodes." + name;
+      const auto node =
+          std::find_if(spec.nodes.begin(), spec.nodes.end(), [&, n = name](auto& o) { return o.name == n; });
+      if (node == spec.nodes.end()) {
+        const bool adopted = std::count(spec.adopted.begin(), spec.adopted.end(), name) > 0;
+        problems.push_back(fmt::format("{}: {}: {}", at(entry.first), where,
+                                       adopted ? "an adopted host has no machine in a lab" : "no such node"));
+        continue;
+      }
+      if (name == names.front().name)
+        refuse_unknown_keys(entry.second, where,
+                            {"profile", "memory_mib", "smp", "drives", "storage_nic", "rails", "uncabled"},
+                            problems);
+      override_node(entry.second, where, *node, problems);
+    }
+  }
+}
+
+// What two machines on one network cannot share.
+void refuse_twins(const LabSpec& spec, Problems& problems) {
+  if (spec.nodes.size() > kMaxMachines)
+    problems.push_back(
+        fmt::format("nodes: {} machines; a lab has at most {}", spec.nodes.size(), kMaxMachines));
+  std::map<std::string, std::string> owners;
+  const auto own = [&](const std::string& what, const std::string& value, const std::string& node) {
+    const auto [owner, fresh] = owners.emplace(value, node);
+    if (!fresh && !value.empty())
+      problems.push_back(fmt::format("node {}: {} {} is {}'s already", node, what, value, owner->second));
+  };
+  for (const auto& node : spec.nodes) {
+    own("MAC address", node.mac, node.name);
+    for (const auto& port : node.ports) own("MAC address", port.mac, node.name);
+    own("the BMC's address", node.bmc_address, node.name);
   }
 }
 
@@ -256,15 +342,20 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
 
   const auto lab = root["lab"];
   if (lab && !lab.IsMap()) {
-    problems.push_back(fmt::format("line {}: lab: expected a map", lab.Mark().line + 1));
+    problems.push_back(fmt::format("{}: lab: expected a map", at(lab)));
     return;
   }
   const auto section = lab ? lab : YAML::Node(YAML::NodeType::Map);
-  refuse_unknown_keys(section, "lab", {"memory_mib", "smp", "profile", "drives", "nodes"}, problems);
+  refuse_unknown_keys(
+      section, "lab",
+      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails", "time_scale"}, problems);
   spec.memory_mib = integer(section["memory_mib"], 1024, 128, 65536, "lab.memory_mib", problems);
   spec.smp = integer(section["smp"], 1, 1, 16, "lab.smp", problems);
   spec.profile = profile_name(section["profile"], "generic", problems);
   spec.drives = drives_from(section["drives"], problems);
+  spec.storage_nic = boolean(section["storage_nic"], false, "lab.storage_nic", problems);
+  spec.rails = integer(section["rails"], 0, 0, kMaxRails, "lab.rails", problems);
+  spec.time_scale = time_scale(section["time_scale"], problems);
   const auto nodes = root["nodes"];
   if (!nodes || !nodes.IsSequence() || nodes.size() == 0)
     problems.push_back("nodes: expected a list");
@@ -275,10 +366,7 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
     problems.push_back(
         "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
   apply_overrides(section["nodes"], spec, problems);
-}
-
-Json drive_json(const LabDrive& d) {
-  return {{"name", d.name}, {"size_bytes", d.size_bytes}, {"serial", d.serial}, {"boot", d.boot}};
+  refuse_twins(spec, problems);
 }
 
 }  // namespace
@@ -291,7 +379,8 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
     if (!root.IsMap()) return fail(Code::invalid, "the spec is no YAML map");
     read_spec(root, spec, problems);
   } catch (const YAML::Exception& e) {
-    return fail(Code::invalid, fmt::format("line {}: {}", e.mark.line + 1, e.msg));
+    return fail(Code::invalid,
+                fmt::format("line {}, column {}: {}", e.mark.line + 1, e.mark.column + 1, e.msg));
   }
   if (!problems.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(problems, "\n")));
   return spec;
@@ -307,7 +396,12 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   node.in_spec = false;
   for (const auto& other : spec.nodes) node.number = std::max(node.number, other.number);
   ++node.number;
-  node.mac = fmt::format("52:54:00:20:00:{:02x}", node.number);
+  // A number that is free does not mean that the MAC is: the spec may have given it to another machine.
+  const auto used = [&](const std::string& mac) {
+    return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.mac == mac; });
+  };
+  for (int i = node.number; node.mac.empty() || used(node.mac); i += 0x100)
+    node.mac = derived_mac(i, port_number(kProvisioning));
   TRY(node.address, address_in(spec.provisioning_cidr, 10 + static_cast<uint32_t>(node.number)));
   std::string address = spec.nodes.back().bmc_address;
   const auto taken = [&](const std::string& a) {
@@ -321,80 +415,27 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   node.memory_mib = spec.memory_mib;
   node.smp = spec.smp;
   node.drives = make_drives(spec.drives, node.number);
+  node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
   set_identity(node, spec.cluster);
   return node;
-}
-
-Json to_json(const LabSpec& spec) {
-  Json nodes = Json::array(), templates = Json::array();
-  for (const auto& n : spec.nodes) {
-    Json drives = Json::array();
-    for (const auto& d : n.drives) drives.push_back(drive_json(d));
-    nodes.push_back({{"name", n.name},
-                     {"number", n.number},
-                     {"mac", n.mac},
-                     {"address", n.address},
-                     {"bmc_address", n.bmc_address},
-                     {"profile", n.profile},
-                     {"memory_mib", n.memory_mib},
-                     {"smp", n.smp},
-                     {"in_spec", n.in_spec},
-                     {"uuid", n.uuid},
-                     {"serial", n.serial},
-                     {"drives", drives}});
-  }
-  for (const auto& t : spec.drives)
-    templates.push_back({{"name", t.name},
-                         {"size_bytes", t.size_bytes},
-                         {"serial_prefix", t.serial_prefix},
-                         {"count", t.count}});
-  return {{"cluster", spec.cluster},       {"provisioning_cidr", spec.provisioning_cidr},
-          {"controller", spec.controller}, {"user", spec.user},
-          {"secrets", spec.secrets},       {"nodes", nodes},
-          {"drives", templates},           {"profile", spec.profile},
-          {"memory_mib", spec.memory_mib}, {"smp", spec.smp}};
-}
-
-Result<LabSpec> lab_spec_from_json(const Json& json) {
-  try {  // our own file; anything odd in it is corruption, one message is enough
-    LabSpec spec;
-    json.at("cluster").get_to(spec.cluster);
-    json.at("provisioning_cidr").get_to(spec.provisioning_cidr);
-    json.at("controller").get_to(spec.controller);
-    json.at("user").get_to(spec.user);
-    json.at("secrets").get_to(spec.secrets);
-    json.at("profile").get_to(spec.profile);
-    json.at("memory_mib").get_to(spec.memory_mib);
-    json.at("smp").get_to(spec.smp);
-    for (const auto& t : json.at("drives"))
-      spec.drives.push_back({t.at("name"), t.at("size_bytes"), t.at("serial_prefix"), t.at("count")});
-    for (const auto& n : json.at("nodes")) {
-      LabNode node;
-      n.at("name").get_to(node.name);
-      n.at("number").get_to(node.number);
-      n.at("mac").get_to(node.mac);
-      n.at("address").get_to(node.address);
-      n.at("bmc_address").get_to(node.bmc_address);
-      n.at("profile").get_to(node.profile);
-      n.at("memory_mib").get_to(node.memory_mib);
-      n.at("smp").get_to(node.smp);
-      n.at("in_spec").get_to(node.in_spec);
-      n.at("uuid").get_to(node.uuid);
-      n.at("serial").get_to(node.serial);
-      for (const auto& d : n.at("drives"))
-        node.drives.push_back({d.at("name"), d.at("size_bytes"), d.at("serial"), d.at("boot")});
-      spec.nodes.push_back(std::move(node));
-    }
-    return spec;
-  } catch (const Json::exception& e) {
-    return fail(Code::corrupt, std::string("lab.json: ") + e.what());
-  }
 }
 
 const LabNode* find_node(const LabSpec& spec, const std::string& name) {
   for (const auto& node : spec.nodes)
     if (node.name == name) return &node;
   return nullptr;
+}
+
+std::vector<std::string> fast_networks(const LabSpec& spec) {
+  std::map<int, std::string> found;  // in the order of their ports
+  const auto take = [&](const std::vector<LabPort>& ports) {
+    for (const auto& port : ports) found[port_number(port.network)] = port.network;
+  };
+  take(make_ports(0, spec.storage_nic, spec.rails));
+  for (const auto& node : spec.nodes) take(node.ports);
+  std::vector<std::string> out;
+  for (const auto& [number, name] : found) out.push_back(name);
+  return out;
 }
 
 Result<std::string> address_in(const std::string& cidr, uint32_t offset) {

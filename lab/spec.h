@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "lab/ports.h"
 
 namespace muster::lab {
 
@@ -26,7 +27,7 @@ struct LabDrive {
 struct LabNode {
   std::string name;
   int number = 0;           // 1-based over the whole lab: tap name, derived addresses
-  std::string mac;          // lower case
+  std::string mac;          // lower case; of the port it is provisioned over
   std::string address;      // expected address on the provisioning network, for `lab ssh`
   std::string bmc_address;  // without prefix
   std::string profile = "generic";
@@ -35,6 +36,7 @@ struct LabNode {
   bool in_spec = true;       // false: added later, unknown to the spec
   std::string uuid, serial;  // SMBIOS; derived from cluster and name, so equal in every lab of that spec
   std::vector<LabDrive> drives;
+  std::vector<LabPort> ports;  // beside the provisioning one
 };
 
 // A drive as declared, before it is multiplied per node.
@@ -59,6 +61,10 @@ struct LabSpec {
   std::string profile = "generic";
   int memory_mib = 1024;
   int smp = 1;
+  bool storage_nic = false;
+  int rails = 0;
+  // How long firmware tests take here of what `lab break post` says: 0.1 rehearses 12 minutes in 72 seconds.
+  double time_scale = 1;
 };
 
 // Code::invalid with every problem found, one per line.
@@ -68,9 +74,12 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text);
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name);
 
 Json to_json(const LabSpec& spec);
+Json ports_json(const std::vector<LabPort>& ports);  // for lab.json and everything that shows a machine
 Result<LabSpec> lab_spec_from_json(const Json& json);
 
 const LabNode* find_node(const LabSpec& spec, const std::string& name);
+// The networks beside the provisioning one that machines of this lab are on, or that one added later would be.
+std::vector<std::string> fast_networks(const LabSpec& spec);
 
 // "10.20.0.0/24" + 11 -> "10.20.0.11".
 Result<std::string> address_in(const std::string& cidr, uint32_t offset);

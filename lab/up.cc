@@ -134,7 +134,9 @@ class Builder {
     serve.mark = dir_.root();
     TRY(auto child, spawn(serve));
     TRY_(write_pid_file(dir_.path("serve.pid"), child));
-    for (DurationMs waited = 0; waited < 20 * kSecond; waited += 100) {
+    // Each machine's drives, certificate and server are made before the first answer.
+    const DurationMs limit = 20 * kSecond + static_cast<DurationMs>(spec_.nodes.size()) * kSecond;
+    for (DurationMs waited = 0; waited < limit; waited += 100) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       if (control(dir_, "GET", "/status", {}, 5 * kSecond).ok()) {
         options_.say(fmt::format("{} machines with a Redfish BMC each, all off", spec_.nodes.size()));
@@ -165,6 +167,7 @@ class Builder {
                        {"bmc_address", node.bmc_address},
                        {"mac", node.mac},
                        {"address", node.address},
+                       {"ports", ports_json(node.ports)},
                        {"in_spec", node.in_spec}});
     return {{"cluster", spec_.cluster},
             {"dir", dir_.root()},
@@ -174,6 +177,7 @@ class Builder {
             {"bmc_secret_file", dir_.secret()},
             {"apt_proxy", proxy_.empty() ? Json() : Json(proxy_)},
             {"accel", std::string(to_string(host_.accel))},
+            {"time_scale", spec_.time_scale},
             {"nodes", nodes},
             {"warnings", warnings_}};
   }

@@ -44,6 +44,114 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
+TEST_CASE("a machine with one port is started with the very arguments that it always was") {
+  const std::vector<std::string> want = {
+      "qemu-system-x86_64",
+      "-name",
+      "muster-lab-node02",
+      "-machine",
+      "q35",
+      "-accel",
+      "tcg,thread=multi,tb-size=256",
+      "-cpu",
+      "qemu64,-cx16",
+      "-smp",
+      "1",
+      "-m",
+      "1024",
+      "-display",
+      "none",
+      "-vga",
+      "none",
+      "-nodefaults",
+      "-uuid",
+      "00000000-0000-4000-8000-000000000002",
+      "-smbios",
+      "type=1,manufacturer=QEMU,product=muster lab machine (SIMULATED),serial=LAB02",
+      "-drive",
+      "if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd",
+      "-drive",
+      "if=pflash,format=raw,file=/tmp/somelab/nodes/node02/vars.fd",
+      "-chardev",
+      "socket,id=console,path=/tmp/somelab/nodes/node02/console.sock,server=on,wait=off,"
+      "logfile=/tmp/somelab/nodes/node02/console.log,logappend=on",
+      "-serial",
+      "chardev:console",
+      "-qmp",
+      "unix:/tmp/somelab/nodes/node02/qmp.sock,server=on,wait=off",
+      "-device",
+      "intel-iommu",
+      "-netdev",
+      "tap,id=n0,ifname=tap2,script=no,downscript=no",
+      "-device",
+      "virtio-net-pci,id=net0,netdev=n0,mac=52:54:00:20:00:02,bootindex=2",
+      "-device",
+      "virtio-rng-pci",
+      "-drive",
+      "file=/tmp/somelab/nodes/node02/os.img,if=none,id=os,format=raw,cache=unsafe,discard=unmap",
+      "-device",
+      "nvme,id=nvme-os,drive=os,serial=OS1,bootindex=1",
+      "-drive",
+      "file=/tmp/somelab/nodes/node02/fast1.img,if=none,id=fast1,format=raw,cache=unsafe,discard=unmap",
+      "-device",
+      "pcie-root-port,id=rp1,chassis=1,slot=1",
+      "-device",
+      "nvme,id=nvme-fast1,drive=fast1,serial=F1,bus=rp1",
+      "-drive",
+      "file=/tmp/somelab/nodes/node02/fast2.img,if=none,id=fast2,format=raw,cache=unsafe,discard=unmap",
+      "-device",
+      "pcie-root-port,id=rp2,chassis=2,slot=2",
+      "-device",
+      "nvme,id=nvme-fast2,drive=fast2,serial=F2,bus=rp2"};
+  CHECK(qemu_args(folder(), node(), {}, BootFirst::disk) == want);
+  CHECK_FALSE(has_dark_ports(node()));
+}
+
+TEST_CASE("further ports have jumbo frames, root ports before the drives', and nothing to boot from") {
+  auto n = node();
+  n.ports = make_ports(2, true, 2);
+  for (auto first : {BootFirst::disk, BootFirst::network}) {
+    const auto args = qemu_args(folder(), n, {}, first);
+    for (const auto& port : n.ports) {
+      const auto nic = device(args, nic_device_id(port.network));
+      CHECK(has(nic, ",mac=" + port.mac + ","));
+      CHECK(has(nic, ",host_mtu=9000,"));
+      CHECK(has(nic, ",romfile=,"));
+      CHECK_FALSE(has(nic, "bootindex"));
+      CHECK(has(nic, ",bus=np-" + port.network));
+      CHECK(has(device(args, "np-" + port.network), "pcie-root-port,"));
+    }
+    const auto taps = values(args, "-netdev");
+    CHECK(taps == std::vector<std::string>{"tap,id=n0,ifname=tap2,script=no,downscript=no",
+                                           "tap,id=n-storage,ifname=tap2-storage,script=no,downscript=no",
+                                           "tap,id=n-rail0,ifname=tap2-rail0,script=no,downscript=no",
+                                           "tap,id=n-rail1,ifname=tap2-rail1,script=no,downscript=no"});
+    // A further drive comes after them: bus numbers, and so the guest's names, stay.
+    const auto devices = values(args, "-device");
+    const auto place = [&](const std::string& what) {
+      return std::find_if(devices.begin(), devices.end(), [&](auto& d) { return has(d, what); }) -
+             devices.begin();
+    };
+    CHECK(place("id=np-rail1,") < place("id=nvme-os,"));
+    CHECK(place("id=np-rail1,") < place("id=rp1,"));
+  }
+  std::set<std::string> slots;
+  for (const auto& d : values(qemu_args(folder(), n, {}, BootFirst::disk), "-device"))
+    if (has(d, "pcie-root-port,")) CHECK(slots.insert(d.substr(d.find("chassis="))).second);
+  CHECK(slots.size() == 5);
+  for (const auto& write : boot_index_writes(n, BootFirst::network)) CHECK_FALSE(has(write.device, "rail"));
+}
+
+TEST_CASE("a port without cable has its card, and makes the machine wait for its link to be taken down") {
+  auto n = node();
+  n.ports = make_ports(2, false, 2);
+  const auto cabled = qemu_args(folder(), n, {}, BootFirst::disk);
+  CHECK_FALSE(has_dark_ports(n));
+  n.ports[1].cabled = false;
+  CHECK(has_dark_ports(n));
+  CHECK(qemu_args(folder(), n, {}, BootFirst::disk) == cabled);
+}
+
 TEST_CASE("data drives sit behind root ports with ACS, the boot drive on the root bus") {
   const auto args = qemu_args(folder(), node(), {}, BootFirst::disk);
   CHECK_FALSE(has(device(args, "nvme-os"), "bus="));
@@ -124,6 +232,44 @@ TEST_CASE("network commands stay inside the named namespace") {
     CHECK((argv[0] == "ip" && argv[1] == "-n" && argv[2] == "muster-t"));
   }
   CHECK(std::find(more.back().begin(), more.back().end(), "10.20.1.12/32") != more.back().end());
+}
+
+TEST_CASE(
+    "each network beside the provisioning one is a bridge of its own with jumbo frames and no address") {
+  LabSpec spec;
+  spec.cluster = "t";
+  spec.provisioning_cidr = "10.20.0.0/24";
+  spec.controller = "10.20.0.1";
+  const auto plain = bridge_commands(spec, "muster-t");
+  CHECK(node_commands(node(), "muster-t").size() == 4);
+  auto with = node();
+  with.ports = make_ports(2, true, 1);
+  spec.nodes = {with};
+  const auto lines = [](const std::vector<Argv>& commands) {
+    std::vector<std::string> out;
+    for (const auto& argv : commands) {
+      CHECK((argv[0] == "ip" && argv[1] == "-n" && argv[2] == "muster-t"));
+      std::string line;
+      for (size_t i = 3; i < argv.size(); ++i) line += (i == 3 ? "" : " ") + argv[i];
+      out.push_back(line);
+    }
+    return out;
+  };
+  auto bridges = lines(bridge_commands(spec, "muster-t"));
+  CHECK(std::equal(plain.begin(), plain.end(), bridge_commands(spec, "muster-t").begin()));
+  bridges.erase(bridges.begin(), bridges.begin() + static_cast<long>(plain.size()));
+  CHECK(bridges == std::vector<std::string>{
+                       "link add br-storage type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+                       "link set br-storage mtu 9000 addrgenmode none", "link set br-storage up",
+                       "link add br-rail0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+                       "link set br-rail0 mtu 9000 addrgenmode none", "link set br-rail0 up"});
+  auto taps = lines(node_commands(with, "muster-t"));
+  taps.erase(taps.begin(), taps.begin() + 8);
+  CHECK(taps == std::vector<std::string>{"tuntap add tap2-rail0 mode tap", "link set tap2-rail0 mtu 9000",
+                                         "link set tap2-rail0 master br-rail0", "link set tap2-rail0 up"});
+  const auto gone = lines(node_removal_commands(with, "muster-t"));
+  CHECK(std::count(gone.begin(), gone.end(), "link del tap2-rail0") == 1);
+  CHECK(std::count(gone.begin(), gone.end(), "link del tap2-storage") == 1);
 }
 
 TEST_CASE("the package proxy serves the host's plain-HTTP mirrors, each once, the first as default") {

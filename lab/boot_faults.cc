@@ -1,0 +1,152 @@
+#include "lab/boot_faults.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/log.h"
+
+namespace muster::lab {
+namespace {
+
+constexpr DurationMs kLookEvery = kSecond;
+// From its first instruction seen until its handler of machine checks is surely in place; on a busy computer
+// an emulated kernel takes a second or two for that.
+constexpr DurationMs kKernelSettles = 5 * kSecond;
+constexpr DurationMs kResetWithin = 5 * kSecond;
+// Processor 0, bank 1: valid, uncorrected, enabled, processor context corrupt; a machine check is in progress
+// and there is no address to return to.
+constexpr const char* kMachineCheck = "mce 0 1 0xb200000000000000 0x4 0 0";
+
+std::string monitor(Qmp& qmp, const std::string& line) {
+  auto reply = qmp.execute("human-monitor-command", {{"command-line", line}});
+  return reply && reply->is_string() ? reply->get<std::string>() : std::string();
+}
+
+void tell(Qmp& qmp, const std::string& command) {
+  if (auto done = qmp.execute(command); !done) log::warning(command + ": " + done.error().message);
+}
+
+}  // namespace
+
+bool kernel_executes(const std::string& registers) {
+  const auto at = registers.find("RIP=");
+  return at != std::string::npos && registers.compare(at + 4, 8, "ffffffff") == 0;
+}
+
+void BootFaults::set_tests(DurationMs length) {
+  std::lock_guard lock(mutex_);
+  length_ = length;
+  if (length == 0 && tests_end_) tests_end_ = now_();
+}
+
+void BootFaults::set_panic(bool wanted) {
+  std::lock_guard lock(mutex_);
+  panic_ = wanted;
+  next_look_.reset();  // the system that runs now is not the next one
+}
+
+bool BootFaults::panic_wanted() const {
+  std::lock_guard lock(mutex_);
+  return panic_;
+}
+
+std::optional<DurationMs> BootFaults::testing() const {
+  std::lock_guard lock(mutex_);
+  if (!tests_end_) return std::nullopt;
+  return std::max<DurationMs>(0, *tests_end_ - now_());
+}
+
+bool BootFaults::begin_tests() {
+  DurationMs length;
+  {
+    std::lock_guard lock(mutex_);
+    length = length_;
+    next_look_.reset();
+    tests_end_.reset();
+    if (length > 0) tests_end_ = now_() + length;
+  }
+  if (length > 0) mark_("firmware tests, " + to_human(length));
+  return length > 0;
+}
+
+bool BootFaults::power_on() { return begin_tests(); }
+
+void BootFaults::power_off() {
+  std::lock_guard lock(mutex_);
+  tests_end_.reset();
+  next_look_.reset();
+}
+
+uint64_t BootFaults::saw_reset() {
+  std::lock_guard lock(mutex_);
+  reset_seen_.notify_all();
+  return ++resets_;
+}
+
+bool BootFaults::was_reset(Qmp& qmp, uint64_t number) {
+  {
+    std::lock_guard lock(mutex_);
+    if (number <= own_resets_) return false;
+  }
+  if (!begin_tests()) return true;
+  tell(qmp, "stop");
+  return false;
+}
+
+void BootFaults::booting() {
+  std::lock_guard lock(mutex_);
+  kernel_since_.reset();
+  if (panic_) next_look_ = now_() + kLookEvery;
+}
+
+std::optional<SteadyMs> BootFaults::wake_at() const {
+  std::lock_guard lock(mutex_);
+  return tests_end_ ? tests_end_ : next_look_;
+}
+
+bool BootFaults::tick(Qmp& qmp) {
+  const auto at = wake_at();
+  if (!at || now_() < *at) return false;
+  if (testing()) return finish_tests(qmp);
+  watch_kernel(qmp);
+  return false;
+}
+
+bool BootFaults::finish_tests(Qmp& qmp) {
+  uint64_t before;
+  {
+    std::lock_guard lock(mutex_);
+    before = resets_;
+    tests_end_.reset();
+  }
+  tell(qmp, "system_reset");  // also takes back what ran between a reset and our stop
+  {
+    std::unique_lock lock(mutex_);
+    reset_seen_.wait_for(lock, std::chrono::milliseconds(kResetWithin), [&] { return resets_ > before; });
+    own_resets_ = resets_;
+  }
+  mark_("firmware tests are over");
+  tell(qmp, "cont");
+  return true;
+}
+
+void BootFaults::watch_kernel(Qmp& qmp) {
+  const bool executes = kernel_executes(monitor(qmp, "info registers"));
+  {
+    std::lock_guard lock(mutex_);
+    if (!next_look_) return;  // healed meanwhile
+    const auto now = now_();
+    next_look_ = now + kLookEvery;
+    if (executes && !kernel_since_) kernel_since_ = now;
+    if (!kernel_since_ || now - *kernel_since_ < kKernelSettles) return;
+    next_look_.reset();
+    panic_ = false;
+  }
+  mark_("an uncorrectable machine check");
+  // QEMU says only what it did not like.
+  if (const auto refused = monitor(qmp, kMachineCheck); !refused.empty())
+    log::warning("machine check: " + refused);
+}
+
+}  // namespace muster::lab

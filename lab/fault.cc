@@ -1,0 +1,109 @@
+#include "lab/fault.h"
+
+#include <fmt/format.h>
+
+#include "controller/spec/units.h"
+#include "lab/ports.h"
+
+namespace muster::lab {
+namespace {
+
+constexpr int64_t kLongestPost = 24 * 60 * 60;  // seconds
+
+Status take_seconds(Break& request, const std::string& what, const std::string& word) {
+  if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 6)
+    return fail(Code::invalid, what + " takes seconds, not '" + word + "'");
+  request.seconds = std::stoll(word);
+  return Ok{};
+}
+
+// "12m", "12 min", "90s", "90".
+Status take_duration(Break& request, const std::string& word) {
+  auto span = parse_duration(word);
+  if (!span || *span < kSecond || *span > kLongestPost * kSecond)
+    return fail(Code::invalid,
+                request.fault + " takes how long, such as 12m or 90s and at most 24 h, not '" + word + "'");
+  request.seconds = *span / kSecond;
+  return Ok{};
+}
+
+Status take_argument(Break& request, const std::string& word) {
+  const auto& fault = request.fault;
+  if (fault == "bmc-503" || fault == "net-cut") return take_seconds(request, fault, word);
+  if (fault == "post") return take_duration(request, word);
+  if (fault == "shape")
+    request.rate = word;
+  else if (fault == "foreign-fs" || fault == "slow-drive" || fault == "extra-disk")
+    request.drive = word;
+  else
+    return fail(Code::invalid, fault + " takes no argument ('" + word + "')");
+  return Ok{};
+}
+
+}  // namespace
+
+const std::map<std::string, std::string>& fault_list() {
+  static const std::map<std::string, std::string> faults = {
+      {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
+      {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
+      {"kill", "power cut: the machine is gone at once"},
+      {"net-cut", "the machine's link passes nothing for --seconds N (default 60); --network: which"},
+      {"shape",
+       "limits the link towards the machine to --rate R (tc spelling, 10mbit), until --heal; "
+       "--network: which"},
+      {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
+      {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
+      {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
+      {"post",
+       "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
+       "reset, until --heal"},
+      {"panic-once",
+       "the next system that boots, RAM system or installed one, takes an uncorrectable machine "
+       "check, and its kernel panics; once"},
+  };
+  return faults;
+}
+
+std::string shown_name(const Break& request) {
+  const bool fast = !request.network.empty() && request.network != kProvisioning;
+  return fast ? request.fault + " " + request.network : request.fault;
+}
+
+Json to_json(const Break& b) {
+  return {{"node", b.node},   {"fault", b.fault}, {"switch", b.network_switch},   {"seconds", b.seconds},
+          {"drive", b.drive}, {"rate", b.rate},   {"file_system", b.file_system}, {"network", b.network},
+          {"heal", b.heal}};
+}
+
+Result<Break> break_from_json(const Json& json) {
+  Break b;
+  JsonReader reader(json, "break");
+  reader.get_or("node", b.node, std::string());
+  reader.get_or("fault", b.fault, std::string());
+  reader.get_or("switch", b.network_switch, std::string());
+  reader.get_or("seconds", b.seconds, int64_t{0});
+  reader.get_or("drive", b.drive, std::string());
+  reader.get_or("rate", b.rate, std::string());
+  reader.get_or("file_system", b.file_system, std::string());
+  reader.get_or("network", b.network, std::string());
+  reader.get_or("heal", b.heal, false);
+  TRY_(reader.finish());
+  return b;
+}
+
+Status take_words(Break& request, const std::vector<std::string>& words) {
+  if (!request.network_switch.empty()) {
+    if (words.size() > 1) return fail(Code::invalid, "--switch takes SECONDS, and neither machine nor fault");
+    return words.empty() ? Status(Ok{}) : take_seconds(request, "--switch", words[0]);
+  }
+  if (words.size() < 2) return fail(Code::invalid, "which machine and which fault? (NODE FAULT [ARGUMENT])");
+  if (words.size() > 3) return fail(Code::invalid, "one argument at most, not also '" + words[3] + "'");
+  request.node = words[0];
+  request.fault = words[1];
+  if (words.size() == 3) TRY_(take_argument(request, words[2]));
+  if (request.fault == "post" && !request.heal && request.seconds <= 0)
+    return fail(Code::invalid, "post takes how long, such as 12m or 90s");
+  return Ok{};
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,36 @@
+// What `muster lab break` can be asked for, and how it is spelled on the command line and on the control
+// socket. Thread: values; pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace muster::lab {
+
+struct Break {
+  std::string node, fault;
+  std::string network_switch;  // instead of node and fault: the switch of this network
+  int64_t seconds = 0;
+  std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
+  std::string network;                   // net-cut, shape: empty is the provisioning network
+  bool heal = false;
+};
+Json to_json(const Break& request);
+Result<Break> break_from_json(const Json& json);
+
+// Under which name `lab status` shows it: "net-cut", "net-cut rail0".
+std::string shown_name(const Break& request);
+
+// name -> one line of help, for the command line and the documentation.
+const std::map<std::string, std::string>& fault_list();
+
+// The words of the command line, without flags: NODE FAULT [ARGUMENT], or [SECONDS] where a switch is named.
+// Code::invalid when they do not fit.
+Status take_words(Break& request, const std::vector<std::string>& words);
+
+}  // namespace muster::lab

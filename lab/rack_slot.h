@@ -1,0 +1,24 @@
+// Rack's own: one machine with its BMC and that BMC's server. Thread: under Rack's mutex.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/http.h"
+#include "lab/rack.h"
+
+namespace muster::lab {
+
+struct Rack::Slot {
+  std::unique_ptr<QemuMachine> machine;
+  std::unique_ptr<Bmc> bmc;
+  std::unique_ptr<HttpServer> server;
+  std::map<std::string, std::string> faults;  // in force now, with words
+  ~Slot() {
+    server.reset();   // no request reaches a BMC that is going away
+    machine.reset();  // joins the thread that calls back into bmc
+  }
+};
+
+}  // namespace muster::lab
