@@ -53,9 +53,9 @@ std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, cons
   const NodeDisks disks;
   const std::map<std::string, std::string> values = {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}};
   const std::map<std::string, const HardwareFacts*> machines;
-  const ClusterContext cluster = cluster_context(spec, machines);
-  Json context =
-      playbook_context({spec, *spec.node(node), disks, "10.20.0.1", values, machines, cluster, true});
+  ClusterContext cluster(spec, machines);
+  NodeContext context({spec, *spec.node(node), disks, "10.20.0.1", values, cluster, true});
+  context.enter(playbook);
   std::vector<std::string> problems;
   std::vector<wire::Step> out;
   for (const std::string phase : {"image", "node", "cluster"})
