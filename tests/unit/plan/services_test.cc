@@ -252,6 +252,7 @@ TEST_CASE("slurmd waits for the device files of the driver, on nodes with GPUs o
     node.hardware.cpus = 4;
     node.hardware.memory_bytes_min = 8ll << 30;
   }
+  for (auto& [role, playbooks] : spec.roles) playbooks.push_back("scheduler");
   const auto plain = ids_of(steps_of(spec, "node01", "scheduler"));
   CHECK(std::none_of(plain.begin(), plain.end(), [](const std::string& id) {
     return id.find("node daemon after the gpus") != std::string::npos;
