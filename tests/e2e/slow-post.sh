@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# firmware tests of 12 minutes (at a tenth of the time) are waited for; a machine that never ends them is quarantined, the others accepted
+source "$(dirname "$0")/lib.sh"
+# A tenth of real time: tests of 12 min take 72 s. A controller that gave a netboot 6 min, 36 s here, would have cut them short for ever.
+small_spec 3 's/^limits: .*/limits: { netboot: 4 min, boot: 4 min }/' 's/^lab:/lab:\n  time_scale: 0.1/' >"$work/cluster.yaml"
+echo '  nodes: { node02: { rails: 2, storage_nic: true, uncabled: [ rail1 ] } }' >>"$work/cluster.yaml"
+lab_up
+lab_node() { $muster lab status --json | jq -e --arg n "$1" "any(.nodes[]; .name == \$n and ($2))" >/dev/null; }
+check "status names the time scale" sh -c "$muster lab status | grep -q '^TIME SCALE 0.1'"
+check "status shows the ports, and which has no cable" \
+  lab_node node02 '[.ports[] | .network + (if .cabled then "" else "!" end)] == ["storage", "rail0", "rail1!"]'
+
+$muster lab break node01 post 12m
+$muster lab break node02 post 3m
+$muster lab break node02 panic-once
+$muster lab break node03 post 60m     # 6 min here, longer than the spec's 4 for a netboot
+start=$SECONDS
+up_begins
+during_up "node01 is in its firmware tests, and on" lab_node node01 '.power == "on" and .firmware_tests_left_s > 0'
+panicked() { grep -aq 'Kernel panic - not syncing' "$MUSTER_LAB_DIR/nodes/node02/console.log"; }
+during_up "node02's first system panics" panicked
+check "once: the fault is gone" lab_node node02 '.faults | has("panic-once") | not'
+up_ends 3
+echo "  up took $((SECONDS - start)) s"
+resets() { grep " $1 " "$MUSTER_LAB_DIR/bmc.log" | grep -c "\"ResetType\":\"$2\"" || true; }
+check "node01 is accepted" test "$(node_state node01)" = accepted
+check "its firmware tests were not cut short: powered on once, and never again" \
+  test "$(resets node01 On) $(resets node01 '[FG][a-z]*Re[A-Za-z]*') $(resets node01 'ForceOff') $(resets node01 PowerCycle)" = "1 0 0 0"
+check "node02 is accepted in spite of its panic" test "$(node_state node02)" = accepted
+check "it panicked once" test "$(grep -ac 'Kernel panic - not syncing' "$MUSTER_LAB_DIR/nodes/node02/console.log")" = 1
+check "node03 is quarantined" test "$(node_state node03)" = quarantined
+check "why says that nothing was heard of it, although it is on" \
+  sh -c "$muster why node03 | grep -q 'no agent from the RAM system within 4 min.*power is on'"
+check "it had its three tries" test "$(grep ' node03 ' "$MUSTER_LAB_DIR/bmc.log" | grep -c '"ResetType"')" -ge 3
+
+echo "  node02's further ports, as its installed system sees them"
+port_name() { node_ssh node02 "grep -il $1 /sys/class/net/*/address" | cut -d/ -f5; }
+rail0=$(port_name 52:54:00:22:00:02) rail1=$(port_name 52:54:00:23:00:02)
+echo "  rail0 is $rail0, rail1 is $rail1"
+check "a rail has jumbo frames" test "$(node_ssh node02 cat "/sys/class/net/$rail0/mtu")" = 9000
+node_ssh node02 "sudo ip link set $rail0 up; sudo ip link set $rail1 up"
+carriers() { [[ $(node_ssh node02 cat "/sys/class/net/$rail0/carrier" "/sys/class/net/$rail1/carrier" | tr '\n' ' ') == "1 0 " ]]; }
+check "one has a link, the one without cable has not" wait_until 10 carriers
+
+echo "  the switch goes"
+answers() { node_ssh node01 true 2>/dev/null; }
+answers || die "node01 does not answer before"
+$muster lab break --switch provisioning 60
+check "no machine is reached" sh -c "! $muster lab ssh node01 -- true 2>/dev/null"
+check "the BMCs are" $muster lab exec -- curl -skf -o /dev/null https://10.20.1.11/redfish/v1
+check "it comes back by itself" wait_until 150 answers
