@@ -13,7 +13,7 @@ const LabDrive* boot_drive(const LabNode& node) {
   return nullptr;
 }
 
-// No ROM and no boot index: the firmware boots from none of these. Chassis and slot are away from the drives'.
+// No ROM and no boot index: the firmware boots from none of these. Chassis and slot are not the drives'.
 void add_ports(const LabNode& node, std::vector<std::string>& args) {
   for (const auto& port : node.ports) {
     const auto& name = port.network;

@@ -1,8 +1,9 @@
 // qemu_args: a LabNode as a QEMU command line. Pure.
 //
-// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the provisioning NIC alone, the boot drive on
-// the root bus, the data drives and the other NICs each behind a pcie-root-port (which has ACS; the emulated
-// switch has not) and an emulated IOMMU. NICs come before drives, so that a further drive moves none of them. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
+// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the provisioning NIC alone, the boot drive
+// on the root bus, the data drives and the other NICs each behind a pcie-root-port (which has ACS; the
+// emulated switch has not) and an emulated IOMMU. NICs come before drives, so that a further drive moves none
+// of them. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
 #pragma once
 
 #include <string>

@@ -241,10 +241,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
     if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
       problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
-    node.address =
-        own_address.empty()
-            ? address_in(spec.provisioning_cidr, 10 + static_cast<uint32_t>(node.number)).value_or("")
-            : with_n(own_address);
+    node.address = with_n(own_address);
     node.bmc_address = with_n(power_address);
     in_addr parsed{};
     if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
@@ -260,6 +257,25 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     set_identity(node, spec.cluster);
     spec.nodes.push_back(std::move(node));
   }
+}
+
+// What machines without an address do not get.
+std::set<std::string> taken_addresses(const YAML::Node& network, const YAML::Node& nodes,
+                                      const LabSpec& spec) {
+  std::set<std::string> out = {spec.controller};
+  const auto take = [&](const YAML::Node& value) {
+    if (value && value.IsScalar()) out.insert(value.Scalar());
+    if (value && value.IsSequence())
+      for (const auto& item : value) out.insert(scalar(item));
+  };
+  if (network && network.IsMap())
+    for (const auto* key : {"gateway", "dns", "ntp"}) take(network[key]);
+  for (const auto& group : nodes) {
+    if (!group.IsMap() || !group["adopt"]) continue;
+    take(group["address"]);
+    if (group["adopt"].IsMap()) take(group["adopt"]["host"]);
+  }
+  return out;
 }
 
 void override_node(const YAML::Node& keys, const std::string& where, LabNode& node, Problems& problems) {
@@ -365,6 +381,7 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   if (problems.empty() && spec.nodes.empty())
     problems.push_back(
         "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
+  assign_addresses(spec, taken_addresses(network, nodes, spec));
   apply_overrides(section["nodes"], spec, problems);
   refuse_twins(spec, problems);
 }
@@ -436,36 +453,6 @@ std::vector<std::string> fast_networks(const LabSpec& spec) {
   std::vector<std::string> out;
   for (const auto& [number, name] : found) out.push_back(name);
   return out;
-}
-
-Result<std::string> address_in(const std::string& cidr, uint32_t offset) {
-  const auto slash = cidr.find('/');
-  in_addr net{};
-  if (slash == std::string::npos || inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &net) != 1)
-    return fail(Code::invalid, "'" + cidr + "' is no IPv4 network such as 10.20.0.0/24");
-  const int bits = prefix_length(cidr);
-  if (bits < 8 || bits > 30 || offset >= (uint64_t{1} << (32 - bits)))
-    return fail(Code::invalid, fmt::format("network {} has no address number {}", cidr, offset));
-  const uint32_t mask = ~uint32_t{0} << (32 - bits);
-  net.s_addr = htonl((ntohl(net.s_addr) & mask) + offset);
-  char text[INET_ADDRSTRLEN];
-  return std::string(inet_ntop(AF_INET, &net, text, sizeof text));
-}
-
-Result<std::string> address_after(const std::string& address) {
-  in_addr parsed{};
-  if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
-    return fail(Code::invalid, "'" + address + "' is no address");
-  parsed.s_addr = htonl(ntohl(parsed.s_addr) + 1);
-  char text[INET_ADDRSTRLEN];
-  return std::string(inet_ntop(AF_INET, &parsed, text, sizeof text));
-}
-
-int prefix_length(const std::string& cidr) {
-  const auto slash = cidr.find('/');
-  int bits = 0;
-  if (slash != std::string::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
-  return bits;
 }
 
 }  // namespace muster::lab

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,13 +79,15 @@ Json ports_json(const std::vector<LabPort>& ports);  // for lab.json and everyth
 Result<LabSpec> lab_spec_from_json(const Json& json);
 
 const LabNode* find_node(const LabSpec& spec, const std::string& name);
-// The networks beside the provisioning one that machines of this lab are on, or that one added later would be.
+// The networks beside the provisioning one: those of this lab's machines, and of one that is added later.
 std::vector<std::string> fast_networks(const LabSpec& spec);
 
 // "10.20.0.0/24" + 11 -> "10.20.0.11".
 Result<std::string> address_in(const std::string& cidr, uint32_t offset);
 // "10.20.1.13" -> "10.20.1.14".
 Result<std::string> address_after(const std::string& address);
+// As the controller chooses them: .11 and upwards in the order of names, for machines without an address.
+void assign_addresses(LabSpec& spec, std::set<std::string> taken);
 int prefix_length(const std::string& cidr);  // 24; 0 when there is none
 
 }  // namespace muster::lab

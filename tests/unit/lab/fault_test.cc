@@ -57,7 +57,8 @@ lab: { storage_nic: true, rails: 1, nodes: { n3: { rails: 0 } } }
     return rack->carry_out(request);
   }
   Json back_in(const std::string& network) {
-    for (const auto& one : rack->status()["networks"])
+    const Json status = rack->status();
+    for (const auto& one : status["networks"])
       if (one["name"] == network) return one["back_in_s"];
     return "no such network";
   }

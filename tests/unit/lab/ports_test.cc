@@ -168,7 +168,7 @@ TEST_CASE("eight machines in four roles are the same ones to the lab and to the 
       power("10.20.1.{n+20}") + rest +
       "  - { name: \"arc[09-10]\", role: arc, mac: [ 52-54-00-20-03-09, \"52:54:00:20:03:10\" ], "
       "address: \"10.20.0.{n+30}\"" +
-      power("10.20.1.{n}{n}") + rest + "  - { name: login, role: login, mac: \"52:54:00:20:04:01\"" +
+      power("10.20.1.{n+90}") + rest + "  - { name: login, role: login, mac: \"52:54:00:20:04:01\"" +
       power("10.20.1.250") + rest +
       "roles: { head: { playbooks: [] }, gpu: { playbooks: [] }, arc: { playbooks: [] }, login: { playbooks: "
       "[] } }\n"
@@ -181,11 +181,12 @@ TEST_CASE("eight machines in four roles are the same ones to the lab and to the 
   if (!spec) FAIL(spec.error().message);
   REQUIRE(spec->nodes.size() == 8);
   REQUIRE(parsed.spec.nodes.size() == 8);
-  for (size_t i = 0; i < 8; ++i) {
-    CHECK(parsed.spec.nodes[i].name == spec->nodes[i].name);
-    CHECK(parsed.spec.nodes[i].mac == spec->nodes[i].mac);
-    CHECK(parsed.spec.nodes[i].address == spec->nodes[i].address);
-    CHECK(parsed.spec.nodes[i].power.address == spec->nodes[i].bmc_address);
+  for (const auto& node : parsed.spec.nodes) {
+    const auto* machine = find_node(*spec, node.name);
+    REQUIRE(machine);
+    CHECK(machine->mac == node.mac);
+    CHECK(machine->address == node.address);
+    CHECK(machine->bmc_address == node.power.address);
   }
   CHECK(networks(spec->nodes[4]) == Names{"storage", "rail0", "rail1!"});
 }
