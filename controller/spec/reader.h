@@ -63,6 +63,8 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
+  // reader_lab.cc
+  void read_lab();
   // reader_nodes.cc
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);

@@ -148,6 +148,7 @@ ParsedSpec SpecReader::read() {
   read_images();
   read_roles();
   read_limits();
+  read_lab();
   read_services();
   read_nodes();
   check_nodes();

@@ -138,6 +138,13 @@ struct Additions {
   std::vector<std::string> packages;
   std::map<std::string, std::string> sysctls;
 };
+// How a shipped acceptance profile is applied to virtual machines (docs/lab.md, controller/plan/simulated.h).
+struct LabAcceptance {
+  double time_scale = 1;                // of the profile's seconds and sizes; 0 < scale <= 1
+  bool compare = true;                  // false: no fleet, no history, no derived values
+  std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
+  std::map<std::string, Json> options;  // "training load" -> options of its program
+};
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -163,6 +170,7 @@ struct Spec {
   Additions additions;                              // of every node
   std::map<std::string, Additions> role_additions;  // beside them; a sysctl of a role counts more
   bool lab = false;                                 // a `lab:` section: simulated hardware
+  std::optional<LabAcceptance> lab_acceptance;      // of it, what acceptance is to expect
   std::map<std::string, std::string> vars;
 
   const NodeSpec* node(const std::string& name) const;
