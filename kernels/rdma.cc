@@ -85,7 +85,7 @@ struct Ability {
 
 Ability look(const Files& files, Process& process) {
   Ability out;
-  for (auto& port : rdma_ports(files)) {
+  for (auto& port : rail_ports(files)) {
     if (port.active)
       out.rails.push_back(std::move(port));
     else

@@ -30,6 +30,8 @@ struct RdmaPort {
 };
 // Every port of every device, in the order of their numbers: mlx5_2 before mlx5_10.
 std::vector<RdmaPort> rdma_ports(const Files& files);
+// Those of the declared rails (base/rails.h), in their order; without declared rails all of them.
+std::vector<RdmaPort> rail_ports(const Files& files);
 
 // Rail by rail: ports of the same name belong together, so that a port that is missing does not move all
 // behind it to the wrong rail. Where no name is the same (other drivers name otherwise) and both have as

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/rails.h"
 #include "kernels/rdma.h"
 
 namespace muster::kernels {
@@ -100,6 +101,18 @@ std::vector<RdmaPort> rdma_ports(const Files& files) {
   for (const auto& device : devices) {
     const auto ports = files.list(kClass + device + "/ports");
     for (const auto& number : ports) out.push_back(read_port(files, device, number, ports.size() == 1));
+  }
+  return out;
+}
+
+std::vector<RdmaPort> rail_ports(const Files& files) {
+  std::vector<RdmaPort> all = rdma_ports(files), out;
+  const auto record = read_networks_record(files);
+  if (!record.ok() || record->rails().empty()) return all;
+  for (const auto& rail : record->rails()) {
+    const RdmaName name = rdma_of_interface(files, rail.interface);
+    for (const auto& port : all)
+      if (name.found() && port.device == name.device && port.port == name.port) out.push_back(port);
   }
   return out;
 }
