@@ -294,6 +294,10 @@ Status load(StepContext& context, const std::vector<GivenPort>& ports, bool chan
 Status apply(StepContext& context, const Json& params) {
   std::vector<NetPort> open;
   auto ports = given_ports(context, params, open);
+  // A driver may have been loaded just now.
+  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  while (!ports.ok() && ports.error().code == Code::not_found && wait_a_little(context, until))
+    ports = given_ports(context, params, open);
   if (!ports.ok() && !open.empty()) ports = find_by_link(context, params, open);
   if (!ports.ok()) return ports.error();
   const auto files = own_files(context.files, text_of(params, "mac"), *ports);

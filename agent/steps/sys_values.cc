@@ -99,7 +99,9 @@ size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
       const std::string now = chosen(files.read_line(path));
       if (now != value && wrong++ == 0) first = now;
     }
-    if (wrong > 0) diff.add(fmt::format("{} ({} of them): {} -> {}", pattern, wrong, first, value));
+    if (wrong > 0)
+      diff.add(
+          fmt::format("{} ({} of them): {} -> {}", pattern, wrong, first.empty() ? "none" : first, value));
   }
   return seen;
 }

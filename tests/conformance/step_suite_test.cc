@@ -432,8 +432,7 @@ Samples samples_of_networks() {
           booted(m);
           m.units["muster-sys-governor.service"] = {};
           for (const char* n : {"0", "1"})
-            m.put(std::string("/sys/devices/system/cpu/cpu") + n + "/cpufreq/scaling_governor",
-                  "powersave\n");
+            m.put(std::string("/sys/devices/system/cpu/cpu") + n + "/cpufreq/scaling_governor", "");
         },
         [](FakeMachine&) {
           return Json{{"name", "governor"},

@@ -44,7 +44,7 @@ void FakeMachine::add_port(const std::string& name, const std::string& pci, cons
   put(folder + "/type", port.infiniband ? "32\n" : "1\n");
   put(folder + "/carrier", "0\n");
   for (const char* key : {"arp_ignore", "arp_announce", "rp_filter"})
-    put("/proc/sys/net/ipv4/conf/" + name + "/" + key, "0\n");
+    put("/proc/sys/net/ipv4/conf/" + name + "/" + key, "");  // what is written is appended: no value yet
   if (rdma.empty()) return;
   const std::string at = "/sys/class/infiniband/" + rdma;
   put(at + "/ports/1/state", "4: ACTIVE\n");
