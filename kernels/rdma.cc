@@ -107,8 +107,10 @@ std::string rail_problem(const RdmaPort& port) {
 
 Json to_json(const Ability& ability) {
   Json rails = Json::array();
-  for (const auto& port : ability.rails)
+  for (const auto& port : ability.rails) {
     rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
+    if (port.rail >= 0) rails.back()["number"] = port.rail;
+  }
   return {{"rails", rails},
           {"inactive", ability.inactive},
           {"perftest_problem", ability.perftest_problem},
@@ -442,8 +444,7 @@ class Pair {
   // nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
-    for (const auto& rail : pair_rails(own_.labels(), labels_of_partner()))
-      results_.push_back({.rail = rail});
+    for (const auto& rail : rails()) results_.push_back({.rail = rail});
     for (auto& one : results_) check_rail(one);
     const int seconds = std::max(1, static_cast<int>(options_.seconds));
     Job job{.seconds = seconds, .iterations = options_.iterations};
@@ -527,6 +528,16 @@ class Pair {
                     fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
+  }
+  std::vector<Rail> rails() const {
+    std::map<int, std::string> here, there;
+    for (const auto& port : own_.rails) here[port.rail] = port.label;
+    for (const auto& rail : partner_.value("rails", Json::array()))
+      there[std::clamp(rail.value("number", -1), -1, static_cast<int>(kMostRails) - 1)] =
+          rail.value("label", "");
+    return here.count(-1) || there.count(-1) || here.empty() || there.empty()
+               ? pair_rails(own_.labels(), labels_of_partner())
+               : pair_declared(here, there);
   }
   std::vector<std::string> labels_of_partner() const {
     std::vector<std::string> out;

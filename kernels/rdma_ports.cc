@@ -111,8 +111,11 @@ std::vector<RdmaPort> rail_ports(const Files& files) {
   if (!record.ok() || record->rails().empty()) return all;
   for (const auto& rail : record->rails()) {
     const RdmaName name = rdma_of_interface(files, rail.interface);
-    for (const auto& port : all)
-      if (name.found() && port.device == name.device && port.port == name.port) out.push_back(port);
+    for (const auto& port : all) {
+      if (!name.found() || port.device != name.device || port.port != name.port) continue;
+      out.push_back(port);
+      out.back().rail = rail.rail;
+    }
   }
   return out;
 }
@@ -134,6 +137,19 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   std::sort(either.begin(), either.end(), port_before);
   for (size_t i = 0; i < either.size(); ++i)
     out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
+  return out;
+}
+
+std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
+                                const std::map<int, std::string>& there) {
+  std::map<size_t, Rail> all;
+  for (const auto& [number, label] : here) all[static_cast<size_t>(number)].here = label;
+  for (const auto& [number, label] : there) all[static_cast<size_t>(number)].there = label;
+  std::vector<Rail> out;
+  for (auto& [number, rail] : all) {
+    rail.number = number;
+    out.push_back(std::move(rail));
+  }
   return out;
 }
 

@@ -312,6 +312,7 @@ TEST_CASE("nccl_conf: RDMA ports, the GID of the rails' addresses, interfaces fo
   const auto ports = kernels::rail_ports(n.machine.files());
   REQUIRE(ports.size() == 2);
   CHECK(ports[0].device == "mlx5_7");
+  CHECK(ports[1].rail == 1);
   CHECK(kernels::active_rails(n.machine.files()) == Json{400.0, 400.0});
 
   n.machine.put("/sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN\n");
@@ -324,6 +325,14 @@ TEST_CASE("nccl_conf: RDMA ports, the GID of the rails' addresses, interfaces fo
   CHECK_FALSE(nccl.check(n.context, Json::object())->note.empty());
   REQUIRE(nccl.apply(n.context, Json::object()).ok());
   CHECK_FALSE(says(n.machine.get("/etc/nccl.conf"), "GID_INDEX"));
+}
+
+TEST_CASE("declared rails are paired by number, whatever their devices are called", "[networks][rdma]") {
+  const auto pairs = kernels::pair_declared({{0, "mlx5_7"}, {1, "mlx5_2"}}, {{1, "mlx5_7"}, {3, "mlx5_3"}});
+  REQUIRE(pairs.size() == 3);
+  CHECK((pairs[1].number == 1 && pairs[1].here == "mlx5_2" && pairs[1].there == "mlx5_7"));
+  CHECK((pairs[0].here == "mlx5_7" && pairs[0].there.empty()));
+  CHECK((pairs[2].number == 3 && pairs[2].here.empty() && pairs[2].there == "mlx5_3"));
 }
 
 TEST_CASE("sys_values: every file that matches, and the kernel's choice among several", "[networks]") {
