@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "base/json_dump.h"
+#include "base/rails.h"
 #include "base/utf8.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
@@ -68,6 +69,7 @@ class NodeLock {
 struct Ability {
   std::vector<RdmaPort> rails = {};  // active ports
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
+  std::vector<int> declared = {};    // rails that the spec gives this node
   std::string perftest_problem = {};
   GpuDirect gpu = {};
   bool setpriv = false;
@@ -92,6 +94,8 @@ Ability look(const Files& files, Process& process) {
       out.inactive.push_back(
           fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
   }
+  if (const auto record = read_networks_record(files); record.ok())
+    for (const auto& rail : record->rails()) out.declared.push_back(rail.rail);
   // --help ends with an error in perftest 4.5; that it is there at all is what counts.
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
   if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
@@ -531,6 +535,7 @@ class Pair {
   }
   std::vector<Rail> rails() const {
     std::map<int, std::string> here, there;
+    for (const int number : own_.declared) here[number] = "";
     for (const auto& port : own_.rails) here[port.rail] = port.label;
     for (const auto& rail : partner_.value("rails", Json::array()))
       there[std::clamp(rail.value("number", -1), -1, static_cast<int>(kMostRails) - 1)] =
@@ -550,6 +555,10 @@ class Pair {
     if (partner_.value("rails", Json::array()).empty())
       return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
     if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + problem, "peer");
+    if (one.rail.there.empty() && one.rail.here.empty())
+      return one.fail_with(Outcome::unavailable,
+                           fmt::format("rail {} is declared and has no active RDMA port", one.rail.number),
+                           "here");
     if (one.rail.there.empty())
       return one.fail_with(Outcome::unavailable,
                            fmt::format("the partner has no active port {}", one.rail.here), "peer");
