@@ -147,6 +147,7 @@ ParsedSpec SpecReader::read() {
   read_users();
   read_images();
   read_roles();
+  read_rails();
   read_limits();
   read_lab();
   read_services();
@@ -155,6 +156,7 @@ ParsedSpec SpecReader::read() {
   check_leads();
   check_services();
   assign_addresses();
+  assign_rails();
   read_storage();
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

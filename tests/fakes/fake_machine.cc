@@ -211,6 +211,9 @@ Result<Output> FakeMachine::execute(const Command& command) {
       program == "mv")
     return ceph(command);
   if (program == "exportfs") return exportfs(argv);
+  if (program == "ip") return ip(argv);
+  if (program == "networkctl") return networkctl(argv);
+  if (program == "dcb") return dcb(argv);
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
