@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/digest.h"
 #include "controller/spec/reader.h"
@@ -98,7 +99,13 @@ ParsedSpec parse_spec(const std::string& text, const SpecNames& names) {
   std::vector<SpecError> errors;
   check_schema(yaml.root, Json::parse(embedded::spec_schema), errors);
   if (yaml.root.is_map()) out = SpecReader(yaml.root, names).read();
-  out.errors.insert(out.errors.end(), errors.begin(), errors.end());
+  // Where both object, the reader's words say more than the schema's.
+  const auto said = out.errors;
+  std::copy_if(errors.begin(), errors.end(), std::back_inserter(out.errors), [&](const SpecError& error) {
+    return std::none_of(said.begin(), said.end(), [&](const SpecError& other) {
+      return other.path == error.path && other.line == error.line && other.column == error.column;
+    });
+  });
   sort_errors(out.errors);
   return out;
 }

@@ -215,7 +215,7 @@ TEST_CASE("a new drive in a running node is named in the destruction list", "[pl
 
 TEST_CASE("a re-image keeps data disks and destroys nothing on muster's own layout", "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  in.request = {RequestKind::reimage, {"node02"}};
   const Plan plan = planned(in);
   CHECK(plan.kind == "reimage");
   CHECK(plan.nodes == std::vector<std::string>{"node02"});
@@ -263,7 +263,7 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
 TEST_CASE("a system that does not name its cluster is this node's where the machine was installed from here",
           "[plan]") {
   PlannerInput in = with_nodes(installed);
-  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  in.request = {RequestKind::reimage, {"node02"}};
   auto& os = in.nodes["node02"].facts->disks[0];
   os.muster_authority.clear();
   SECTION("written by the version before, which names the cluster and no CA") {}
@@ -321,7 +321,7 @@ TEST_CASE("a link test needs both ends in the plan", "[plan]") {
   const size_t others = in.spec.nodes.size() - 1;
   CHECK(links().size() == in.spec.nodes.size());
   for (const auto& [node, count] : links()) CHECK(count == others);
-  in.request = {RequestKind::reimage, {"node02"}, false, false};
+  in.request = {RequestKind::reimage, {"node02"}};
   CHECK(links().empty());
   CHECK(planned(in).notes.back().find("links") != std::string::npos);
 }
@@ -416,7 +416,7 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
   SECTION("another machine") {
     node.facts->system.uuid = "uuid-other";
     CHECK(refused(in) == "node-swapped");
-    in.request = {RequestKind::admit, {"node02"}, true, false};
+    in.request = {RequestKind::admit, {"node02"}, {"node02"}};
     CHECK(refused(in) == "nothing");
   }
   SECTION("no image") {

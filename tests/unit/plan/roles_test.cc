@@ -324,10 +324,10 @@ TEST_CASE("playbooks follow one another as each role has them, whichever node co
 TEST_CASE("nodes of one role are drained and installed again while others lead", "[plan][roles]") {
   PlannerInput in = shipped_input(spec_of({}));
   for (const auto& node : in.spec.nodes) make_installed(in, node.name);
-  in.request = {RequestKind::drain, {"gpu02", "arc02"}, false, false};
+  in.request = {RequestKind::drain, {"gpu02", "arc02"}};
   const Steps drained(planned_of(in));
   CHECK(drained.on("scheduler/no new jobs") == Names{"gpu02"});
-  in.request = {RequestKind::reimage, {"gpu02"}, false, false};
+  in.request = {RequestKind::reimage, {"gpu02"}};
   const Plan again = planned_of(in);
   for (const auto& action : again.actions) CHECK((action.node == "gpu02" || again.only_serves(action.node)));
   CHECK(Steps(again).on("standard/all-reduce").empty());  // its leader takes no part

@@ -53,9 +53,9 @@ std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, cons
   const NodeDisks disks;
   const std::map<std::string, std::string> values = {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}};
   const std::map<std::string, const HardwareFacts*> machines;
-  const ClusterContext cluster = cluster_context(spec, machines);
-  Json context =
-      playbook_context({spec, *spec.node(node), disks, "10.20.0.1", values, machines, cluster, true});
+  ClusterContext cluster(spec, machines);
+  NodeContext context({spec, *spec.node(node), disks, "10.20.0.1", values, cluster, true});
+  context.enter(playbook);
   std::vector<std::string> problems;
   std::vector<wire::Step> out;
   for (const std::string phase : {"image", "node", "cluster"})
@@ -252,6 +252,7 @@ TEST_CASE("slurmd waits for the device files of the driver, on nodes with GPUs o
     node.hardware.cpus = 4;
     node.hardware.memory_bytes_min = 8ll << 30;
   }
+  for (auto& [role, playbooks] : spec.roles) playbooks.push_back("scheduler");
   const auto plain = ids_of(steps_of(spec, "node01", "scheduler"));
   CHECK(std::none_of(plain.begin(), plain.end(), [](const std::string& id) {
     return id.find("node daemon after the gpus") != std::string::npos;

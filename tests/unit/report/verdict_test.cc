@@ -281,7 +281,8 @@ TEST_CASE("of a step whose speed is not judged yet, faults stop the node all the
     s.blocks = std::move(blocks);
     return judge_one(s);
   };
-  const auto stopped = [](const std::vector<Check>& checks) {
+  const auto stopped = [](std::vector<Check> checks) {
+    checks.emplace_back().verdict = Verdict::pass;  // something else did run
     return !obstacle(accepted_with(checks)).empty();
   };
   const Json slow = measured("gpu-memory", {{"copy_gbps", {3, "GB/s"}}, {"ecc", {0, ""}}});
