@@ -122,12 +122,12 @@ void FakeMachine::in_step() {
 }
 
 // Storage of the site: /site/gone: its server does not answer, and what asks it hangs; /site/closed: it lets
-// nobody write. "mount" is what a unit file of muster's does when it is started.
+// nobody write; /site/capacity: what stat says of it. "mount" is what a unit file of muster's does when it is started.
 Output FakeMachine::site(const Command& command) {
   const auto& argv = command.argv;
   if (argv[0] == "journalctl")
     return good(files().exists("/site/gone") ? "mount.nfs4: Connection timed out for 10.0.0.5\n" : "");
-  if (argv[0] == "stat") return good("nfs\n");
+  if (argv[0] == "stat") return good(files().exists("/site/capacity") ? get("/site/capacity") : "nfs\n");
   if (argv[0] == "dd") {
     if (files().exists("/site/closed")) return bad("dd: failed to open: Permission denied");
     return put(value_of(argv, "of="), command.input), good();
