@@ -69,6 +69,13 @@ void SpecReader::check_options(const YamlNode& at, const std::string& path, cons
 }
 
 void SpecReader::check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  // Root of a node is nobody there and cannot make homes; and with the server gone neither the agent, which
+  // looks after the keys in them, nor an operator would get in.
+  if (storage.mount == "/home")
+    error(
+        *child(&entry.value, "mount"), path + ".mount",
+        "the homes and keys of the spec's users are there, and must not depend on a server: mount it below, "
+        "as /home/site");
   if (nodes_incomplete_) return;
   const YamlNode* role = child(child(&entry.value, "nodes"), "role");
   std::set<std::string> roles;

@@ -72,7 +72,7 @@ TEST_CASE("of a node that is not heard, or says nonsense, nothing is known of it
   StorageTold told;
   told.heard("node01", "[" + kScratch + "," + kHome + "]");
   for (const std::string& bad : {std::string(), std::string("{}"), std::string("[[["), std::string("7"),
-                                "[" + std::string(9000, ' ') + "]"}) {
+                                 "[" + std::string(9000, ' ') + "]"}) {
     told.heard("node02", "[" + kHome + "]");
     told.heard("node02", bad);
     CHECK(told.status(spec(), nobody)[0]["nodes"][1]["state"] == "unknown");
