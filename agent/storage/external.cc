@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kMountSeconds = 30;            // one attempt
 constexpr DurationMs kAnswer = 10 * kSecond;     // of the server, to one question
+constexpr int kAnswers = 6;                      // questions before it counts as gone
 constexpr DurationMs kReadWrite = 20 * kSecond;  // of a few bytes
 
 struct Wanted {
@@ -217,7 +218,12 @@ Status apply(StepContext& context, const Json& params) {
     (void)out;
   }
   if (!there) TRY_(mount_now(context, want));
-  if (const std::string silent = no_answer(context, want); !silent.empty()) return fail(Code::failed, silent);
+  // A server that has just come back is found again by TCP's own repetitions, which are half a minute apart by
+  // then.
+  std::string silent = no_answer(context, want);
+  for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
+    silent = no_answer(context, want);
+  if (!silent.empty()) return fail(Code::failed, silent);
   return set_flags(context, want.target, want.options);
 }
 

@@ -70,7 +70,8 @@ again() {  # again NODE: its steps once more, although nothing changed
 md() { node_ssh comp01 sudo mdadm "$@" >/dev/null 2>&1; }
 disk=$(node_ssh comp01 "cat /proc/mdstat" | sed -n 's/.*raid1 \([a-z0-9]*\)\[.*/\1/p')
 serial=$(node_ssh comp01 cat "/sys/block/$disk/device/serial" | tr -d ' ')
-md /dev/md/scratch --fail "/dev/$disk" --remove "/dev/$disk" || die "mdadm --fail"
+md /dev/md/scratch --fail "/dev/$disk" || die "mdadm --fail"
+wait_until 30 md /dev/md/scratch --remove "/dev/$disk" || die "mdadm --remove"
 again comp01 >"$work/degraded.log" 2>&1 && die "a degraded mirror was accepted"
 check "the lost drive is named" node_is comp01 ".state == \"quarantined\" and (.reason | contains(\"$serial\"))"
 md /dev/md/scratch --add "/dev/$disk" || die "mdadm --add"
@@ -89,6 +90,8 @@ done
 check "status tells of it" sh -c "$muster status --json | jq -e '.storage[] | select(.name == \"home\") | .healthy == false'"
 
 node_ssh site01 sudo iptables -D INPUT -p tcp --dport 2049 -j DROP
+answers() { node_ssh comp01 timeout 5 stat --file-system /home/site >/dev/null 2>&1; }
+check "the mount of before works again by itself" wait_until 180 answers
 expect_exit 0 $muster up "$work/cluster.yaml" --yes
 check "accepted again" test "$(node_state comp01) $(node_state comp02)" = "accepted accepted"
 status_is_well() { $muster status --json | jq -e '.storage | length == 3 and all(.healthy)' >/dev/null; }
