@@ -140,6 +140,7 @@ Output FakeMachine::site(const Command& command) {
     std::string flags = "rw";
     for (const auto& option : steps::split(words[4], ','))
       if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
+    fs::permissions(root_ + words[6], fs::perms{0755});  // what is mounted has a mode of its own
     append("/proc/self/mountinfo",
            fmt::format("41 1 0:51 / {} {} - {} {} rw\n", words[6], flags, words[2], words[5]));
   }
