@@ -18,8 +18,9 @@ namespace muster {
 class StorageState {
  public:
   StorageState(const Files& files, Process& process) : files_(files), process_(process) {}
-  // [{at, fs, from, size?, used?, array?, health?, ok?, silent?}]: sizes in bytes; array: level; health in words;
-  // ok: false when it is not; silent: its server does not answer. `seconds`: of a clock that only goes on.
+  // [{at, fs, from, size?, used?, array?, health?, ok?, silent?}]: sizes in bytes; array: level; health in
+  // words; ok: false when it is not; silent: its server does not answer. `seconds`: of a clock that only goes
+  // on.
   Json look(int64_t seconds);
   // The same as text that fits into a request: of very many mounts the last ones are left out.
   std::string text(int64_t seconds);

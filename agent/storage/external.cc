@@ -1,10 +1,10 @@
 // File systems of the site (engine external): mounted, looked at, never made.
 //
-// Their server is not ours and may be gone at any time, and who asks a hard mount then waits for ever. So the
-// agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and everything
-// that needs the server is a program of its own under a deadline.
-// Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount unit
-// again that failed because the server was not there when the node booted.
+// Their server is not ours and may be gone at any time, and who asks a hard mount then waits for ever. So
+// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
+// everything that needs the server is a program of its own under a deadline.
+// Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount
+// unit again that failed because the server was not there when the node booted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -218,8 +218,8 @@ Status apply(StepContext& context, const Json& params) {
     (void)out;
   }
   if (!there) TRY_(mount_now(context, want));
-  // A server that has just come back is found again by TCP's own repetitions, which are half a minute apart by
-  // then.
+  // A server that has just come back is found again by TCP's own repetitions, which are half a minute apart
+  // by then.
   std::string silent = no_answer(context, want);
   for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
     silent = no_answer(context, want);

@@ -122,7 +122,8 @@ void FakeMachine::in_step() {
 }
 
 // Storage of the site: /site/gone: its server does not answer, and what asks it hangs; /site/closed: it lets
-// nobody write; /site/capacity: what stat says of it. "mount" is what a unit file of muster's does when it is started.
+// nobody write; /site/capacity: what stat says of it. "mount" is what a unit file of muster's does when it
+// is started.
 Output FakeMachine::site(const Command& command) {
   const auto& argv = command.argv;
   if (argv[0] == "journalctl")
@@ -136,7 +137,7 @@ Output FakeMachine::site(const Command& command) {
   if (files().exists("/site/gone")) return bad("Job failed because a timeout was exceeded.");
   for (const auto& line : steps::lines_of(argv[1])) {
     if (line.rfind("ExecStart=", 0) != 0) continue;
-    const auto words = steps::split(line.substr(10), ' ');  // /usr/bin/mount -t TYPE -o OPTIONS SOURCE TARGET
+    const auto words = steps::split(line.substr(10), ' ');
     std::string flags = "rw";
     for (const auto& option : steps::split(words[4], ','))
       if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;

@@ -85,7 +85,7 @@ TEST_CASE("acceptance writes to the site's storage where that is declared, and h
   const Plan plan = planned(in);
   for (const auto& node : plan.nodes) {
     const auto steps = steps_at(plan, node, "/data");
-    const std::string prefix = "acceptance/" + profile + "/";
+    const std::string prefix = profile + "/";
     std::set<std::string> ids;
     for (const auto& [id, step] : steps) ids.insert(id);
     CAPTURE(node, Json(ids).dump());
