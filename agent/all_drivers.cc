@@ -29,6 +29,7 @@ const std::vector<StepModule>& step_modules() {
       config_module(),
       directory_module(),
       download_module(),
+      external_mount_module(),
       file_module(),
       filesystem_module(),
       group_module(),

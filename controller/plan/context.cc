@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/external.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/services.h"
 
@@ -114,7 +115,7 @@ Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& ne
 Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
-    if (s.engine == "local" || (!engine.empty() && s.engine != engine)) continue;
+    if (s.engine == "local" || s.engine == "external" || (!engine.empty() && s.engine != engine)) continue;
     if (!mounts(s, in.node)) continue;
     const SectionNetwork network(in.spec, s);
     Json members = Json::array();
@@ -126,6 +127,7 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     out.push_back(
         {{"name", s.name},
          {"engine", s.engine},
+         {"external", false},
          {"mount", s.mount},
          {"copies", s.copies},
          {"leader", members[0]},
@@ -143,6 +145,8 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
+  if (engine.empty())
+    for (Json& one : external_storage(in.spec, in.node, true)) out.push_back(std::move(one));
   return out;
 }
 
@@ -415,6 +419,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
              {"storage_nfs", shared_storage(in, "nfs")},
              {"storage_ceph", shared_storage(in, "ceph")},
              {"storage_beegfs", shared_storage(in, "beegfs")},
+             {"storage_external", external_storage(spec, in.node, false)},
              {"hosts", in.cluster.hosts()},
              {"public", in.public_values},
              {"accounting", keeps_accounts(in)},

@@ -125,6 +125,15 @@ class SpecReader {
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
   bool check_engine_playbook(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  // reader_external.cc
+  void read_external(const YamlEntry& entry, const std::string& path, StorageSpec& out);
+  void check_source(const YamlNode& at, const std::string& path, const StorageSpec& storage);
+  void check_options(const YamlNode& at, const std::string& path, const StorageSpec& storage);
+  void check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  // reader_rules.cc
+  void check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  void check_level(const YamlEntry& entry, const std::string& path, const StorageSpec& storage,
+                   const std::vector<const NodeSpec*>& nodes);
   void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path,
                                        const StorageSpec& storage);

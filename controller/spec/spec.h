@@ -134,16 +134,23 @@ struct NodeSpec {
   PortSpec storage = {};
 };
 struct StorageSpec {
-  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs
+  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
   std::string disks;         // group
   std::string server;        // engine nfs: the node whose disks these are
   std::string level = "raid0", fs = "xfs", mount;
   std::string role;  // nodes selector; empty: every node that has the group
   int copies = 2;
+  // Engine external: what the site serves and muster only mounts.
+  std::string fstype = {}, source = {}, options = {};
+  bool writable = false;  // declared: acceptance and the mount's own test may write there
   // Those that have the engine's playbook; empty: none has it, as where a playbook of the user's own does it,
   // and then every node counts as having it.
   std::set<std::string> roles = {};
 };
+// How few drives an md array of this level has.
+int fewest_drives(const std::string& level);
+// Whether an array of this level outlives the loss of a drive.
+bool is_redundant(const std::string& level);
 // The playbook that sets an engine up: "moosefs" -> "storage-shared".
 std::string engine_playbook(const std::string& engine);
 // Whether the section is declared to lie on this node's disks: what may be on them is judged by it. With

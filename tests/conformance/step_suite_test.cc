@@ -352,6 +352,13 @@ Samples samples_of_moosefs() {
 
 Samples samples_of_other_storage() {
   return {
+      {"external_mount",
+       {[](FakeMachine& m) { m.put("/usr/sbin/mount.nfs4", ""); },
+        [](FakeMachine&) {
+          return Json{{"name", "data"},       {"fstype", "nfs4"},  {"source", "10.0.0.5:/export"},
+                      {"server", "10.0.0.5"}, {"target", "/data"}, {"options", "nconnect=8"},
+                      {"writable", true}};
+        }}},
       {"ceph_mon",
        {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); },
         [](FakeMachine& m) {
@@ -528,6 +535,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"ufw", "/lib/ufw/ufw-init start"},
                                                     {"sshd", "/usr/sbin/sshd -t"},
                                                     {"raid", "mdadm --create"},
+                                                    {"external_mount", "systemctl restart"},
                                                     {"apt_repository", "apt-get -q update"},
                                                     {"download", "/usr/lib/apt/apt-helper"},
                                                     {"archive", "tar"},

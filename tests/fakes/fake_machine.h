@@ -5,8 +5,8 @@
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
 // sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
 // udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv and
-// chown they are used with (fake_ceph.cc), and ip, networkctl and dcb over its ports (fake_network.cc). Any
-// other program is not found. Thread: one.
+// chown they are used with (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), and storage
+// of the site with stat, dd, cat and journalctl (fake_arrays.cc). Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -41,6 +41,11 @@ class FakeMachine : public Process {
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
   std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
+  // What md does when a member dies, when it is taken out or put in, and when all it had to copy is copied.
+  void fail_member(const std::string& name);
+  void remove_member(const std::string& name);
+  void add_member(const std::string& name);
+  void in_step();
   void mount_entry(const std::string& name, const std::string& target, const std::string& fs,
                    const std::string& options = "");
 
@@ -88,6 +93,8 @@ class FakeMachine : public Process {
   Output system(const std::vector<std::string>& argv);
   void reexec();
   Output mdadm(const std::vector<std::string>& argv);
+  void show_array(const std::string& level, const std::vector<std::string>& members);
+  Output site(const Command& command);
   Result<Output> sfdisk(const Command& command);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);

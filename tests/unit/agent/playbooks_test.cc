@@ -64,6 +64,7 @@ Json context() {
               {"storage_shared",
                {{{"name", "shared"},
                  {"engine", "moosefs"},
+                 {"external", false},
                  {"mount", "/shared"},
                  {"copies", 2},
                  {"leader", first},
@@ -107,6 +108,19 @@ Json context() {
                          {"source", "/dev/disk/by-label/home"},
                          {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
+  out["storage_external"] = {{{"name", "data"},
+                              {"engine", "external"},
+                              {"external", true},
+                              {"mount", "/data"},
+                              {"fstype", "nfs4"},
+                              {"is_ceph", false},
+                              {"source", "10.0.0.5:/export"},
+                              {"device", "10.0.0.5:/export"},
+                              {"server", "10.0.0.5"},
+                              {"options", ""},
+                              {"writable", true},
+                              {"is_leader", true},
+                              {"leader", first}}};
   out["storage_ceph"] = out["storage_shared"];
   out["storage_ceph"][0].update({{"fsid", "f"},
                                  {"mons", {first, second}},
