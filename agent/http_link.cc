@@ -138,12 +138,14 @@ Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key
 class HttpLink : public RenewableLink {
  public:
   HttpLink(Reactor& reactor, std::string url, std::unique_ptr<HttpClient> polls,
-           std::unique_ptr<HttpClient> posts, const AgentIdentity& identity)
+           std::unique_ptr<HttpClient> posts, const AgentIdentity& identity,
+           std::function<std::string()> storage)
       : reactor_(reactor),
         url_(std::move(url)),
         asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) +
               "&mode=" + std::string(wire::to_string(identity.mode)) +
               "&image=" + query_value(identity.image_digest) + "&have="),
+        storage_(std::move(storage)),
         polls_(std::move(polls)),
         posts_(std::move(posts)) {}
 
@@ -153,7 +155,9 @@ class HttpLink : public RenewableLink {
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
       Result<wire::PollReply> reply =
           fail(Code::invalid, "the answer could not be read: see the agent's log");
-      contain_exceptions("an answer with orders", [&] { reply = ask_orders(client, target); });
+      contain_exceptions("an answer with orders", [&] {
+        reply = ask_orders(client, target + (storage_ ? "&storage=" + query_value(storage_()) : ""));
+      });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
   }
@@ -179,6 +183,7 @@ class HttpLink : public RenewableLink {
  private:
   Reactor& reactor_;
   std::string url_, asks_;
+  std::function<std::string()> storage_;  // outlives the lanes, which call it
   Lane polls_, posts_;
 };
 
@@ -228,11 +233,12 @@ Result<Credentials> renew(const std::string& url, const std::string& node, const
 
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
-                                                      const AgentIdentity& identity) {
+                                                      const AgentIdentity& identity,
+                                                      std::function<std::string()> storage) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
-  return std::unique_ptr<RenewableLink>(
-      std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), identity));
+  return std::unique_ptr<RenewableLink>(std::make_unique<HttpLink>(
+      reactor, url, std::move(polls), std::move(posts), identity, std::move(storage)));
 }
 
 }  // namespace muster

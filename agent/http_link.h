@@ -7,6 +7,7 @@
 // and kept.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,9 +41,11 @@ class RenewableLink : public ControllerLink {
   virtual Status use(const Credentials& credentials) = 0;
 };
 // Each request for orders says who asks: a controller that was restarted, or whose database was put back, did
-// not hear the hello.
+// not hear the hello. `storage`: what is said of the node's storage with it (agent/storage_state.h); called
+// on a thread of the link's, and may block for seconds.
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
                                                       const Credentials& credentials,
-                                                      const AgentIdentity& identity);
+                                                      const AgentIdentity& identity,
+                                                      std::function<std::string()> storage = {});
 
 }  // namespace muster

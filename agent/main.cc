@@ -37,6 +37,7 @@
 #include "agent/file_journal.h"
 #include "agent/http_link.h"
 #include "agent/identity.h"
+#include "agent/storage_state.h"
 #include "agent/image/image_job.h"
 #include "agent/preview.h"
 #include "agent/ram_init.h"
@@ -172,7 +173,14 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   identity.slot = image.slot;
   identity.version = MUSTER_VERSION;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
-  TRY(const auto link, make_http_link(*reactor, config.url, credentials, identity));
+  StorageState storage(files, process);
+  const auto tell = [&storage] {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return storage.text(std::chrono::duration_cast<std::chrono::seconds>(since).count());
+  };
+  TRY(const auto link,
+      make_http_link(*reactor, config.url, credentials, identity,
+                     config.mode == wire::Mode::ram ? std::function<std::string()>() : tell));
   FileJournal journal(*reactor, files, folder + "/journal");
   const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
   Agent agent(*reactor, *link, journal, *runner, identity);

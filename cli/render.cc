@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -164,6 +165,39 @@ std::string render_status(const Json& status, const Look& look) {
     while (!line.empty() && line.back() == ' ') line.pop_back();
     const std::string colour = look.colour ? colour_of(r.state) : "";
     out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
+  }
+  return out;
+}
+
+std::string render_storage(const Json& status, const Look& look) {
+  std::vector<std::array<std::string, 6>> rows = {{"STORAGE", "ENGINE", "MOUNT", "SIZE", "USED", "HEALTH"}};
+  for (const Json& section : list_at(status, "storage")) {
+    const double size = number_at(section, "size_bytes", 0), used = number_at(section, "used_bytes", 0);
+    std::string health;
+    for (const Json& one : list_at(section, "problems"))
+      health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + text_at(one, "problem");
+    // A resync is no problem, and worth a word.
+    for (const Json& one : list_at(section, "nodes"))
+      if (const std::string words = text_at(one, "health");
+          !words.empty() && health.find(words) == std::string::npos)
+        health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + words;
+    const Json healthy = section.is_object() ? section.value("healthy", Json()) : Json();
+    if (health.empty()) health = healthy == true ? "well" : "not known";
+    rows.push_back({text_at(section, "name"), text_at(section, "engine"), text_at(section, "mount"),
+                    size > 0 ? human_bytes(size) : "",
+                    size > 0 ? fmt::format("{:.0f} %", 100 * used / size) : "", health});
+  }
+  if (rows.size() < 2) return "";
+  std::array<size_t, 6> widths = {};
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells(row[i]));
+  std::string out = "\n";
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + padded(row[i], widths[i]);
+    line = cut(line, static_cast<size_t>(look.width));
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
   }
   return out;
 }

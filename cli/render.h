@@ -21,6 +21,8 @@ struct Look {
 
 // Table of nodes with phase, bar, percent, rate, ETA and the last words of each.
 std::string render_status(const Json& status, const Look& look);
+// Table of the storage sections: size, how full, and what is wrong on which node. Empty without sections.
+std::string render_storage(const Json& status, const Look& look);
 // One line per node whose state, phase or quarter of progress changed since the last call.
 class ChangeLines {
  public:

@@ -14,7 +14,8 @@ namespace {
 void show_status(Context& context) {
   const auto status = Api(context).get("/v1/status");
   if (!status.ok()) return complain(context, status.error());
-  show(context, *status, [&] { fmt::print("{}", render_status(*status, {})); });
+  show(context, *status,
+       [&] { fmt::print("{}{}", render_status(*status, {}), render_storage(*status, {})); });
 }
 
 void show_why(Context& context, const std::string& node) {

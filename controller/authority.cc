@@ -85,7 +85,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
 Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node,
                                                           const std::string& csr_pem) const {
   AgentCertificate made;
-  TRY(made.pem, pki::sign_csr(ca_, csr_pem, {node, "muster-agent", {}, false, kAgentDays}));
+  TRY(made.pem, pki::sign_csr(ca_, csr_pem, {node, kAgentOrganization, {}, false, kAgentDays}));
   TRY(const auto info, pki::read_certificate(made.pem));
   made.serial = info.serial;
   TRY(made.fingerprint, pki::certificate_fingerprint(made.pem));

@@ -27,6 +27,8 @@ class Authority {
   const pki::KeyPair& report_key() const { return report_; }
   const std::string& operator_token() const { return operator_token_; }
 
+  // Subject organization of every agent's certificate: tells it from the server's and the operator's.
+  static constexpr char kAgentOrganization[] = "muster-agent";
   // How long an agent's certificate is good for, and when it may be renewed.
   static constexpr int kAgentDays = 365, kAgentRenewDays = 182;
   struct AgentCertificate {

@@ -25,6 +25,7 @@
 #include "controller/event_log.h"
 #include "controller/image_service.h"
 #include "controller/link_hub.h"
+#include "controller/nodes/storage_told.h"
 #include "controller/power_port.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
@@ -77,6 +78,7 @@ struct Core {
                        [this](const std::string& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
                        }}};
+  StorageTold storage;
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
@@ -99,8 +101,9 @@ Status Core::finish() {
   TRY(vault, Vault::open(options.state, reactor, *store));
   bringup = std::make_unique<Bringup>(
       Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
-  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, discovery, problems});
+  services =
+      std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot,
+                                          power, *vault, images, *bringup, discovery, storage, problems});
   connect_agents();
   spec.on_change([this] {
     forget_declared();
@@ -127,10 +130,9 @@ void Core::connect_agents() {
            executor.on_event(node, event);
        },
        [this, undeclared](const std::string& node, const Presence& present) {
-         if (undeclared(node))
-           discovery.on_contact(node);
-         else
-           executor.on_contact(node, present);
+         if (undeclared(node)) return discovery.on_contact(node);
+         if (present.storage) storage.heard(node, *present.storage);
+         executor.on_contact(node, present);
        },
        [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }

@@ -11,7 +11,6 @@ namespace muster {
 namespace {
 
 constexpr char kPins[] = "/bmc-pins.json";
-constexpr DurationMs kCall = 60 * kSecond;
 
 const PowerDriver* find_driver(const std::string& name) {
   for (const auto& driver : power_drivers())
@@ -19,15 +18,16 @@ const PowerDriver* find_driver(const std::string& name) {
   return nullptr;
 }
 
-Result<Ok> netboot_with(Power& power) { return boot_from_network(power, kCall); }
-
 }  // namespace
 
-PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience)
+PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup)
+    : PowerService(reactor, std::move(state), std::move(lookup), Times()) {}
+
+PowerService::PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times)
     : reactor_(reactor),
       files_(std::move(state)),
       lookup_(std::move(lookup)),
-      patience_(patience),
+      times_(times),
       refusals_(real_waiter().now) {
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
   if (!known.ok() || !known->is_object()) return;
@@ -36,7 +36,8 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
 }
 
 void PowerService::netboot(const std::string& node, Done done) {
-  netboots_[node] = submit<Ok>(node, netboot_with, std::move(done));
+  netboots_[node] = submit<Ok>(
+      node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done));
 }
 
 void PowerService::forget(const std::string& node) {
@@ -48,22 +49,22 @@ void PowerService::forget(const std::string& node) {
 
 void PowerService::power_off(const std::string& node, Done done) {
   submit<Ok>(
-      node, [](Power& p) { return p.off(kCall, false); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done));
 }
 
 void PowerService::power_on(const std::string& node, Done done) {
   submit<Ok>(
-      node, [](Power& p) { return p.on(kCall); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
 }
 
 void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
   submit<PowerState>(
-      node, [](Power& p) { return p.state(kCall); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done));
 }
 
 void PowerService::describe(const std::string& node, std::function<void(Result<Json>)> done) {
   submit<Json>(
-      node, [](Power& p) { return p.describe(kCall); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.describe(call); }, std::move(done));
 }
 
 template <typename T>
@@ -125,7 +126,7 @@ void PowerService::start(const std::string& address, Job job) {
           *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
           return;
         }
-        if (reactor_.steady() - job.asked > patience_) {
+        if (reactor_.steady() - job.asked > times_.turn) {
           *failure = fail(Code::unavailable,
                           "the controller was at work with other BMCs for too long; this one was not asked");
           return;

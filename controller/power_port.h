@@ -32,9 +32,13 @@ class PowerService : public PowerPort {
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
-  // `patience`: how long a call may wait for its turn. Less than the 150 s after which operators' programs
-  // give up.
-  PowerService(RealReactor& reactor, std::string state, Lookup lookup, DurationMs patience = 2 * kMinute);
+  // How long a call may wait for its turn, less than the 150 s after which operators' programs give up; and
+  // how long it may take then.
+  struct Times {
+    DurationMs turn = 2 * kMinute, call = kMinute;
+  };
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup);
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
 
   void netboot(const std::string& node, Done done) override;
   void power_off(const std::string& node, Done done) override;
@@ -70,7 +74,7 @@ class PowerService : public PowerPort {
   RealReactor& reactor_;
   Files files_;
   Lookup lookup_;
-  const DurationMs patience_;
+  const Times times_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
   std::map<std::string, std::string> pins_;
   RefusedSecrets refusals_;

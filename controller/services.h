@@ -19,6 +19,7 @@ class ImageService;
 class LinkHub;
 class PowerService;
 class RealReactor;
+class StorageTold;
 class Store;
 class Vault;
 
@@ -36,6 +37,7 @@ struct Services {
   ImageService& images;
   Bringup& bringup;      // plans and runs
   Discovery& discovery;  // machines nobody declared
+  const StorageTold& storage;
   // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is
   // well.
   std::map<std::string, std::string>& problems;

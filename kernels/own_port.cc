@@ -46,7 +46,7 @@ Json own_port(const Files& files, const std::string& address) {
 
 Json active_rails(const Files& files) {
   Json out = Json::array();
-  for (const auto& port : rdma_ports(files))
+  for (const auto& port : rail_ports(files))
     if (port.active) out.push_back(port.rate_gbps);
   return out;
 }

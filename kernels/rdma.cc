@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "base/json_dump.h"
+#include "base/rails.h"
 #include "base/utf8.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
@@ -68,6 +69,7 @@ class NodeLock {
 struct Ability {
   std::vector<RdmaPort> rails = {};  // active ports
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
+  std::vector<int> declared = {};    // rails that the spec gives this node
   std::string perftest_problem = {};
   GpuDirect gpu = {};
   bool setpriv = false;
@@ -85,13 +87,15 @@ struct Ability {
 
 Ability look(const Files& files, Process& process) {
   Ability out;
-  for (auto& port : rdma_ports(files)) {
+  for (auto& port : rail_ports(files)) {
     if (port.active)
       out.rails.push_back(std::move(port));
     else
       out.inactive.push_back(
           fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
   }
+  if (const auto record = read_networks_record(files); record.ok())
+    for (const auto& rail : record->rails()) out.declared.push_back(rail.rail);
   // --help ends with an error in perftest 4.5; that it is there at all is what counts.
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
   if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
@@ -107,8 +111,10 @@ std::string rail_problem(const RdmaPort& port) {
 
 Json to_json(const Ability& ability) {
   Json rails = Json::array();
-  for (const auto& port : ability.rails)
+  for (const auto& port : ability.rails) {
     rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
+    if (port.rail >= 0) rails.back()["number"] = port.rail;
+  }
   return {{"rails", rails},
           {"inactive", ability.inactive},
           {"perftest_problem", ability.perftest_problem},
@@ -442,8 +448,7 @@ class Pair {
   // nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
-    for (const auto& rail : pair_rails(own_.labels(), labels_of_partner()))
-      results_.push_back({.rail = rail});
+    for (const auto& rail : rails()) results_.push_back({.rail = rail});
     for (auto& one : results_) check_rail(one);
     const int seconds = std::max(1, static_cast<int>(options_.seconds));
     Job job{.seconds = seconds, .iterations = options_.iterations};
@@ -528,6 +533,17 @@ class Pair {
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
   }
+  std::vector<Rail> rails() const {
+    std::map<int, std::string> here, there;
+    for (const int number : own_.declared) here[number] = "";
+    for (const auto& port : own_.rails) here[port.rail] = port.label;
+    for (const auto& rail : partner_.value("rails", Json::array()))
+      there[std::clamp(rail.value("number", -1), -1, static_cast<int>(kMostRails) - 1)] =
+          rail.value("label", "");
+    return here.count(-1) || there.count(-1) || here.empty() || there.empty()
+               ? pair_rails(own_.labels(), labels_of_partner())
+               : pair_declared(here, there);
+  }
   std::vector<std::string> labels_of_partner() const {
     std::vector<std::string> out;
     for (const auto& rail : partner_.value("rails", Json::array())) out.push_back(rail.value("label", ""));
@@ -539,6 +555,10 @@ class Pair {
     if (partner_.value("rails", Json::array()).empty())
       return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
     if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + problem, "peer");
+    if (one.rail.there.empty() && one.rail.here.empty())
+      return one.fail_with(Outcome::unavailable,
+                           fmt::format("rail {} is declared and has no active RDMA port", one.rail.number),
+                           "here");
     if (one.rail.there.empty())
       return one.fail_with(Outcome::unavailable,
                            fmt::format("the partner has no active port {}", one.rail.here), "peer");

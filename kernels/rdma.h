@@ -5,6 +5,7 @@
 // Thread: plain functions; files are read when they are called.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,13 @@ struct RdmaPort {
   int gid = -1;            // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: there is none
   std::string cpus = {};   // processors near the device; empty: it does not tell
   std::string pci = {};    // address of the device; empty: none (soft-RoCE)
+  int rail = -1;           // number of the declared rail it is; -1: of none
   std::string folder() const;
 };
 // Every port of every device, in the order of their numbers: mlx5_2 before mlx5_10.
 std::vector<RdmaPort> rdma_ports(const Files& files);
+// Those of the declared rails (base/rails.h), in their order; without declared rails all of them.
+std::vector<RdmaPort> rail_ports(const Files& files);
 
 // Rail by rail: ports of the same name belong together, so that a port that is missing does not move all
 // behind it to the wrong rail. Where no name is the same (other drivers name otherwise) and both have as
@@ -39,6 +43,9 @@ struct Rail {
   std::string here = {}, there = {};
 };
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there);
+// Where both have declared rails: by their numbers, whatever the devices are called.
+std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
+                                const std::map<int, std::string>& there);
 
 enum class PerfTest { bandwidth, latency };
 struct PerfRun {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/rails.h"
 #include "kernels/rdma.h"
 
 namespace muster::kernels {
@@ -104,6 +105,21 @@ std::vector<RdmaPort> rdma_ports(const Files& files) {
   return out;
 }
 
+std::vector<RdmaPort> rail_ports(const Files& files) {
+  std::vector<RdmaPort> all = rdma_ports(files), out;
+  const auto record = read_networks_record(files);
+  if (!record.ok() || record->rails().empty()) return all;
+  for (const auto& rail : record->rails()) {
+    const RdmaName name = rdma_of_interface(files, rail.interface);
+    for (const auto& port : all) {
+      if (!name.found() || port.device != name.device || port.port != name.port) continue;
+      out.push_back(port);
+      out.back().rail = rail.rail;
+    }
+  }
+  return out;
+}
+
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there) {
   const auto has = [](const std::vector<std::string>& side, const std::string& label) {
     return std::find(side.begin(), side.end(), label) != side.end();
@@ -121,6 +137,19 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   std::sort(either.begin(), either.end(), port_before);
   for (size_t i = 0; i < either.size(); ++i)
     out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
+  return out;
+}
+
+std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
+                                const std::map<int, std::string>& there) {
+  std::map<size_t, Rail> all;
+  for (const auto& [number, label] : here) all[static_cast<size_t>(number)].here = label;
+  for (const auto& [number, label] : there) all[static_cast<size_t>(number)].there = label;
+  std::vector<Rail> out;
+  for (auto& [number, rail] : all) {
+    rail.number = number;
+    out.push_back(std::move(rail));
+  }
   return out;
 }
 

@@ -364,7 +364,8 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   const auto section = lab ? lab : YAML::Node(YAML::NodeType::Map);
   refuse_unknown_keys(
       section, "lab",
-      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails", "time_scale"}, problems);
+      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails", "time_scale", "acceptance"},
+      problems);
   spec.memory_mib = integer(section["memory_mib"], 1024, 128, 65536, "lab.memory_mib", problems);
   spec.smp = integer(section["smp"], 1, 1, 16, "lab.smp", problems);
   spec.profile = profile_name(section["profile"], "generic", problems);

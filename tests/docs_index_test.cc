@@ -1,10 +1,8 @@
 // Pages can be found, and two changes never want the same name.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <string>
 
 #include "tests/catch.h"
@@ -12,20 +10,11 @@
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-}  // namespace
+using muster::text_of;
 
 TEST_CASE("documents: the index names every page, and nothing that is not there", "[tidy]") {
   const fs::path docs = fs::path(muster::source_dir()) / "docs";
-  const std::string index = slurp(docs / "README.md");
+  const std::string index = text_of(docs / "README.md");
   for (const auto& entry : fs::directory_iterator(docs)) {
     const std::string name = entry.path().filename().string();
     CAPTURE(name);
@@ -47,7 +36,7 @@ TEST_CASE("documents: decisions have numbers of their own, changes a date and a 
     CAPTURE(name);
     CHECK(std::regex_match(name, std::regex(R"(\d{4}-[a-z0-9-]+\.md)")));
     CHECK(numbers.emplace(name.substr(0, 4), name).second);
-    CHECK(slurp(entry.path()).rfind("# " + name.substr(0, 4) + ": ", 0) == 0);
+    CHECK(text_of(entry.path()).rfind("# " + name.substr(0, 4) + ": ", 0) == 0);
   }
   size_t changes = 0;
   for (const auto& entry : fs::directory_iterator(root / "changelog")) {

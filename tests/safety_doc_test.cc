@@ -1,6 +1,5 @@
 // docs/safety.md names the test of every finding: each of them must be there.
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -11,14 +10,9 @@
 
 namespace fs = std::filesystem;
 
-namespace {
+using muster::text_of;
 
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+namespace {
 
 // The third of the four columns of each table row that is neither head nor rule.
 std::vector<std::string> test_cells(const std::string& page) {
@@ -51,10 +45,10 @@ TEST_CASE("documents: every finding has a test, and the tests named for it exist
   std::string tests;
   for (const auto& entry : fs::recursive_directory_iterator(root / "tests"))
     if (entry.path().extension() == ".cc" && entry.path().filename() != "safety_doc_test.cc")
-      tests += slurp(entry.path());
+      tests += text_of(entry.path());
   // A name that is too long for one line is two literals.
   tests = std::regex_replace(tests, std::regex("\"\\s*\n\\s*\""), "");
-  const auto cells = test_cells(slurp(root / "docs/safety.md"));
+  const auto cells = test_cells(text_of(root / "docs/safety.md"));
   CHECK(cells.size() > 40);
   for (const auto& cell : cells) {
     CAPTURE(cell);

@@ -3,6 +3,7 @@
 // between checkouts by a compiler cache.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace muster {
@@ -10,5 +11,8 @@ namespace muster {
 // Both absolute, without a slash at its end.
 const std::string& source_dir();
 const std::string& build_dir();
+
+// What a file holds, for tests about the tree itself; a file that cannot be read holds nothing.
+std::string text_of(const std::filesystem::path& path);
 
 }  // namespace muster

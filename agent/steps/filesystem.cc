@@ -105,12 +105,24 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       fmt::format("{} is to become {} '{}'; on it is: {}", on->device, want.fs, want.label, content.summary));
 }
 
-std::vector<std::string> mkfs(const Wanted& want, const Target& on) {
+// Disks of a stripe that hold data; 0: there is no stripe to speak of. By the level of the array that is
+// there.
+size_t stripe_width(const Files& files, const Target& on) {
+  const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
+  const size_t disks = on.disks.size();
+  if (level == "raid1") return 0;
+  if (level == "raid5") return disks - 1;
+  if (level == "raid6") return disks - 2;
+  if (level == "raid10") return disks % 2 ? 0 : disks / 2;
+  return disks;
+}
+
+std::vector<std::string> mkfs(const Files& files, const Wanted& want, const Target& on) {
   if (want.fs == "ext4")
     return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
   std::vector<std::string> argv = {"mkfs.xfs", "-q", "-L", want.label};
-  if (want.on_array && on.disks.size() > 1)
-    argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, on.disks.size())});
+  const size_t width = want.on_array && on.disks.size() > 1 ? stripe_width(files, on) : 0;
+  if (width > 0) argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, width)});
   argv.push_back(on.device);
   return argv;
 }
@@ -134,7 +146,7 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(device.reread_partitions());
   }
   say(context, "making " + want.fs + " '" + want.label + "' on " + on.device);
-  TRY(auto out, run_tool(context, mkfs(want, on), 10 * kMinute));
+  TRY(auto out, run_tool(context, mkfs(context.files, want, on), 10 * kMinute));
   (void)out;
   return Ok{};
 }

@@ -32,6 +32,10 @@ StepModule reboot_module();
 StepModule timer_module();
 StepModule udev_rule_module();
 StepModule acs_module();
+StepModule networks_module();
+StepModule rail_qos_module();
+StepModule nccl_conf_module();
+StepModule sys_values_module();
 // agent/steps: disks
 StepModule partition_module();
 StepModule raid_module();

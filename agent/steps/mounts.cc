@@ -23,18 +23,26 @@ std::string unescaped(const std::string& text) {
 
 }  // namespace
 
-std::optional<MountEntry> find_mount(const Files& files, const std::string& target) {
+std::map<std::string, MountEntry> all_mounts(const Files& files) {
+  std::map<std::string, MountEntry> out;
   const auto text = files.read("/proc/self/mountinfo");
-  if (!text.ok()) return {};
-  std::optional<MountEntry> found;
+  if (!text.ok()) return out;
   for (const auto& line : lines_of(*text)) {
     const auto dash = line.find(" - ");
     if (dash == std::string::npos) continue;
     const auto before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
-    if (before.size() < 6 || after.size() < 2 || unescaped(before[4]) != target) continue;
-    found = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};  // later ones lie on top
+    if (before.size() < 6 || after.size() < 2) continue;
+    const std::string target = unescaped(before[4]);
+    // Later ones lie on top.
+    out[target] = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};
   }
-  return found;
+  return out;
+}
+
+std::optional<MountEntry> find_mount(const Files& files, const std::string& target) {
+  const auto all = all_mounts(files);
+  const auto found = all.find(target);
+  return found == all.end() ? std::nullopt : std::optional<MountEntry>(found->second);
 }
 
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options) {

@@ -1,6 +1,7 @@
 // What is mounted, from /proc/self/mountinfo. A path counts as mounted only when it is itself a mount point.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,8 @@ struct MountEntry {
   std::string target, fs, source, options;
   std::string device;  // "259:3"
 };
+// All of them by mount point; of several on one path the topmost.
+std::map<std::string, MountEntry> all_mounts(const Files& files);
 // The topmost mount on exactly this path.
 std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
 // Nobody gets rights out of a file that somebody else put there.

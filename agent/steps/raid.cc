@@ -7,12 +7,18 @@
 // intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array
 // that is whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it
 // was wiped.
+//
+// Levels with redundancy: an array that lacks a member is an error that names the drive, never a reason to
+// make one anew, and putting in another drive is for people (docs/storage.md). A new array is in use at once
+// while md brings its members into step. That is never left out (--assume-clean): what the disks held where
+// nobody looks would be taken for parity, and for a mirror's other half.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
 #include "agent/disk/probe.h"
+#include "agent/steps/array_health.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "base/json_dump.h"
@@ -38,7 +44,70 @@ Result<Wanted> wanted(const Json& params) {
       out.level != "raid6")
     return fail(Code::invalid, "raid: level '" + out.level + "' is not known");
   TRY(out.disks, wanted_disks(params));
+  const size_t fewest = fewest_members(out.level);
+  if (out.disks.size() < fewest)
+    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, and {} are named", out.level,
+                                           fewest, out.disks.size()));
   return out;
+}
+
+constexpr const char* kReplace = "docs/storage.md says how to replace a drive; nothing is made anew";
+
+std::string called(const Wanted& want, const DiskFacts& disk) {
+  for (const auto& one : want.disks)
+    if (one.serial == disk.serial) return fmt::format("disk {} ({})", disk.serial, disk.name);
+  return disk.name;
+}
+
+// The disks, where a missing one is said to be a member.
+Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want) {
+  auto disks = resolve_disks(files, want.disks);
+  if (disks.ok() || !is_redundant_array(want.level) || disks.error().code != Code::not_found) return disks;
+  return fail(Code::not_found, fmt::format("array {} ({}) lacks a drive: {}; {}", want.name, want.level,
+                                           disks.error().message, kReplace));
+}
+
+// array_over(); an array over some of them only lacks the others.
+Result<std::string> array_of(const Files& files, const Wanted& want, const std::vector<DiskFacts>& disks) {
+  auto md = array_over(files, disks);
+  if (md.ok() || !is_redundant_array(want.level)) return md;
+  for (const auto& name : files.list("/sys/block")) {
+    if (!files.exists("/sys/block/" + name + "/md")) continue;
+    auto slaves = files.list("/sys/block/" + name + "/slaves");
+    std::string outside;
+    for (const auto& disk : disks) {
+      const auto at = std::find(slaves.begin(), slaves.end(), disk.name);
+      if (at == slaves.end())
+        outside += (outside.empty() ? "" : ", ") + called(want, disk);
+      else
+        slaves.erase(at);
+    }
+    if (slaves.empty() && !outside.empty() && !files.list("/sys/block/" + name + "/slaves").empty())
+      return fail(
+          Code::conflict,
+          fmt::format("array {} ({}, {}) is degraded: {} {} not in it; {}", want.name, name, want.level,
+                      outside, outside.find(',') == std::string::npos ? "is" : "are", kReplace));
+  }
+  return md;
+}
+
+// "" when every member does its part, or is being brought to.
+std::string broken_members(const Files& files, const Wanted& want, const std::string& md,
+                           const std::vector<DiskFacts>& disks) {
+  const ArrayHealth health = array_health(files, md);
+  if (health.ok) return "";
+  std::string who;
+  const auto add = [&](const std::vector<std::string>& names, const char* what) {
+    for (const auto& name : names) {
+      const auto disk =
+          std::find_if(disks.begin(), disks.end(), [&](const DiskFacts& d) { return d.name == name; });
+      who += (who.empty() ? ": " : ", ") + (disk == disks.end() ? name : called(want, *disk)) + what;
+    }
+  };
+  add(health.failed, " has failed");
+  add(health.waiting, " is not rebuilt");
+  return fmt::format("array {} ({}, {}) is degraded, {} of {} members are in step{}; {}", want.name, md,
+                     want.level, health.members - health.lacking, health.members, who, kReplace);
 }
 
 std::string config_line(const Wanted& want) {
@@ -46,7 +115,7 @@ std::string config_line(const Wanted& want) {
 }
 
 // What the members' own superblocks say.
-enum class Members { none, ours, foreign };
+enum class Members { none, ours, foreign, some };  // some: of an array with redundancy
 struct MemberState {
   Members state = Members::none;
   std::string text;
@@ -55,23 +124,33 @@ struct MemberState {
 Result<MemberState> member_state(const Files& files, const Wanted& want,
                                  const std::vector<DiskFacts>& disks) {
   size_t ours = 0, others = 0;
-  std::string array, text;
+  std::string array, text, outside;
+  const auto no_member = [&](const DiskFacts& disk) {
+    outside += (outside.empty() ? "" : ", ") + called(want, disk);
+  };
   for (const auto& disk : disks) {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
     const auto it =
         std::find_if(content.signatures.begin(), content.signatures.end(),
                      [](const Signature& s) { return s.type == "linux_raid_member" && s.start == 0; });
-    if (it == content.signatures.end()) continue;
+    if (it == content.signatures.end()) {
+      no_member(disk);
+      continue;
+    }
     const auto colon = it->label.find(':');
     const std::string name = colon == std::string::npos ? it->label : it->label.substr(colon + 1);
     if (name == want.name && (array.empty() || array == it->uuid))
       ++ours, array = it->uuid;
     else
-      ++others, text = disk.serial + " belongs to array '" + it->label + "'";
+      ++others, no_member(disk), text = disk.serial + " belongs to array '" + it->label + "'";
   }
-  if (others) return MemberState{Members::foreign, text};
   if (ours == disks.size()) return MemberState{Members::ours, ""};
+  if (ours && is_redundant_array(want.level))
+    return MemberState{Members::some,
+                       fmt::format("array {} ({}) lacks a drive: {} of {} disks belong to it, not {}; {}",
+                                   want.name, want.level, ours, disks.size(), outside, kReplace)};
+  if (others) return MemberState{Members::foreign, text};
   if (ours)
     return MemberState{Members::foreign, fmt::format("only {} of {} disks belong to array '{}'", ours,
                                                      disks.size(), want.name)};
@@ -80,16 +159,22 @@ Result<MemberState> member_state(const Files& files, const Wanted& want,
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  TRY(const auto disks, resolve_disks(context.files, want.disks));
+  TRY(const auto disks, members_of(context.files, want));
   if (context.files.exists(intent_path(context.files, "raid-" + want.name)))
     return differs("array " + want.name + ": an earlier creation was interrupted");
-  TRY(const std::string md, array_over(context.files, disks));
-  if (md.empty())
-    return differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
+  TRY(const std::string md, array_of(context.files, want, disks));
+  if (md.empty()) {
+    CheckResult none = differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
+    if (is_redundant_array(want.level))
+      none.note = "in use at once; md brings its members into step (resync)";
+    return none;
+  }
   const std::string folder = "/sys/block/" + md + "/md/";
   if (const auto level = context.files.read_line(folder + "level"); level != want.level)
     return fail(Code::conflict,
                 fmt::format("array {} over these disks is {}, not {}", md, level, want.level));
+  if (const std::string broken = broken_members(context.files, want, md, disks); !broken.empty())
+    return fail(Code::conflict, broken);
   Diff diff;
   if (const auto state = context.files.read_line(folder + "array_state");
       state == "inactive" || state == "clear" || state == "broken")
@@ -97,7 +182,10 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto config = context.files.read(kConfig);
   if (!config.ok() || ("\n" + *config).find("\n" + config_line(want) + "\n") == std::string::npos)
     diff.add(std::string(kConfig) + " does not name it");
-  return diff.result();
+  CheckResult result = diff.result();
+  if (const std::string activity = array_health(context.files, md).activity; !activity.empty())
+    result.note = md + " is in use while md works on it: " + activity;
+  return result;
 }
 
 Status write_config(StepContext& context, const Wanted& want) {
@@ -180,6 +268,20 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   return Ok{};
 }
 
+// md begins a moment after the array is there; until then a new raid5 looks degraded.
+Status see_resync(StepContext& context, const Wanted& want, const std::string& md) {
+  if (!is_redundant_array(want.level)) return Ok{};
+  ArrayHealth health = array_health(context.files, md);
+  for (int attempt = 0; attempt < 50 && !health.ok; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    health = array_health(context.files, md);
+  }
+  if (!health.activity.empty())
+    say(context, fmt::format("array {} is in use; its members are brought into step meanwhile: {}", want.name,
+                             in_words(health)));
+  return Ok{};
+}
+
 Status create(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks, bool resumed) {
   TRY_(wipe_members(context, want, disks, resumed));
   std::vector<std::string> argv = {"mdadm",
@@ -192,6 +294,8 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
                                    "--homehost=any",
                                    "--name=" + want.name};
   if (want.level != "raid1") argv.push_back("--chunk=" + std::to_string(want.chunk_kib));
+  // After a crash only what was being written is brought into step again.
+  if (is_redundant_array(want.level)) argv.push_back("--bitmap=internal");
   if (disks.size() == 1) argv.push_back("--force");
   for (const auto& device : devices(disks)) argv.push_back(device);
   say(context, fmt::format("creating {} array {} over {} disks", want.level, want.name, disks.size()));
@@ -203,7 +307,8 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
     if (!array.ok()) return std::move(array).error().with("the new array");
     TRY_(wipe(*array));
   }
-  return context.files.remove(intent_path(context.files, "raid-" + want.name));
+  TRY_(context.files.remove(intent_path(context.files, "raid-" + want.name)));
+  return see_resync(context, want, md);
 }
 
 // The interrupted creation was of exactly these disks.
@@ -241,9 +346,9 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  TRY(const auto disks, resolve_disks(context.files, want.disks));
+  TRY(const auto disks, members_of(context.files, want));
   TRY(const bool resumed, resumes(context.files, want));
-  TRY(const std::string md, array_over(context.files, disks));
+  TRY(const std::string md, array_of(context.files, want, disks));
   TRY(const MemberState members, member_state(context.files, want, disks));
   if (resumed && members.state == Members::ours) {
     TRY_(finish(context, want, disks));
@@ -255,6 +360,8 @@ Status apply(StepContext& context, const Json& params) {
                               "wipe its disks (blkdiscard -z) and plan again",
                               want.name, md, device_path(md)));
     TRY_(create(context, want, disks, true));
+  } else if (members.state == Members::some) {
+    return fail(Code::denied, members.text);
   } else if (md.empty()) {
     const bool may_replace = std::all_of(want.disks.begin(), want.disks.end(),
                                          [](const WantedDisk& d) { return d.policy == "format"; });

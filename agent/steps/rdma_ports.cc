@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "agent/steps/modules.h"
+#include "base/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -145,8 +146,29 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
   return diff.result();
 }
 
+// The ports of the declared rails, as the step `networks` found them.
+Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
+  TRY(const auto record, read_networks_record(context.files));
+  const auto rails = record.rails();
+  if (rails.empty())
+    return fail(Code::not_found,
+                fmt::format("{} names no rails: has the playbook networks run?", kNetworksRecord));
+  std::vector<std::string> out;
+  for (const auto& port : rails) {
+    const RdmaName rdma = rdma_of_interface(context.files, port.interface);
+    if (!rdma.found())
+      return fail(Code::failed, fmt::format("{} on {}: {} ({}) has no RDMA device", port.title(),
+                                            context.node, port.interface, port.pci));
+    out.push_back(rdma.label());
+  }
+  return out;
+}
+
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  const auto declared = list_of(params, "ports");
+  auto declared = list_of(params, "ports");
+  if (bool_of(params, "rails", false)) {
+    TRY(declared, ports_of_rails(context));
+  }
   const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     const std::string problem = lacking(ports_of(context.files), declared);
@@ -171,6 +193,8 @@ StepModule rdma_ports_module() {
   m.parameters = Json::array(
       {parameter("ports", "list", false,
                  "ports that must be active: mlx5_0, or mlx4_0/2; none: those with a link"),
+       parameter("rails", "bool", false, "the ports of the declared rails (step `networks`), all of them",
+                 false),
        parameter("deadline_seconds", "int", false, "a port that is not active yet gets so long", 60),
        parameter("watch_seconds", "int", false, "how long their counters are watched; not given: not at all"),
        parameter("symbol_errors_per_hour", "int", false, "as many a good link may have", 120)});

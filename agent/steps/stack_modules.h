@@ -21,5 +21,6 @@ StepModule ceph_left_module();
 StepModule ceph_drain_module();
 StepModule moosefs_drain_module();
 StepModule nfs_server_module();
+StepModule external_mount_module();
 
 }  // namespace muster::steps

@@ -22,6 +22,7 @@ constexpr const char* kInit = "/lib/ufw/ufw-init";
 
 struct Rule {
   std::string from, proto, comment, ports;  // ports: "22", "1024:65535", empty: all
+  std::string to;                           // one of the node's addresses; empty: any of them
 };
 
 bool is_cidr(const std::string& text) {
@@ -37,13 +38,15 @@ bool is_port(const std::string& text) {
 Result<Rule> rule_of(const Json& element) {
   if (!element.is_object()) return fail(Code::invalid, "ufw: every rule is an object");
   for (const auto& [key, value] : element.items())
-    if (key != "from" && key != "port" && key != "ports" && key != "proto" && key != "comment")
+    if (key != "from" && key != "port" && key != "ports" && key != "proto" && key != "comment" && key != "to")
       return fail(Code::invalid, "ufw: unknown key '" + key + "' in a rule");
   Rule rule{text_of(element, "from", "0.0.0.0/0"), text_of(element, "proto"), text_of(element, "comment"),
-            text_of(element, "ports")};
+            text_of(element, "ports"), text_of(element, "to")};
   if (const int64_t port = int_of(element, "port", 0)) rule.ports = std::to_string(port);
   if (!rule.ports.empty() && rule.proto.empty()) rule.proto = "tcp";
   if (!is_cidr(rule.from)) return fail(Code::invalid, "ufw: '" + rule.from + "' is not an IPv4 network");
+  if (!rule.to.empty() && (!is_cidr(rule.to) || rule.to.find('/') != std::string::npos))
+    return fail(Code::invalid, "ufw: '" + rule.to + "' is not an IPv4 address");
   const auto range = split(rule.ports, ':');
   if (!rule.ports.empty() &&
       (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
@@ -59,6 +62,7 @@ std::string chain_line(const Rule& rule) {
   if (from.find('/') == std::string::npos) from += "/32";
   std::string line = "-A ufw-user-input";
   if (from != "0.0.0.0/0") line += " -s " + from;
+  if (!rule.to.empty()) line += " -d " + rule.to + "/32";
   if (!rule.proto.empty()) line += " -p " + rule.proto;
   if (rule.ports.find(':') != std::string::npos)
     line += " -m multiport --dports " + rule.ports;
@@ -85,8 +89,8 @@ Result<std::vector<Rule>> rules_of(const Json& params) {
 
 // `comment` in the way ufw stores it.
 std::string tuple(const Rule& rule) {
-  return fmt::format("### tuple ### allow {} {} 0.0.0.0/0 any {} in{}",
-                     rule.proto.empty() ? "any" : rule.proto, rule.ports.empty() ? "any" : rule.ports,
+  return fmt::format("### tuple ### allow {} {} {} any {} in{}", rule.proto.empty() ? "any" : rule.proto,
+                     rule.ports.empty() ? "any" : rule.ports, rule.to.empty() ? "0.0.0.0/0" : rule.to,
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
@@ -244,7 +248,8 @@ StepModule ufw_module() {
   m.parameters = Json::array(
       {parameter(
            "allow", "list", true,
-           "[{from: CIDR, port | ports: \"A:B\", proto, comment}]; without port: everything from there"),
+           "[{from: CIDR, to: own address, port | ports: \"A:B\", proto, comment}]; without port: everything "
+           "from there; without `to`: to any of the node's addresses"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
        parameter("logging", "string", false, "ufw log level", "off"),
        parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});

@@ -47,7 +47,7 @@ Status check_operator(const Services& services, Door door, const HttpRequest& re
 Result<std::string> check_agent(const Services& services, const HttpRequest& request) {
   const auto row = request.peer_serial.empty() ? fail(Code::not_found, "no certificate")
                                                : services.store.certificate(request.peer_serial);
-  const bool ours = request.peer_organization == "muster-agent";
+  const bool ours = request.peer_organization == Authority::kAgentOrganization;
   if (row.ok() && row->revoked && ours)
     services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
   TRY_(check_certificate(request, row));

@@ -9,6 +9,7 @@
 #include "controller/bringup.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
+#include "controller/nodes/storage_told.h"
 #include "controller/power_port.h"
 #include "controller/run_view.h"
 #include "controller/services.h"
@@ -135,6 +136,9 @@ void get_status(const CallPtr& call) {
     status["cluster"] = (*spec)->spec.cluster;
     status["spec_revision"] = (*spec)->revision;
     status["simulated"] = (*spec)->spec.lab;
+    status["storage"] = services.storage.status((*spec)->spec, [&](const std::string& node) {
+      return services.bringup.executor().silent_since(node) > 0;
+    });
   }
   Executor& executor = services.bringup.executor();
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};

@@ -1,15 +1,10 @@
 #include "controller/api/trust.h"
 
 #include "base/digest.h"
+#include "controller/authority.h"
 #include "controller/boot_port.h"
 
 namespace muster::api {
-namespace {
-
-constexpr char kAgentOrganisation[] = "muster-agent";
-
-}  // namespace
-
 bool shows_token(const HttpRequest& request, const std::string& token) {
   const auto header = request.headers.find("Authorization");
   const std::string scheme = "Bearer ";
@@ -19,7 +14,7 @@ bool shows_token(const HttpRequest& request, const std::string& token) {
 
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row) {
   if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
-  if (request.peer_organization != kAgentOrganisation)
+  if (request.peer_organization != Authority::kAgentOrganization)
     return fail(Code::denied, "this certificate is not an agent's");
   if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
   if (row->revoked) return fail(Code::denied, "this certificate was revoked");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/external.h"
+#include "controller/plan/interconnect.h"
 #include "controller/plan/services.h"
 
 namespace muster {
@@ -102,27 +104,30 @@ bool may_create(const ContextInput& in, const StorageSpec& s) {
 }
 
 // Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
-Json clients_of(const Spec& spec, const StorageSpec& s, const std::string& leader) {
+Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
+                const std::string& leader) {
   Json out = Json::array();
   for (const auto& n : spec.nodes)
-    if (n.name != leader && mounts(s, n)) out.push_back(name_and_address(n));
+    if (n.name != leader && mounts(s, n)) out.push_back({{"name", n.name}, {"address", network.address(n)}});
   return out;
 }
 
 Json shared_storage(const ContextInput& in, const std::string& engine) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
-    if (s.engine == "local" || (!engine.empty() && s.engine != engine)) continue;
+    if (s.engine == "local" || s.engine == "external" || (!engine.empty() && s.engine != engine)) continue;
     if (!mounts(s, in.node)) continue;
+    const SectionNetwork network(in.spec, s);
     Json members = Json::array();
     for (const auto& n : in.spec.nodes)
-      if (is_member(s, n)) members.push_back(name_and_address(n));
+      if (is_member(s, n)) members.push_back({{"name", n.name}, {"address", network.address(n)}});
     if (members.empty()) continue;
     const bool member = is_member(s, in.node), leads = members[0]["name"] == in.node.name;
     const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
     out.push_back(
         {{"name", s.name},
          {"engine", s.engine},
+         {"external", false},
          {"mount", s.mount},
          {"copies", s.copies},
          {"leader", members[0]},
@@ -133,11 +138,15 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
          {"is_leader", leads},
          {"is_member", member},
          {"members", members},
-         {"clients", leads ? clients_of(in.spec, s, in.node.name) : Json::array()},
+         {"address", network.address(in.node)},
+         {"network", network.cidr()},
+         {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
          {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
+  if (engine.empty())
+    for (Json& one : external_storage(in.spec, in.node, true)) out.push_back(std::move(one));
   return out;
 }
 
@@ -410,6 +419,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
              {"storage_nfs", shared_storage(in, "nfs")},
              {"storage_ceph", shared_storage(in, "ceph")},
              {"storage_beegfs", shared_storage(in, "beegfs")},
+             {"storage_external", external_storage(spec, in.node, false)},
              {"hosts", in.cluster.hosts()},
              {"public", in.public_values},
              {"accounting", keeps_accounts(in)},
@@ -420,6 +430,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
              {"rdma_ports", words_of(vars, "rdma_ports")},
              {"vars", vars}};
   values_.update(services_of(spec, in.node));
+  values_.update(interconnect_of(spec, in.node));
   enter(std::string());
 }
 

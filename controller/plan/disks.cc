@@ -91,6 +91,7 @@ class Chooser {
     for (const auto& [name, group] : node_.disks)
       for (const auto& disk : out_.groups[name])
         name == "os" ? judge_os(group, disk) : judge_data(group, disk);
+    for (const auto& [name, group] : node_.disks) check_members(group);
     return std::move(out_);
   }
 
@@ -108,9 +109,9 @@ class Chooser {
     if (static_cast<int>(found.size()) != group.match.count) {
       std::string list;
       for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
-      refuse("disk-count",
-             fmt::format("group '{}' declares {} disk{} and its selector matches {}{}", group.name,
-                         group.match.count, group.match.count == 1 ? "" : "s", found.size(), list));
+      refuse("disk-count", fmt::format("group '{}' declares {} disk{} and its selector matches {}{}{}",
+                                       group.name, group.match.count, group.match.count == 1 ? "" : "s",
+                                       found.size(), list, array_hint(group, found.size())));
     }
     for (const auto& disk : found) {
       if (identity(disk).empty())
@@ -119,6 +120,35 @@ class Chooser {
         refuse("disk-overlap",
                people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
     }
+  }
+
+  // An array goes on without a drive; nothing is to be made anew for that.
+  std::string array_hint(const DiskGroup& group, size_t found) const {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
+      return "";
+    return fmt::format(
+        ". If a drive died: the {} of storage '{}' goes on without it; docs/storage.md says how "
+        "to replace it",
+        storage->level, storage->name);
+  }
+
+  // A drive among members that carry the array is a replacement, which md is told of by hand: made anew, the
+  // array would lose what it holds.
+  void check_members(const DiskGroup& group) {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage || !is_redundant(storage->level)) return;
+    std::string ours, others;
+    for (const auto& disk : out_.groups[group.name]) {
+      std::string& list = is_our_data(disk, spec_.cluster, node_.name, *storage) ? ours : others;
+      list += (list.empty() ? "" : ", ") + people(disk);
+    }
+    if (ours.empty() || others.empty()) return;
+    refuse(
+        "array-degraded",
+        fmt::format("the {} of storage '{}' is on {}, and not on {}: an array that lacks a member is never "
+                    "made anew. docs/storage.md says how to replace a drive",
+                    storage->level, storage->name, ours, others));
   }
 
   bool is_own_system(const DiskFacts& disk) const {

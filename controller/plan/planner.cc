@@ -12,6 +12,7 @@
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
+#include "controller/plan/simulated.h"
 
 namespace muster {
 namespace {
@@ -95,7 +96,9 @@ DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, c
 
 class Planner {
  public:
-  explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {}
+  explicit Planner(const PlannerInput& input) : in_(input), spec_(input.spec) {
+    if (spec_.lab_acceptance) simulated_.emplace(*spec_.lab_acceptance);
+  }
 
   Result<PlanOutcome> run() {
     plan_.cluster = spec_.cluster;
@@ -396,6 +399,8 @@ class Planner {
           context.enter(std::string());
           into.accept = plan_steps(*profile, "node", context, problems);
           into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
+          if (simulated_) simulated_->change(into.accept);
+          if (simulated_) simulated_->change(into.accept_cluster);
         }
       if (!real) digest["steps"] = all_steps(scratch);
     }
@@ -703,6 +708,8 @@ class Planner {
             "storage '" + s.name +
             "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
+    if (simulated_ && !profile().empty())
+      for (auto& note : simulated_->notes(profile())) plan_.notes.push_back(std::move(note));
   }
 
   std::string plan_kind() const {
@@ -938,6 +945,7 @@ class Planner {
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;
   std::set<std::string> missing_, untried_;
+  std::optional<Simulated> simulated_;
   std::map<std::string, const HardwareFacts*> machines_;
   std::optional<ClusterContext> cluster_;
   std::vector<Led> led_;  // so far, each with steps of its own

@@ -178,14 +178,16 @@ void Bounds::apply(Check& check) const {
 }
 
 void add_absolute(Bounds& bounds, const Json& expectation) {
+  // The spec's lab section may replace a shipped profile's limits (controller/plan/simulated.h).
+  const std::string whose = text_of(field(expectation, "set_by")) == "lab" ? "lab" : "profile";
   if (const auto min = number(expectation, "min"))
-    bounds.floor(Verdict::fail, *min, "profile floor " + amount(*min, bounds.unit()));
+    bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
   if (const auto low = number(expectation, "degraded_below"))
-    bounds.floor(Verdict::degraded, *low, "profile: degraded below " + amount(*low, bounds.unit()));
+    bounds.floor(Verdict::degraded, *low, whose + ": degraded below " + amount(*low, bounds.unit()));
   if (const auto max = number(expectation, "max"))
-    bounds.ceiling(Verdict::fail, *max, "profile ceiling " + amount(*max, bounds.unit()));
+    bounds.ceiling(Verdict::fail, *max, whose + " ceiling " + amount(*max, bounds.unit()));
   if (const auto high = number(expectation, "degraded_above"))
-    bounds.ceiling(Verdict::degraded, *high, "profile: degraded above " + amount(*high, bounds.unit()));
+    bounds.ceiling(Verdict::degraded, *high, whose + ": degraded above " + amount(*high, bounds.unit()));
 }
 
 void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const Comparison& with) {

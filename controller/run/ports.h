@@ -56,6 +56,7 @@ struct Presence {
   std::string boot_id;
   std::optional<wire::Mode> mode = {};
   std::string image_digest = {};
+  std::optional<std::string> storage = {};  // of its mounts (agent/storage_state.h)
 };
 
 // First event of every agent process.

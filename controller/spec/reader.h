@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,6 +64,31 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
+  // reader_lab.cc
+  void read_lab();
+  // reader_rails.cc
+  struct NicWishes {  // of a role or a node
+    std::optional<int> rails;
+    std::vector<std::string> rail_ports;
+    std::string storage_port;
+  };
+  void read_rails();
+  void read_rail_ports(const YamlNode* list, const std::string& path, bool one_node,
+                       std::vector<std::string>& out);
+  bool check_port(const YamlNode& at, const std::string& path, bool one_node, std::string& out);
+  void read_qos(const YamlNode* qos);
+  void read_priorities(const YamlNode* map, const std::string& path, int most_key, std::map<int, int>& out);
+  void make_rail_networks(const YamlNode& rails);
+  void check_rail_networks(const YamlNode& rails);
+  NicWishes read_wishes(const YamlNode* map, const std::string& path, bool one_node);
+  void assign_rails();
+  void give_rails(NodeSpec& node, const NicWishes& role, const NicWishes& own);
+  void give_ports(NodeSpec& node, const NodePlace& place, const NicWishes& role, const NicWishes& own);
+  void give_storage(NodeSpec& node, const YamlNode& at, const std::string& path, const NicWishes& wishes);
+  std::string address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
+                         const std::string& path);
+  void check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path);
+  void check_order_of_networks();
   // reader_nodes.cc
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);
@@ -99,6 +125,15 @@ class SpecReader {
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
   bool check_engine_playbook(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  // reader_external.cc
+  void read_external(const YamlEntry& entry, const std::string& path, StorageSpec& out);
+  void check_source(const YamlNode& at, const std::string& path, const StorageSpec& storage);
+  void check_options(const YamlNode& at, const std::string& path, const StorageSpec& storage);
+  void check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  // reader_rules.cc
+  void check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
+  void check_level(const YamlEntry& entry, const std::string& path, const StorageSpec& storage,
+                   const std::vector<const NodeSpec*>& nodes);
   void check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   std::vector<const NodeSpec*> members(const YamlEntry& entry, const std::string& path,
                                        const StorageSpec& storage);
@@ -110,7 +145,9 @@ class SpecReader {
   std::vector<SpecError> errors_;
   std::vector<NodePlace> places_;  // parallel to spec_.nodes until they are sorted
   std::optional<Cidr> provisioning_, bmc_, storage_;
-  bool nodes_incomplete_ = false;  // an entry could not be expanded: what uses nodes is not judged
+  std::vector<Cidr> rail_networks_;         // as many as there are rails, or none where they are wrong
+  std::vector<std::string> rail_gateways_;  // likewise
+  bool nodes_incomplete_ = false;           // an entry could not be expanded: what uses nodes is not judged
   std::set<const YamlNode*> complained_;
   std::map<std::string, std::string> seen_;  // "mac 52:.." -> node that has it
 };

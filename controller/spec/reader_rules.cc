@@ -187,7 +187,10 @@ void SpecReader::read_storage() {
     for (const auto& [role, playbooks] : spec_.roles)
       if (std::count(playbooks.begin(), playbooks.end(), engine_playbook(one.engine))) one.roles.insert(role);
     check_mount(entry, path, one);
-    check_storage(entry, path, one);
+    if (one.engine == "external")
+      check_external(entry, path, one);
+    else
+      check_storage(entry, path, one);
     spec_.storage.push_back(one);
   }
 }
@@ -204,24 +207,30 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   out.server = text(map, "server");
   out.role = text(child(map, "nodes"), "role");
   out.copies = static_cast<int>(integer(map, "copies", 2));
-  const auto not_for = [&](const char* key, const char* engine) {
-    if (out.engine != engine) return;
-    for (const YamlEntry& e : map->entries)
-      if (e.key == key)
-        errors_.push_back(
-            {e.line, e.column, path + "." + key, fmt::format("has no meaning for engine '{}'", engine)});
-  };
-  not_for("level", "moosefs");
-  not_for("copies", "local");
-  not_for("copies", "nfs");
-  not_for("copies", "beegfs");
-  not_for("server", "local");
-  not_for("server", "moosefs");
-  not_for("server", "ceph");
-  not_for("server", "beegfs");
-  not_for("level", "ceph");
-  not_for("fs", "ceph");
+  read_external(entry, path, out);
+  check_keys(entry, path, out);
   return out;
+}
+
+// What other engines have is said at the key; what this one lacks, at the section.
+void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
+  static const std::map<std::string, std::set<std::string>> meaningless = {
+      {"local", {"copies", "server"}},
+      {"moosefs", {"level", "server"}},
+      {"nfs", {"copies"}},
+      {"ceph", {"server", "level", "fs"}},
+      {"beegfs", {"copies", "server"}},
+      {"external", {"disks", "server", "level", "fs", "copies"}}};
+  static const std::set<std::string> of_external = {"fstype", "source", "options", "writable"};
+  const bool external = storage.engine == "external";
+  const auto found = meaningless.find(storage.engine);
+  for (const YamlEntry& e : entry.value.entries)
+    if (found != meaningless.end() && (found->second.count(e.key) || (!external && of_external.count(e.key))))
+      errors_.push_back({e.line, e.column, path + "." + e.key,
+                         fmt::format("has no meaning for engine '{}'", storage.engine)});
+  for (const char* key : {"disks", "fstype", "source"})
+    if (external == (of_external.count(key) > 0) && !child(&entry.value, key))
+      error(entry.value, path, fmt::format("missing key '{}'", key));
 }
 
 void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
@@ -300,6 +309,20 @@ bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string
   return false;
 }
 
+void SpecReader::check_level(const YamlEntry& entry, const std::string& path, const StorageSpec& storage,
+                             const std::vector<const NodeSpec*>& nodes) {
+  const YamlNode* at = child(&entry.value, "level");
+  if (!at) return;
+  for (const NodeSpec* node : nodes) {
+    const auto group = node->disks.find(storage.disks);
+    if (group == node->disks.end() || group->second.match.count >= fewest_drives(storage.level)) continue;
+    return error(
+        *at, path + ".level",
+        fmt::format("{} needs at least {} drives, and group '{}' of {} has {}", storage.level,
+                    fewest_drives(storage.level), storage.disks, node->name, group->second.match.count));
+  }
+}
+
 void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   if (storage.disks.empty() || nodes_incomplete_) return;
   const YamlNode& at = *child(&entry.value, "disks");
@@ -342,6 +365,7 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
       break;
     }
   }
+  check_level(entry, path, storage, nodes);
   const bool ceph = storage.engine == "ceph";
   const YamlNode* declared = child(&entry.value, "copies");
   const YamlNode& copies = declared ? *declared : at;

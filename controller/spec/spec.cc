@@ -32,6 +32,16 @@ bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
   return chosen && node.disks.count(storage.disks) > 0;
 }
 
+int fewest_drives(const std::string& level) {
+  // md makes a raid5 of two drives and a raid10 of two or three as well: as mirrors, which raid1 says
+  // plainly.
+  if (level == "raid1") return 2;
+  if (level == "raid5") return 3;
+  return level == "raid6" || level == "raid10" ? 4 : 1;
+}
+
+bool is_redundant(const std::string& level) { return fewest_drives(level) > 1; }
+
 std::string engine_playbook(const std::string& engine) {
   return "storage-" + (engine == "moosefs" ? std::string("shared") : engine);
 }
@@ -46,6 +56,7 @@ bool is_member(const StorageSpec& storage, const NodeSpec& node) {
 
 bool mounts(const StorageSpec& storage, const NodeSpec& node) {
   if (!takes_part(storage, node)) return false;
+  if (storage.engine == "external") return storage.role.empty() || storage.role == node.role;
   return storage.engine != "nfs" || holds_data(storage, node) || storage.role.empty() ||
          storage.role == node.role;
 }
@@ -147,13 +158,16 @@ ParsedSpec SpecReader::read() {
   read_users();
   read_images();
   read_roles();
+  read_rails();
   read_limits();
+  read_lab();
   read_services();
   read_nodes();
   check_nodes();
   check_leads();
   check_services();
   assign_addresses();
+  assign_rails();
   read_storage();
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -31,6 +31,25 @@ struct Subnet {  // "10.20.0.0/24"
   int mtu = 0;  // 0: default
   bool declared() const { return !cidr.empty(); }
 };
+// Priorities (0 to 7) of RoCE traffic on the rails.
+struct RailQos {
+  std::vector<int> pfc;     // lossless ones
+  std::map<int, int> dscp;  // DSCP (0 to 63) -> priority
+  std::map<int, int> ets;   // priority (1 to 7) -> percent of the bandwidth; the others share the rest
+  bool declared() const { return !pfc.empty() || !dscp.empty() || !ets.empty(); }
+};
+// The networks between the GPUs. Rail i of a node is port i of it, with an address in network i.
+struct Rails {
+  int count = 0;
+  std::string cidr;                // "10.40.{rail}.0/24", or one that holds all of them
+  int prefix = 0;                  // of each rail, where `cidr` holds them all; 0: it is each rail's own
+  int mtu = 0;                     // 0: default
+  std::string kind = "ethernet";   // ethernet | infiniband
+  std::string gateway;             // "10.40.{rail}.254"; may be empty
+  std::vector<std::string> ports;  // empty: found by the node itself
+  RailQos qos;
+  bool declared() const { return count > 0; }
+};
 struct Network {
   Subnet provisioning, bmc, storage;
   std::string dhcp = "managed";  // managed | proxy | external
@@ -42,8 +61,8 @@ struct Network {
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
   std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
-  int rail_count = 0;
-  std::string rail_cidr;  // "10.40.{rail}.0/24"
+  std::string storage_port;           // of every node; empty: found by the node itself
+  Rails rails;
 };
 struct UserSpec {
   std::string name;
@@ -92,6 +111,14 @@ struct AdoptSpec {
   std::string host_key;       // pin, "SHA256:<base64>"
   bool declared() const { return !host.empty(); }
 };
+// One of a node's ports beside the provisioning port, and what it is to be given.
+struct PortSpec {
+  std::string port;     // MAC, PCI address or interface name; empty: found by the node itself
+  std::string address;  // without prefix
+  std::string network;  // "10.40.3.0/24"
+  std::string gateway;  // may be empty
+  bool declared() const { return !address.empty(); }
+};
 struct NodeSpec {
   std::string name, role, image;
   std::string mac;              // lower case
@@ -102,18 +129,28 @@ struct NodeSpec {
   HardwareSpec hardware;
   std::map<std::string, DiskGroup> disks;
   std::map<std::string, std::string> vars;
+  // What playbook `networks` configures; nothing on nodes without it and on adopted ones. Rail i at place i.
+  std::vector<PortSpec> rails = {};
+  PortSpec storage = {};
 };
 struct StorageSpec {
-  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs
+  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
   std::string disks;         // group
   std::string server;        // engine nfs: the node whose disks these are
   std::string level = "raid0", fs = "xfs", mount;
   std::string role;  // nodes selector; empty: every node that has the group
   int copies = 2;
+  // Engine external: what the site serves and muster only mounts.
+  std::string fstype = {}, source = {}, options = {};
+  bool writable = false;  // declared: acceptance and the mount's own test may write there
   // Those that have the engine's playbook; empty: none has it, as where a playbook of the user's own does it,
   // and then every node counts as having it.
   std::set<std::string> roles = {};
 };
+// How few drives an md array of this level has.
+int fewest_drives(const std::string& level);
+// Whether an array of this level outlives the loss of a drive.
+bool is_redundant(const std::string& level);
 // The playbook that sets an engine up: "moosefs" -> "storage-shared".
 std::string engine_playbook(const std::string& engine);
 // Whether the section is declared to lie on this node's disks: what may be on them is judged by it. With
@@ -137,6 +174,13 @@ struct FirewallRule {
 struct Additions {
   std::vector<std::string> packages;
   std::map<std::string, std::string> sysctls;
+};
+// How a shipped acceptance profile is applied to virtual machines (docs/lab.md, controller/plan/simulated.h).
+struct LabAcceptance {
+  double time_scale = 1;                // of the profile's seconds and sizes; 0 < scale <= 1
+  bool compare = true;                  // false: no fleet, no history, no derived values
+  std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
+  std::map<std::string, Json> options;  // "training load" -> options of its program
 };
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
@@ -163,6 +207,7 @@ struct Spec {
   Additions additions;                              // of every node
   std::map<std::string, Additions> role_additions;  // beside them; a sysctl of a role counts more
   bool lab = false;                                 // a `lab:` section: simulated hardware
+  std::optional<LabAcceptance> lab_acceptance;      // of it, what acceptance is to expect
   std::map<std::string, std::string> vars;
 
   const NodeSpec* node(const std::string& name) const;

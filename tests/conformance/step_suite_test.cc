@@ -70,6 +70,42 @@ Json named(std::initializer_list<const char*> names) {
 const std::string kKey = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ==\n-----END PGP PUBLIC KEY BLOCK-----\n";
 void booted(FakeMachine& m) { m.put("/run/systemd/system/x", ""); }
 
+// Two rails, one of them RoCE's first, a storage port, and one that nobody cabled.
+void with_ports(FakeMachine& m) {
+  booted(m);
+  m.units["muster-rail-qos.service"] = {};
+  m.add_port("eth0", "0000:01:00.0", "52:54:00:20:00:01");
+  m.add_port("eth1", "0000:02:00.0", "52:54:00:30:00:01", true, "mlx5_0");
+  m.add_port("eth2", "0000:03:00.0", "52:54:00:30:00:02", true, "mlx5_1");
+  m.add_port("eth3", "0000:04:00.0", "52:54:00:40:00:01");
+  m.add_port("eth4", "0000:05:00.0", "52:54:00:50:00:01", false);
+  for (const char* n : {"0", "1"}) {
+    const std::string gids = std::string("/sys/class/infiniband/mlx5_") + n + "/ports/1/";
+    m.put(gids + "gids/0", "fe80:0000:0000:0000:5054:00ff:fe30:0001\n");
+    m.put(gids + "gid_attrs/types/0", "RoCE v2\n");
+    m.put(gids + "gids/1", std::string("0000:0000:0000:0000:0000:ffff:0a64:0") + n + "0b\n");
+    m.put(gids + "gid_attrs/types/1", "RoCE v2\n");
+  }
+}
+Json two_rails() {
+  return {
+      {"mac", "52:54:00:20:00:01"},
+      {"rails",
+       {{{"rail", 0}, {"address", "10.100.0.11"}, {"network", "10.100.0.0/24"}, {"port", ""}, {"mtu", 9000}},
+        {{"rail", 1},
+         {"address", "10.100.1.11"},
+         {"network", "10.100.1.0/24"},
+         {"gateway", "10.100.1.254"},
+         {"mtu", 9000}}}},
+      {"storage", {{{"address", "10.30.0.11"}, {"network", "10.30.0.0/24"}, {"port", "0000:04:00.0"}}}},
+      {"deadline_seconds", 0}};
+}
+void with_rails(FakeMachine& m) {
+  with_ports(m);
+  StepContext context = m.context();
+  (void)find_step_module("networks")->apply(context, two_rails());
+}
+
 using Samples = std::map<std::string, Sample>;
 
 void nothing(FakeMachine&) {}
@@ -316,6 +352,13 @@ Samples samples_of_moosefs() {
 
 Samples samples_of_other_storage() {
   return {
+      {"external_mount",
+       {[](FakeMachine& m) { m.put("/usr/sbin/mount.nfs4", ""); },
+        [](FakeMachine&) {
+          return Json{{"name", "data"},       {"fstype", "nfs4"},  {"source", "10.0.0.5:/export"},
+                      {"server", "10.0.0.5"}, {"target", "/data"}, {"options", "nconnect=8"},
+                      {"writable", true}};
+        }}},
       {"ceph_mon",
        {[](FakeMachine& m) { with_ceph(m), m.add_disk("nvme3n1", "C"); },
         [](FakeMachine& m) {
@@ -382,12 +425,35 @@ Samples samples_of_other_storage() {
   };
 }
 
+Samples samples_of_networks() {
+  return {
+      {"networks", {with_ports, [](FakeMachine&) { return two_rails(); }}},
+      {"nccl_conf", {with_rails, [](FakeMachine&) { return Json::object(); }}},
+      {"rail_qos",
+       {with_rails,
+        [](FakeMachine&) {
+          return Json{{"pfc", {3}}, {"dscp", {{"26", 3}}}, {"ets", {{"3", 60}}}};
+        }}},
+      {"sys_values",
+       {[](FakeMachine& m) {
+          booted(m);
+          m.units["muster-sys-governor.service"] = {};
+          for (const char* n : {"0", "1"})
+            m.put(std::string("/sys/devices/system/cpu/cpu") + n + "/cpufreq/scaling_governor", "");
+        },
+        [](FakeMachine&) {
+          return Json{{"name", "governor"},
+                      {"values", {{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"}}}};
+        }}},
+  };
+}
+
 // Modules that change something, and how to ask for it.
 const Samples& changing() {
   static const Samples samples = [] {
     Samples all;
     for (Samples some : {samples_of_configuration(), samples_of_the_system(), samples_of_disks(),
-                         samples_of_moosefs(), samples_of_other_storage()})
+                         samples_of_moosefs(), samples_of_other_storage(), samples_of_networks()})
       all.merge(some);
     return all;
   }();
@@ -469,6 +535,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"ufw", "/lib/ufw/ufw-init start"},
                                                     {"sshd", "/usr/sbin/sshd -t"},
                                                     {"raid", "mdadm --create"},
+                                                    {"external_mount", "systemctl restart"},
                                                     {"apt_repository", "apt-get -q update"},
                                                     {"download", "/usr/lib/apt/apt-helper"},
                                                     {"archive", "tar"},
@@ -477,6 +544,9 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"udev_rule", "udevadm trigger"},
                                                     {"reboot", "systemctl --no-block reboot"},
                                                     {"acs", "systemctl enable"},
+                                                    {"networks", "networkctl reload"},
+                                                    {"rail_qos", "dcb ets set"},
+                                                    {"sys_values", "systemctl enable"},
                                                     {"limits", "systemctl daemon-reexec"},
                                                     {"timer", "systemctl enable"},
                                                     {"filesystem", "mkfs.xfs"},

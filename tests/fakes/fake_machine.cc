@@ -40,12 +40,6 @@ std::string value_of(const std::vector<std::string>& argv, const std::string& pr
   return "";
 }
 
-std::string little(uint64_t value, size_t bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
-  return out;
-}
-
 // Of what a file holds. Disks are files with almost nothing in them: only blocks that are not zero are read
 // and count.
 std::string digest_of(const std::string& path) {
@@ -211,6 +205,14 @@ Result<Output> FakeMachine::execute(const Command& command) {
       program == "mv")
     return ceph(command);
   if (program == "exportfs") return exportfs(argv);
+  if (program == "ip") return ip(argv);
+  if (program == "networkctl") return networkctl(argv);
+  if (program == "dcb") return dcb(argv);
+  if (program == "stat" || program == "dd" || program == "cat" || program == "journalctl") {
+    if (program != "journalctl" && files().exists("/site/gone"))
+      return fail(Code::timeout, program + " did not end within its time and was killed");
+    return site(command);
+  }
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
@@ -341,6 +343,11 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "stop") unit.active = false;
     if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart"))
       ceph_starts(name);
+    if (name.rfind("muster-external-", 0) == 0 && unit.active) {
+      const Output mounted = site({.argv = {"mount", get("/etc/systemd/system/" + name)}});
+      unit.active = mounted.ok();
+      if (!mounted.ok()) return mounted;
+    }
     if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
       append("/proc/self/mountinfo",
              "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
@@ -355,46 +362,6 @@ void FakeMachine::reexec() {
     for (const auto& line : steps::lines_of(get("/etc/systemd/system.conf.d/" + name)))
       if (const size_t equals = line.find('='); equals != std::string::npos)
         manager_[line.substr(0, equals)] = line.substr(equals + 1);
-}
-
-// A superblock of version 1.2 at 4 KiB, as far as a probe reads it, on every member.
-Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
-  std::vector<std::string> members;
-  for (const auto& word : argv)
-    if (word.rfind("/dev/", 0) == 0 && word.rfind("/dev/md", 0) != 0) members.push_back(word.substr(5));
-  const std::string md = "md127", folder = "/sys/block/" + md;
-  if (has(argv, "--stop")) {
-    for (const auto& slave : files().list(folder + "/slaves"))
-      fs::remove(root_ + "/sys/block/" + slave + "/holders/" + md);
-    fs::remove_all(root_ + folder);
-    return good();
-  }
-  if (has(argv, "--create"))
-    for (const auto& member : members) {
-      std::string block(256, '\0');
-      block.replace(0, 4, little(0xa92b4efc, 4));
-      block.replace(4, 4, little(1, 4));
-      block.replace(16, 16, "0123456789abcdef");
-      const std::string name = "any:" + value_of(argv, "--name=");
-      block.replace(32, name.size(), name);
-      block.replace(128, 8, little(kArrayData / 512, 8));
-      block.replace(136, 8, little((fs::file_size(root_ + "/dev/" + member) - kArrayData) / 512, 8));
-      write_disk(member, 4096, block);
-    }
-  put(folder + "/md/level",
-      (has(argv, "--create") ? value_of(argv, "--level=") : std::string("raid0")) + "\n");
-  put(folder + "/md/array_state", "clean\n");
-  for (const auto& member : members) {
-    put(folder + "/slaves/" + member, "");
-    put("/sys/block/" + member + "/holders/" + md, "");
-  }
-  if (has(argv, "--create") || !files().exists("/dev/" + md)) {
-    put("/dev/" + md, "");
-    fs::resize_file(root_ + "/dev/" + md, 1u << 30);
-    // A RAID0 over disks with a former life shows what that left on them.
-    write_disk(md, 0, disk_bytes(members[0], kArrayData, 4096));
-  }
-  return good();
 }
 
 // The real program on the file that stands for the disk; the kernel's view of what it made, and blank

@@ -4,8 +4,9 @@
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
 // sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
-// udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, and Ceph's programs with the rm, mv
-// and chown they are used with (fake_ceph.cc). Any other program is not found. Thread: one.
+// udevadm, tar, mfs tools, exportfs, sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv and
+// chown they are used with (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), and storage
+// of the site with stat, dd, cat and journalctl (fake_arrays.cc). Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -40,6 +41,11 @@ class FakeMachine : public Process {
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
   std::string disk_bytes(const std::string& name, uint64_t offset, size_t size) const;
+  // What md does when a member dies, when it is taken out or put in, and when all it had to copy is copied.
+  void fail_member(const std::string& name);
+  void remove_member(const std::string& name);
+  void add_member(const std::string& name);
+  void in_step();
   void mount_entry(const std::string& name, const std::string& target, const std::string& fs,
                    const std::string& options = "");
 
@@ -62,6 +68,19 @@ class FakeMachine : public Process {
         "";  // not empty: what systemd shows for its links until all units are loaded again
   };
   std::map<std::string, Unit> units;
+
+  // A network port: what the kernel has of it. `dcb`: its driver can do that.
+  struct Port {
+    bool up = false, cable = true, dcb = true, infiniband = false;
+    int mtu = 1500;
+    std::string mac, pci, addresses;                // with prefix, blanks between them
+    std::map<std::string, std::string> dcb_tables;  // "prio-pfc 3" -> "on"
+    Json routes = Json::array(), rules = Json::array();
+  };
+  std::map<std::string, Port> ports;
+  // With its files below /sys and /proc/sys; a port of an RDMA device too where that has a name.
+  void add_port(const std::string& name, const std::string& pci, const std::string& mac, bool cable = true,
+                const std::string& rdma = "");
   // URL -> content, for apt-helper; a package that apt would remove for the next ones.
   std::map<std::string, std::string> web;
   std::string apt_removes;
@@ -74,6 +93,8 @@ class FakeMachine : public Process {
   Output system(const std::vector<std::string>& argv);
   void reexec();
   Output mdadm(const std::vector<std::string>& argv);
+  void show_array(const std::string& level, const std::vector<std::string>& members);
+  Output site(const Command& command);
   Result<Output> sfdisk(const Command& command);
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
@@ -85,6 +106,10 @@ class FakeMachine : public Process {
   void ceph_starts(const std::string& unit);
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
+  Output ip(const std::vector<std::string>& argv);
+  Output networkctl(const std::vector<std::string>& argv);
+  void configure(const std::string& name, Port& port);
+  Output dcb(const std::vector<std::string>& argv);
   void append(const std::string& path, const std::string& text) const;
 
   std::string root_;

@@ -64,6 +64,7 @@ Json context() {
               {"storage_shared",
                {{{"name", "shared"},
                  {"engine", "moosefs"},
+                 {"external", false},
                  {"mount", "/shared"},
                  {"copies", 2},
                  {"leader", first},
@@ -91,6 +92,7 @@ Json context() {
                 {"nvidia_cuda_major", "13"},
                 {"nvidia_nccl", "2.28.3-1+cuda13.0"},
                 {"nvidia_dcgm", "1:4.4.1-1"}}}};
+  out["storage_shared"][0].update({{"address", "10.20.0.11"}, {"network", "10.20.0.0/24"}});
   out["storage_moosefs"] = out["storage_shared"];
   out["storage_nfs"] = {{{"name", "home"},
                          {"engine", "nfs"},
@@ -106,6 +108,19 @@ Json context() {
                          {"source", "/dev/disk/by-label/home"},
                          {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
+  out["storage_external"] = {{{"name", "data"},
+                              {"engine", "external"},
+                              {"external", true},
+                              {"mount", "/data"},
+                              {"fstype", "nfs4"},
+                              {"is_ceph", false},
+                              {"source", "10.0.0.5:/export"},
+                              {"device", "10.0.0.5:/export"},
+                              {"server", "10.0.0.5"},
+                              {"options", ""},
+                              {"writable", true},
+                              {"is_leader", true},
+                              {"leader", first}}};
   out["storage_ceph"] = out["storage_shared"];
   out["storage_ceph"][0].update({{"fsid", "f"},
                                  {"mons", {first, second}},
@@ -114,6 +129,12 @@ Json context() {
                                  {"min_copies", 1},
                                  {"standbys", 1},
                                  {"osd_memory", 939524096}});
+  out.update({{"rails", {{{"rail", 0}, {"address", "10.100.0.11"}, {"network", "10.100.0.0/24"}}}},
+              {"storage_port", Json::array()},
+              {"rail_qos", {{"pfc", {3}}, {"dscp", {{"26", 3}}}, {"ets", Json::object()}}},
+              {"rail_rules", {{{"from", "10.100.0.0/24"}, {"to", "10.100.0.11"}, {"comment", "rail 0"}}}},
+              {"rails_infiniband", true},
+              {"foreign_ports", false}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
   out.update({{"machines", {machine}},

@@ -111,3 +111,20 @@ TEST_CASE("a node that is silent is shown with the time since when", "[cli]") {
   status["nodes"][0]["phase"] = "power";  // a run is at it, and says what it waits for
   CHECK(render_status(status, {110, false, false}).find("silent since") == std::string::npos);
 }
+
+TEST_CASE("storage sections are shown with what is wrong with them and where", "[cli]") {
+  Json status = status_in_mid_imaging();
+  CHECK(render_storage(status, {110, false, false}).empty());
+  status["storage"] = Json::parse(R"([
+    {"name": "scratch", "engine": "local", "mount": "/scratch", "healthy": true, "size_bytes": 2000000000, "used_bytes": 500000000,
+     "problems": [], "nodes": [{"node": "node01", "state": "mounted", "array": "raid5", "health": "recover, 12 %"}]},
+    {"name": "home", "engine": "external", "mount": "/home/site", "healthy": false, "nodes": [],
+     "problems": [{"node": "node02", "problem": "10.0.0.5:/x does not\u001b answer"}]},
+    {"name": "new", "engine": "nfs", "mount": "/new", "healthy": null, "nodes": [], "problems": []}])");
+  CHECK(render_storage(status, {110, false, false}) ==
+        "\n"
+        "STORAGE  ENGINE    MOUNT       SIZE    USED  HEALTH\n"
+        "scratch  local     /scratch    2.0 GB  25 %  node01: recover, 12 %\n"
+        "home     external  /home/site                node02: 10.0.0.5:/x does not  answer\n"
+        "new      nfs       /new                      not known\n");
+}

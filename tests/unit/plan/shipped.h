@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -40,10 +41,11 @@ inline std::vector<DiskFacts> disks_of(const NodeSpec& node) {
   for (const auto& [name, group] : node.disks)
     for (int i = 0; i < group.match.count; ++i) {
       DiskFacts d;
-      d.serial = group.match.serial.value_or("S*");
+      d.serial = group.match.serial.value_or("S" + name + "*");
       d.serial.replace(d.serial.find('*'), 1, fmt::format("-{}-{}", node.name, i));
       d.wwid = "eui." + d.serial;
-      d.model = "TEST DISK";
+      d.model = group.match.model.value_or("TEST DISK");
+      std::replace(d.model.begin(), d.model.end(), '*', '1');
       d.size_bytes = static_cast<uint64_t>(group.match.size_bytes.value_or(8ll << 30));
       d.transport = "nvme";
       d.name = "nvme" + d.serial;
@@ -73,7 +75,8 @@ inline PlannerInput shipped_input(const std::string& spec) {
     HardwareFacts facts;
     facts.system.uuid = "uuid-" + node.name;
     facts.cpus.count = node.hardware.cpus.value_or(1);
-    facts.memory_bytes = 8ull << 30;
+    facts.memory_bytes =
+        std::max<uint64_t>(8ull << 30, static_cast<uint64_t>(node.hardware.memory_bytes_min));
     facts.gpus.resize(static_cast<size_t>(node.hardware.gpus.value_or(0)));
     facts.disks = disks_of(node);
     seen.facts = facts;

@@ -18,7 +18,7 @@ using namespace muster;
 namespace {
 
 struct Queue {
-  explicit Queue(DurationMs patience = 2 * kMinute) {
+  explicit Queue(const PowerService::Times& times) {
     auto opened = kernels::Listener::open("127.0.0.1", 0);
     REQUIRE(opened.ok());
     bmc.emplace(std::move(*opened));
@@ -29,7 +29,7 @@ struct Queue {
       at.target.address = "127.0.0.1:" + std::to_string(port);
       return at;
     };
-    service = std::make_unique<PowerService>(*reactor, dir.path(""), where, patience);
+    service = std::make_unique<PowerService>(*reactor, dir.path(""), where, times);
     thread = std::thread([this] { reactor->run(); });
   }
   ~Queue() {
@@ -56,7 +56,7 @@ struct Queue {
 }  // namespace
 
 TEST_CASE("a netboot that was forgotten before its turn is not carried out, one that was not is", "[power]") {
-  Queue queue;
+  Queue queue({2 * kMinute, 2 * kSecond});
   std::promise<Code> look, forgotten, wanted;
   queue.reactor->post([&] {
     queue.service->state("n1", [&](Result<PowerState> state) {
@@ -76,7 +76,7 @@ TEST_CASE("a netboot that was forgotten before its turn is not carried out, one 
 }
 
 TEST_CASE("a call whose turn comes too late is not made", "[power]") {
-  Queue queue(-1);  // everything is too late
+  Queue queue({-1, kSecond});  // everything is too late
   std::promise<Error> late;
   queue.reactor->post([&] {
     queue.service->power_off(

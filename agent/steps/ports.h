@@ -1,0 +1,58 @@
+// Which of a node's network ports is which rail, and which the storage port.
+//
+// Named in the spec: that one. Otherwise found: the physical ports of the right kind that are neither the
+// provisioning port nor named for something else, ordered by PCI address. Where there are more of them than
+// needed, those with a link; where that does not settle it, nobody guesses. What was found once stays: a
+// dead adapter must not move the rails behind it to other networks.
+// Thread: plain functions over Files.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/step.h"
+#include "base/rails.h"
+
+namespace muster::steps {
+
+struct NetPort {
+  std::string name, mac, pci;
+  bool ethernet = true;      // else InfiniBand
+  bool link = false;         // false also while the interface is down
+  int number = 0;            // of several ports of one PCI function
+  std::string said() const;  // "eth5 (0000:41:00.0)"
+};
+// Physical ones: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions, and none that is part
+// of a bridge or a bond. Ordered by PCI address, port number, name.
+std::vector<NetPort> physical_ports(const Files& files);
+
+struct WantedPort {
+  int rail = -1;  // -1: the storage port
+  std::string address, network, gateway, port;
+  bool ethernet = true;
+  int64_t mtu = 0;  // 0: whatever it is
+  std::string title() const { return PortRecord{rail, {}, {}, {}}.title(); }
+  int prefix() const;
+  // The part of file names: "rail3", "storage"
+  std::string key() const { return rail < 0 ? "storage" : "rail" + std::to_string(rail); }
+};
+// Of the parameters `rails` and `storage`; invalid when an entry lacks something.
+Result<std::vector<WantedPort>> wanted_ports(const Json& params);
+
+struct GivenPort {
+  WantedPort want;
+  NetPort port;
+};
+struct PortsAsked {
+  const Files& files;
+  std::string node;  // own name, for messages
+  std::string mac;   // of the provisioning port
+  NetworksRecord before;
+};
+// In the order of `wanted`. Code::not_found: a port is not there. Code::conflict: more ports than are wanted,
+// and not as many with a link as there must be; `open` then holds the candidates.
+Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
+                                          std::vector<NetPort>& open);
+
+}  // namespace muster::steps

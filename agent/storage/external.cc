@@ -1,0 +1,286 @@
+// File systems of the site (engine external): mounted, looked at, never made.
+//
+// Their server is not ours and may be gone at any time, and who asks a hard mount then waits for ever. So
+// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
+// everything that needs the server is a program of its own under a deadline.
+// Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount
+// unit again that failed because the server was not there when the node booted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
+#include "agent/storage/parts.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr int64_t kMountSeconds = 30;            // one attempt
+constexpr DurationMs kAnswer = 10 * kSecond;     // of the server, to one question
+constexpr int kAnswers = 6;                      // questions before it counts as gone
+constexpr DurationMs kReadWrite = 20 * kSecond;  // of a few bytes
+
+struct Wanted {
+  std::string name, fstype, source, server, target, options, unit;
+  bool writable = false;
+};
+
+// What would mean more than itself in a unit file; the spec allows none of it either.
+bool is_plain(const std::string& text) {
+  return text.find_first_of(" \t\r\n\"'`\\%$;*?") == std::string::npos;
+}
+
+// Our own options, but where the declared ones say something else on the same subject.
+std::string all_options(const std::string& fstype, const std::string& declared) {
+  const auto words = split(declared, ',');
+  const auto says = [&](std::initializer_list<const char*> any) {
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::any_of(any.begin(), any.end(), [&](const char* one) {
+        return word == one || (std::string(one).back() == '=' && word.rfind(one, 0) == 0);
+      });
+    });
+  };
+  std::vector<std::string> out;
+  if (fstype == "nfs4" && !says({"hard", "soft", "softerr"})) out.push_back("hard");
+  // One attempt ends when it failed: the unit makes the next one.
+  if (fstype == "nfs4" && !says({"retry="})) out.push_back("retry=0");
+  if (!says({"atime", "noatime", "relatime", "strictatime"})) out.push_back("noatime");
+  if (!says({"suid", "nosuid"})) out.push_back("nosuid");
+  if (!says({"dev", "nodev"})) out.push_back("nodev");
+  out.insert(out.end(), words.begin(), words.end());
+  return join(out, ",");
+}
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "name"),
+             text_of(params, "fstype"),
+             text_of(params, "source"),
+             text_of(params, "server"),
+             text_of(params, "target"),
+             "",
+             "",
+             bool_of(params, "writable", false)};
+  if (out.fstype != "nfs4" && out.fstype != "ceph" && out.fstype != "lustre")
+    return fail(Code::invalid, "external_mount: '" + out.fstype + "' is none of nfs4, ceph, lustre");
+  if (out.name.empty() || out.name.find_first_of("/ .%") != std::string::npos)
+    return fail(Code::invalid, "external_mount: '" + out.name + "' is not a name");
+  if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
+    return fail(Code::invalid, "external_mount: 'target' must be an absolute path");
+  const std::string declared = text_of(params, "options");
+  if (out.source.empty() || out.source[0] == '-' || !is_plain(out.source + out.target + declared))
+    return fail(Code::invalid, "external_mount: source, target and options are plain words");
+  out.options = all_options(out.fstype, declared);
+  out.unit = "muster-external-" + out.name;
+  return out;
+}
+
+std::string mount_problem(const Files& files, const Wanted& want) {
+  const auto entry = find_mount(files, want.target);
+  if (!entry) return want.target + " is not mounted";
+  if (entry->fs == want.fstype && entry->source == want.source) return "";
+  return fmt::format("{} is {} ({}), not {} ({})", want.target, entry->source, entry->fs, want.source,
+                     want.fstype);
+}
+
+// What of its client is missing on this node; "" when all is there.
+std::string lacks_client(const Files& files, const Wanted& want) {
+  if (want.fstype == "lustre") {
+    const std::string kernel = files.read_line("/proc/sys/kernel/osrelease");
+    const auto known = files.read("/proc/filesystems"),
+               modules = files.read("/lib/modules/" + kernel + "/modules.dep");
+    const bool loaded = known.ok() && known->find("\tlustre\n") != std::string::npos;
+    if (!loaded && (!modules.ok() || modules->find("/lustre.ko") == std::string::npos))
+      return fmt::format(
+          "there is no module 'lustre' for this node's kernel {}: no distribution brings it. "
+          "Build or buy the client's packages for this kernel, and install them with a playbook "
+          "of your own that stands before storage-external",
+          kernel);
+  }
+  const std::string helper = "mount." + want.fstype;
+  if (files.exists("/usr/sbin/" + helper) || files.exists("/sbin/" + helper)) return "";
+  const char* package = want.fstype == "nfs4"   ? "nfs-common"
+                        : want.fstype == "ceph" ? "ceph-common"
+                                                : "lustre-client-utils";
+  return fmt::format("{} is not on this node (package {})", helper, package);
+}
+
+std::string unit_file(const Wanted& want) { return "/etc/systemd/system/" + want.unit + ".service"; }
+
+Part unit_part(const Wanted& want) {
+  return file_part(
+      unit_file(want),
+      fmt::format("# Written by muster.\n[Unit]\nDescription=Storage of the site at {0}\n"
+                  "Wants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n\n"
+                  "[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+                  "ExecStart=/usr/bin/mount -t {1} -o {2} {3} {0}\nExecStop=-/usr/bin/umount {0}\n"
+                  "TimeoutStartSec={4}\nTimeoutStopSec=30\nRestart=on-failure\nRestartSec=15\n\n"
+                  "[Install]\nWantedBy=multi-user.target\n",
+                  want.target, want.fstype, want.options, want.source, kMountSeconds));
+}
+
+Result<bool> is_enabled(StepContext& context, const Wanted& want) {
+  TRY(const std::string out, run_tool(context, {"systemctl", "show", "--no-pager",
+                                                "--property=Id,UnitFileState", want.unit + ".service"}));
+  return out.find("UnitFileState=enabled") != std::string::npos;
+}
+
+std::string last_line(const std::string& text) {
+  const auto lines = lines_of(text);
+  return lines.empty() ? "" : lines.back();
+}
+
+// "" when the server answers through the mount. What asks it is another process, which may be killed.
+std::string no_answer(StepContext& context, const Wanted& want) {
+  Command ask;
+  ask.argv = {"stat", "--file-system", "--format=%T", want.target};
+  ask.deadline = kAnswer;
+  const auto out = context.process.run(ask);
+  if (out.ok() && out->ok()) return "";
+  return fmt::format("{} is mounted, and {} does not answer: {}", want.target, want.server,
+                     out.ok() ? last_line(out->err) : out.error().message);
+}
+
+CheckResult as_declared() {
+  CheckResult out = holds();
+  out.note = "storage of the site: no floor of the profile judges how fast it is";
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  Diff diff;
+  if (const std::string lacking = lacks_client(context.files, want); !lacking.empty()) diff.add(lacking);
+  TRY(const CheckResult unit, check_parts(context, {unit_part(want)}));
+  if (unit.holds == Holds::no) diff.add(unit.diff);
+  TRY(const bool enabled, is_enabled(context, want));
+  if (!enabled) diff.add(want.unit + ".service is not enabled");
+  std::string problem = mount_problem(context.files, want);
+  if (problem.empty()) problem = lacking_flags(context.files, want.target, want.options);
+  if (problem.empty()) problem = no_answer(context, want);
+  if (!problem.empty()) diff.add(problem);
+  return diff.empty() ? as_declared() : diff.result();
+}
+
+// Why the unit's last attempt failed, in the words of mount itself.
+std::string mounts_words(StepContext& context, const Wanted& want) {
+  const auto out = run_tool(
+      context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
+      kAnswer);
+  std::string found;
+  if (out.ok())
+    for (const auto& line : lines_of(*out))
+      if (line.rfind("mount", 0) == 0) found = line;
+  return found;
+}
+
+Error not_mounted(StepContext& context, const Wanted& want, const std::string& problem) {
+  const std::string words = mounts_words(context, want);
+  return fail(Code::failed,
+              fmt::format("{} ({}) could not be mounted at {}: {} {}. It is tried again in the "
+                          "background; `muster up` once it is back",
+                          want.source, want.fstype, want.target, want.server,
+                          words.empty() ? "did not answer (" + problem + ")" : "gave no mount: " + words));
+}
+
+Status mount_now(StepContext& context, const Wanted& want) {
+  // Not Files::exists() on what may hang: here nothing is mounted.
+  if (!context.files.exists(want.target)) TRY_(context.files.make_directories(want.target, 0));
+  say(context, fmt::format("mounting {} at {}", want.source, want.target));
+  Command restart;
+  restart.argv = {"systemctl", "restart", want.unit + ".service"};
+  restart.deadline = (kMountSeconds + 30) * kSecond;
+  const auto out = run_ok(context.process, restart);
+  const std::string problem = mount_problem(context.files, want);
+  if (problem.empty()) return Ok{};
+  return not_mounted(context, want, out.ok() ? problem : out.error().message);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  if (const std::string lacking = lacks_client(context.files, want); !lacking.empty())
+    return fail(Code::failed, fmt::format("{} ({}): {}", want.source, want.fstype, lacking));
+  const bool there = find_mount(context.files, want.target).has_value();
+  const std::string problem = mount_problem(context.files, want);
+  // Taking it away could take it from a running job.
+  if (there && !problem.empty()) return fail(Code::conflict, problem);
+  const Part unit = unit_part(want);
+  TRY(const CheckResult written, check_parts(context, {unit}));
+  if (written.holds == Holds::no) {
+    // What is mounted keeps the options it has: new ones come with its next mount.
+    TRY_(apply_parts(context, {unit}));
+    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
+    (void)out;
+  }
+  TRY(const bool enabled, is_enabled(context, want));
+  if (!enabled) {
+    TRY(auto out, run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
+    (void)out;
+  }
+  if (!there) TRY_(mount_now(context, want));
+  // A server that has just come back is found again by TCP's own repetitions, which are half a minute apart
+  // by then.
+  std::string silent = no_answer(context, want);
+  for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
+    silent = no_answer(context, want);
+  if (!silent.empty()) return fail(Code::failed, silent);
+  return set_flags(context, want.target, want.options);
+}
+
+// A few bytes of this node, written, read again and removed.
+Status write_and_read(StepContext& context, const Wanted& want) {
+  const std::string path = want.target + "/.muster-probe." + context.node,
+                    text = fmt::format("written by {}\n", context.node);
+  const auto run = [&](std::vector<std::string> argv, const std::string& input) -> Result<std::string> {
+    Command command;
+    command.argv = std::move(argv);
+    command.input = input;
+    command.deadline = kReadWrite;
+    auto out = run_ok(context.process, command);
+    if (out.ok()) return out;
+    return std::move(out).error().with(
+        fmt::format("{} is declared writable, and {} does not let this node's root write, read and remove {}",
+                    want.source, want.server, path));
+  };
+  TRY(auto before, run({"rm", "-f", path}, ""));
+  TRY(auto written, run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
+  const auto read = run({"cat", path}, "");
+  TRY(auto removed, run({"rm", "-f", path}, ""));
+  (void)before, (void)written, (void)removed;
+  if (!read.ok()) return read.error();
+  if (*read != text) return fail(Code::corrupt, fmt::format("{} does not hold what was written to it", path));
+  return Ok{};
+}
+
+Status verify(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const CheckResult now, check(context, params));
+  if (now.holds != Holds::yes) return fail(Code::failed, now.diff);
+  return want.writable ? write_and_read(context, want) : Status(Ok{});
+}
+
+}  // namespace
+
+StepModule external_mount_module() {
+  StepModule m;
+  m.name = "external_mount";
+  m.help =
+      "A file system of the site is mounted, now and at every boot: type and source are the declared ones, "
+      "and "
+      "its server answers. Nothing of it is made or changed; where it is declared writable, a few bytes are "
+      "written, read and removed. A server that does not answer is an error within two minutes.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "of the storage"),
+       parameter("fstype", "string", true, "nfs4 | ceph | lustre"),
+       parameter("source", "string", true, "as the kernel shows it when it is mounted"),
+       parameter("server", "string", true, "who is named when it does not answer"),
+       parameter("target", "string", true, "mount point"),
+       parameter("options", "string", false, "mount options beside hard, noatime, nosuid, nodev", ""),
+       parameter("writable", "bool", false, "tested by writing to it", false)});
+  m.check = check;
+  m.apply = apply;
+  m.verify = verify;
+  return m;
+}
+
+}  // namespace muster::steps

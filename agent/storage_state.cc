@@ -1,0 +1,96 @@
+#include "agent/storage_state.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "agent/steps/array_health.h"
+#include "agent/steps/mounts.h"
+#include "base/json_dump.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kAnswer = 3 * kSecond;
+constexpr int64_t kAskAgain = 60;  // seconds
+constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return path == folder || path.rfind(folder + "/", 0) == 0;
+}
+
+bool is_systems(const std::string& target) {
+  // /srv/mfs: MooseFS' own disks, of which its master tells.
+  for (const char* folder : {"/boot", "/efi", "/state", "/var", "/usr", "/run", "/srv/mfs"})
+    if (is_below(target, folder)) return true;
+  return target == "/";
+}
+
+bool is_local(const steps::MountEntry& mount) {
+  return (mount.fs == "xfs" || mount.fs == "ext4") && mount.source.rfind("/dev/", 0) == 0;
+}
+
+bool is_served(const steps::MountEntry& mount) {
+  return mount.fs == "nfs" || mount.fs == "nfs4" || mount.fs == "ceph" || mount.fs == "lustre" ||
+         mount.fs == "beegfs" || mount.fs == "fuse.mfs" ||
+         (mount.fs == "fuse" && mount.source.rfind("mfs#", 0) == 0);
+}
+
+}  // namespace
+
+const StorageState::Answer& StorageState::ask(const std::string& target, int64_t seconds) {
+  Answer& answer = answers_[target];
+  if (answer.asked >= 0 && seconds - answer.asked < kAskAgain) return answer;
+  answer.asked = seconds;
+  Command command;
+  command.argv = {"stat", "--file-system", "--format=%S %b %a", target};  // block size, blocks, free ones
+  command.deadline = kAnswer;
+  const auto out = process_.run(command);
+  const auto words = out.ok() && out->ok() ? steps::split(out->out, ' ') : std::vector<std::string>{};
+  answer.silent = words.size() != 3;
+  if (answer.silent) return answer;
+  const auto number = [&](size_t at) { return std::strtoull(words[at].c_str(), nullptr, 10); };
+  answer.size = number(0) * number(1);
+  answer.used = answer.size - std::min<uint64_t>(answer.size, number(0) * number(2));
+  return answer;
+}
+
+Json StorageState::look(int64_t seconds) {
+  Json out = Json::array();
+  for (const auto& [target, mount] : steps::all_mounts(files_)) {
+    const bool local = is_local(mount);
+    if (is_systems(target) || (!local && !is_served(mount))) continue;
+    Json one = {{"at", target}, {"fs", mount.fs}, {"from", mount.source}};
+    if (local) {
+      struct statvfs fs = {};
+      if (::statvfs(files_.real(target).c_str(), &fs) == 0)
+        one.update({{"size", static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize},
+                    {"used", static_cast<uint64_t>(fs.f_blocks - fs.f_bfree) * fs.f_frsize}});
+      const ArrayHealth health = array_health(files_, steps::kernel_name(files_, mount.source));
+      if (!health.level.empty()) one["array"] = health.level;
+      if (const std::string words = in_words(health); !words.empty()) one["health"] = words;
+      if (!health.ok) one["ok"] = false;
+    } else {
+      const Answer& answer = ask(target, seconds);
+      if (answer.silent)
+        one["silent"] = true;
+      else
+        one.update({{"size", answer.size}, {"used", answer.used}});
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string StorageState::text(int64_t seconds) {
+  Json all = look(seconds);
+  std::string out = dump_json(all);
+  while (out.size() > kLongest && !all.empty()) {
+    all.erase(all.size() - 1);
+    out = dump_json(all);
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,112 @@
+#include "controller/plan/simulated.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/json_dump.h"
+
+namespace muster {
+
+namespace {
+
+// "quick/local storage[scratch]" -> "local storage": the name that the profile gives the step.
+std::string check_of(const std::string& step_id) {
+  const size_t slash = step_id.find('/');
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  return step_id.substr(begin, step_id.find_first_of("[#", begin) - begin);
+}
+
+// The number times the scale; never below `least` unless it was below before. Kept as what it was: a whole
+// number stays one, and text (a template was rendered into it) stays text.
+void scale(Json& value, double by, double least) {
+  const bool text = value.is_string();
+  if (!text && !value.is_number()) return;
+  char* end = nullptr;
+  const std::string was = text ? value.get<std::string>() : std::string();
+  const double old = text ? std::strtod(was.c_str(), &end) : value.get<double>();
+  if (text && (was.empty() || *end != '\0')) return;
+  const double scaled = std::max(std::min(old, least), old * by);
+  const bool whole = text ? was.find('.') == std::string::npos : value.is_number_integer();
+  const Json number = whole ? Json(static_cast<int64_t>(std::llround(scaled))) : Json(scaled);
+  value = text ? Json(dump_json(number)) : number;
+}
+
+struct Amount {
+  const char* key;
+  double least;
+};
+// Seconds; MiB; bytes of the largest message.
+constexpr Amount kAmounts[] = {
+    {"seconds", 1}, {"random-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}, {"serve_seconds", 60}};
+
+}  // namespace
+
+void Simulated::change(std::vector<PlannedStep>& steps) {
+  for (PlannedStep& planned : steps) {
+    const std::string check = check_of(planned.step.id);
+    change_amounts(check, planned.step.params);
+    if (planned.step.expect.is_object()) change_limits(check, planned.step.expect);
+  }
+}
+
+void Simulated::change_limits(const std::string& check, Json& expect) {
+  for (auto& [metric, limit] : expect.items()) {
+    if (!limit.is_object()) continue;
+    if (!what_.compare)
+      for (const char* key : {"derive", "ratio", "fail_ratio", "fleet_min_ratio", "history_min_ratio"})
+        limit.erase(key);
+    const auto own = what_.limits.find(check + "/" + metric);
+    if (own == what_.limits.end()) continue;
+    used_.insert(own->first);
+    for (const char* key : {"min", "max", "degraded_below", "degraded_above"}) limit.erase(key);
+    limit.update(own->second);
+    limit["set_by"] = "lab";
+  }
+}
+
+void Simulated::change_amounts(const std::string& check, Json& params) {
+  if (!params.is_object()) return;
+  const auto options = params.find("options");
+  const bool has_options = options != params.end() && options->is_object();
+  if (what_.time_scale < 1)
+    for (const auto& [key, least] : kAmounts) {
+      if (const auto at = params.find(key); at != params.end()) scale(*at, what_.time_scale, least);
+      if (!has_options) continue;
+      if (const auto at = options->find(key); at != options->end()) scale(*at, what_.time_scale, least);
+    }
+  const auto own = what_.options.find(check);
+  if (own == what_.options.end()) return;
+  used_.insert(own->first);
+  if (!has_options) params["options"] = Json::object();
+  params["options"].update(own->second);
+}
+
+std::vector<std::string> Simulated::notes(const std::string& profile) const {
+  std::vector<std::string> out;
+  std::vector<std::string> changed, unknown;
+  const auto sort = [&](const std::map<std::string, Json>& names) {
+    for (const auto& [name, value] : names)
+      if (used_.count(name))
+        changed.push_back(name + " " + dump_json(value));
+      else
+        unknown.push_back("'" + name + "'");
+  };
+  sort(what_.limits);
+  sort(what_.options);
+  std::string text =
+      fmt::format("profile {} as the spec's lab section changes it for simulated hardware", profile);
+  if (what_.time_scale < 1) text += fmt::format("; times and sizes x {:g}", what_.time_scale);
+  if (!what_.compare) text += "; nothing is compared with other machines, earlier runs or derived values";
+  if (!changed.empty()) text += fmt::format("; {}", fmt::join(changed, ", "));
+  out.push_back(text);
+  if (!unknown.empty())
+    out.push_back(fmt::format("the spec's lab.acceptance names what profile {} does not have: {}", profile,
+                              fmt::join(unknown, ", ")));
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// Acceptance of simulated hardware: a profile as it is shipped, with the limits, times and sizes that the
+// spec's `lab.acceptance` gives to virtual machines. What it changed is said in the plan and in the report.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/plan/context.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+// Changes the steps of an acceptance profile, and keeps account of what was there to be changed.
+class Simulated {
+ public:
+  explicit Simulated(const LabAcceptance& what) : what_(what) {}
+  void change(std::vector<PlannedStep>& steps);
+  // For the operator: what applies, and which names of the spec the profile does not have.
+  std::vector<std::string> notes(const std::string& profile) const;
+
+ private:
+  void change_limits(const std::string& check, Json& expect);
+  void change_amounts(const std::string& check, Json& params);
+
+  const LabAcceptance& what_;
+  std::set<std::string> used_;
+};
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// The part of `lab:` that the controller reads; the rest is the lab's own (lab/spec.cc).
+#include "controller/spec/reader.h"
+
+namespace muster {
+
+void SpecReader::read_lab() {
+  const YamlNode* acceptance = child(child(&root_, "lab"), "acceptance");
+  if (!acceptance || !acceptance->is_map()) return;
+  LabAcceptance& out = spec_.lab_acceptance.emplace();
+  if (const YamlNode* scale = acceptance->find("time_scale"); scale && yaml_is_number(*scale)) {
+    out.time_scale = std::strtod(scale->text.c_str(), nullptr);
+    if (out.time_scale <= 0) error(*scale, "lab.acceptance.time_scale", "must be more than 0, at most 1");
+  }
+  if (const YamlNode* compare = acceptance->find("compare"); compare && yaml_is_boolean(*compare))
+    out.compare = yaml_boolean(*compare);
+  const auto read = [&](const char* key, std::map<std::string, Json>& into) {
+    const YamlNode* map = acceptance->find(key);
+    if (!map || !map->is_map()) return;
+    for (const YamlEntry& entry : map->entries)
+      if (entry.value.is_map()) into[entry.key] = to_json(entry.value);
+  };
+  read("limits", out.limits);
+  read("options", out.options);
+  for (const auto& [name, limit] : out.limits)
+    if (name.find('/') == std::string::npos)
+      error(*acceptance->find("limits"), "lab.acceptance.limits." + name,
+            "name the check and what it measures, such as dgemm/gflops");
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# quick, standard and burn as they are shipped, with the lab's limits, on machines that mount MooseFS, NFS and Ceph
+source "$(dirname "$0")/lib.sh"
+playbooks="base, ssh, firewall, storage-local, storage-shared, storage-nfs, storage-ceph, mpi"
+spec_from_quickstart \
+  -e "s/recipe: debian-12/recipe: debian-13/; s/bake: \[.*\]/bake: [ $playbooks ]/; s/playbooks: \[.*\]/playbooks: [ $playbooks ]/" \
+  -e 's/^      bulk: .*/&\n      home: { match: { serial: "LABHOME*", size: 1 GiB, count: 1 }, policy: format-if-blank }\n      store: { match: { serial: "LABSTORE*", size: 4 GiB, count: 1 }, policy: format-if-blank }/' \
+  -e 's/^  shared: .*/&\n  home: { engine: nfs, server: node01, disks: home, mount: \/home\/shared }\n  objects: { engine: ceph, disks: store, copies: 2, mount: \/objects }/' \
+  -e 's/^    - { name: bulk, .*/&\n    - { name: home, size: 1 GiB, serial_prefix: LABHOME }\n    - { name: store, size: 4 GiB, serial_prefix: LABSTORE }/' \
+  -e 's/memory_mib: .*/memory_mib: 3072/; s/profile: lab }/profile: quick }/'
+# Emulated processors and drives: only "works" is asked of them. The rest is the profiles' own.
+cat >>"$work/cluster.yaml" <<'EOF'
+  acceptance:
+    time_scale: 0.002
+    compare: false
+    limits:
+      dgemm/gflops: { min: 0.0001 }
+      dgemm/slowest_core_ratio: {}
+      memory/triad_mbps: { min: 5 }
+      drives/read_mbps: { min: 0.5 }
+      local storage/write_mbps: { min: 0.5 }
+      local storage/read_mbps: { min: 0.5 }
+      links/send_mbps: { min: 0.3 }
+      links/receive_mbps: { min: 0.3 }
+      links/rtt_ms: { max: 1000 }
+      shared storage/write_mbps: { min: 0.1 }
+      shared storage/read_mbps: { min: 0.1 }
+      all-reduce/busbw_mbps: { min: 0.05 }
+      all-reduce/latency_ms: {}
+    options:
+      training load: { model: 32, heads: 2, sequence: 16, layers: 2 }
+EOF
+lab_up
+
+# Each machine and each of the three file systems was measured, and said so.
+measured() {  # measured REPORT PROFILE
+  jq -e --arg p "$2" '.profile == $p and .simulated and ([.nodes[] | select(.verdict == "accepted")] | length) == 3
+    and all(.nodes[]; ([.checks[] | select((.name | endswith("shared storage/write_mbps")) and .verdict == "pass") | .subject] | unique | length) == 3)
+    and all(.nodes[]; any(.checks[]; (.name | endswith("dgemm/gflops")) and .verdict == "pass" and (.derivation | startswith("lab floor"))))
+    and any(.notes[]; contains("dgemm/gflops") and contains("x 0.002"))' "$1/report.json" >/dev/null
+}
+start=$SECONDS
+$muster up "$work/cluster.yaml" --yes --report "$work/quick" | tee "$work/up.log" | tail -5
+echo "  bring-up with quick took $((SECONDS - start)) s"
+check "accepted by quick" measured "$work/quick" quick
+for profile in standard burn; do
+  start=$SECONDS
+  $muster accept --profile $profile --report "$work/$profile" | tail -5
+  echo "  $profile took $((SECONDS - start)) s"
+  check "accepted by $profile" measured "$work/$profile" $profile
+done

@@ -1,0 +1,100 @@
+// What a node says of its mounts: local ones by themselves, those of servers by asking where one may hang.
+#include "agent/storage_state.h"
+
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+namespace muster {
+namespace {
+
+using tests::FakeMachine;
+
+// A mirror at /scratch, the site's storage at /data, the system's own disk, and what is no storage.
+struct Node {
+  FakeMachine machine;
+  Files files = machine.files();
+  StorageState state{files, machine};
+  Node() {
+    machine.put("/proc/self/mountinfo",
+                "20 1 259:1 / / rw - ext4 /dev/nvme0n1p2 rw\n"
+                "21 1 259:2 / /state rw - ext4 /dev/nvme0n1p4 rw\n"
+                "22 1 0:20 / /proc rw - proc proc rw\n"
+                "23 1 259:3 / /scratch rw - xfs /dev/md127 rw\n"
+                "24 1 259:4 / /srv/mfs/C rw - xfs /dev/nvme3n1 rw\n"
+                "25 1 0:40 / /data rw,nosuid - nfs4 10.0.0.5:/export rw\n"
+                "26 1 0:41 / /snap rw - fuse.snapfuse snap rw\n");
+    machine.put("/scratch/file", "x");
+    for (const auto& [name, value] : std::map<std::string, std::string>{{"level", "raid1"},
+                                                                        {"raid_disks", "2"},
+                                                                        {"degraded", "0"},
+                                                                        {"array_state", "clean"},
+                                                                        {"sync_action", "resync"},
+                                                                        {"sync_completed", "1 / 4"},
+                                                                        {"dev-sda/state", "in_sync"},
+                                                                        {"dev-sdb/state", "in_sync"}})
+      machine.put("/sys/block/md127/md/" + name, value + "\n");
+  }
+  Json at(const std::string& target, int64_t seconds = 0) {
+    for (const Json& one : state.look(seconds))
+      if (one["at"] == target) return one;
+    return nullptr;
+  }
+  size_t asked() const {
+    return static_cast<size_t>(std::count_if(machine.calls.begin(), machine.calls.end(),
+                                             [](const auto& call) { return call.rfind("stat ", 0) == 0; }));
+  }
+};
+
+TEST_CASE("storage state: what is mounted for storage, and nothing of the system") {
+  Node node;
+  CHECK(node.state.look(0).size() == 2);
+  const Json scratch = node.at("/scratch");
+  CHECK(scratch["array"] == "raid1");
+  CHECK(scratch["health"] == "resync, 25 %");
+  CHECK_FALSE(scratch.contains("ok"));
+  CHECK(scratch["size"].get<uint64_t>() > 0);
+  CHECK(parse_json(node.state.text(0)).value() == node.state.look(0));
+}
+
+TEST_CASE("storage state: an array that lost a member is not fine") {
+  Node node;
+  node.machine.put("/sys/block/md127/md/dev-sdb/state", "faulty\n");
+  node.machine.put("/sys/block/md127/md/degraded", "1\n");
+  node.machine.put("/sys/block/md127/md/sync_action", "idle\n");
+  CHECK(node.at("/scratch")["ok"] == false);
+  CHECK(node.at("/scratch")["health"] == "degraded: 1 of 2 members, sdb failed");
+}
+
+TEST_CASE(
+    "storage state: a server is asked by another process, once a minute, and one that is gone is said to "
+    "be") {
+  Node node;
+  CHECK(node.at("/data")["silent"] == true);  // what answers is no answer
+  node.machine.put("/site/capacity", "4096 1000 250\n");
+  CHECK(node.at("/data", 30)["silent"] == true);
+  CHECK(node.asked() == 1);
+  const Json data = node.at("/data", 60);
+  CHECK(data["size"] == 4096000);
+  CHECK(data["used"] == 3072000);
+  CHECK(data["from"] == "10.0.0.5:/export");
+  node.machine.put("/site/gone", "");
+  CHECK(node.at("/data", 119)["size"] == 4096000);
+  CHECK(node.at("/data", 120)["silent"] == true);
+  CHECK_FALSE(node.at("/data", 120).contains("size"));
+  CHECK(node.asked() == 3);
+}
+
+TEST_CASE("storage state: very many mounts still fit into a request") {
+  Node node;
+  std::string all;
+  for (int i = 0; i < 200; ++i)
+    all +=
+        "30 1 259:9 / /local/disk" + std::to_string(i) + " rw - xfs /dev/sdb" + std::to_string(i) + " rw\n";
+  node.machine.put("/proc/self/mountinfo", all);
+  CHECK(node.state.look(0).size() == 200);
+  CHECK(node.state.text(0).size() <= 2048);
+  CHECK(parse_json(node.state.text(0)).ok());
+}
+
+}  // namespace
+}  // namespace muster
