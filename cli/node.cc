@@ -171,7 +171,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
       "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
       "--yes\n"
       "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not "
-      "approved");
+      "approved, 5 degraded");
   add->callback([flags, &context] { add_or_explain(context, *flags); });
 }
 

@@ -24,7 +24,8 @@ void check(Context& context, const std::string& path) {
   show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"errors", errors}}, [&] {
     for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
     if (parsed.errors.empty())
-      fmt::print("{}: valid; cluster {}, {} nodes\n", path, parsed.spec.cluster, parsed.spec.nodes.size());
+      fmt::print("{}: valid; cluster {}, {} node{}\n", path, parsed.spec.cluster, parsed.spec.nodes.size(),
+                 parsed.spec.nodes.size() == 1 ? "" : "s");
   });
 }
 

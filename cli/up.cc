@@ -70,7 +70,8 @@ void add_up(CLI::App& app, Context& context) {
   verb->footer(
       "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
       "  muster up --limit gpu03\n"
-      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved");
+      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved, 5 "
+      "degraded");
   verb->callback([flags, &context] { run_up(context, *flags); });
 }
 
