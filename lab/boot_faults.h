@@ -1,11 +1,11 @@
 // BootFaults: what goes wrong between a machine's power-on or reset and its running system: firmware tests
-// that take their time, a kernel that panics once.
+// that take their time, a system that crashes once.
 //
 // Firmware tests: the machine is stopped for as long, from power-on (QEMU starts it stopped) and again from
 // each reset on, whoever caused it. The BMC says On meanwhile. At their end the machine is reset once more,
-// by us, so that the boot order is the one that holds now, and goes on. Panic: a kernel is recognised by
-// where the processor executes; some seconds later it gets an uncorrectable machine check, the one fault
-// that a guest cannot but panic from, without anything in it that helps.
+// by us, so that the boot order is the one that holds now, and goes on. Crash: a kernel is recognised by
+// where the processor executes; some seconds later it gets an uncorrectable machine check, which it cannot
+// outlive, without anything in it that helps.
 // Thread: any; one mutex inside, not held while QMP is called. saw_reset() belongs to QMP's reader thread,
 // everything that takes a Qmp to the machine's worker.
 #pragma once

@@ -57,9 +57,9 @@ const std::map<std::string, std::string>& fault_list() {
       {"post",
        "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
        "reset, until --heal"},
-      {"panic-once",
+      {"crash-once",
        "the next system that boots, RAM system or installed one, takes an uncorrectable machine "
-       "check, and its kernel panics; once"},
+       "check; once"},
   };
   return faults;
 }

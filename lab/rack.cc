@@ -144,7 +144,7 @@ Json Rack::status() {
     auto* slot = find(declared.name);
     if (!slot) continue;
     const auto node = slot->machine->node();
-    if (!slot->machine->panic_wanted()) slot->faults.erase("panic-once");
+    if (!slot->machine->panic_wanted()) slot->faults.erase("crash-once");
     Json drives = Json::array();
     for (const auto& drive : node.drives)
       drives.push_back({{"name", drive.name},
@@ -202,7 +202,7 @@ Result<Json> Rack::break_node(const Break& request) {
 
 Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   const auto& fault = request.fault;
-  if (fault == "post" || fault == "panic-once") return break_boot(slot, request);
+  if (fault == "post" || fault == "crash-once") return break_boot(slot, request);
   if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
@@ -210,11 +210,11 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
 }
 
 Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
-  if (request.fault == "panic-once") {
+  if (request.fault == "crash-once") {
     slot.machine->set_panic_once(!request.heal);
-    if (request.heal) return std::string("no panic");
-    slot.faults[request.fault] = "the next system that boots panics";
-    return std::string("the next system that boots panics, once");
+    if (request.heal) return std::string("no crash");
+    slot.faults[request.fault] = "the next system that boots crashes";
+    return std::string("the next system that boots crashes, once");
   }
   const auto declared = request.seconds * kSecond;
   const auto here = static_cast<DurationMs>(static_cast<double>(declared) * spec_.time_scale);

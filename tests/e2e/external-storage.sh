@@ -45,8 +45,9 @@ check "two drives are no raid5" sh -c "! $muster spec check '$work/wrong.yaml' >
 lab_up
 # The site's server is nobody's business but the site's: its export is made by hand.
 $muster up "$work/cluster.yaml" --yes --limit site01 >"$work/site.log"
-node_ssh site01 "sudo sh -c 'mkdir -p /srv/site/papers && chown nobody:nogroup /srv/site && chmod 1777 /srv/site && echo paper >/srv/site/papers/one &&
-  echo \"/srv/site 10.20.0.0/24(rw,sync,no_subtree_check,root_squash,crossmnt)\" >/etc/exports.d/site.exports && systemctl enable -q --now nfs-server && exportfs -ra'"
+node_ssh site01 "sudo sh -c 'set -e; mkdir -p /srv/site/papers /etc/exports.d /etc/nfs.conf.d; chown nobody:nogroup /srv/site; chmod 1777 /srv/site; echo paper >/srv/site/papers/one
+  printf \"[nfsd]\nvers3=n\n\" >/etc/nfs.conf.d/site.conf   # the image has no rpcbind, which NFSv3 needs
+  echo \"/srv/site 10.20.0.0/24(rw,sync,no_subtree_check,root_squash,crossmnt)\" >/etc/exports.d/site.exports; systemctl enable -q --now nfs-server; exportfs -ra'"
 
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
 report=$work/report/report.json

@@ -164,7 +164,7 @@ TEST_CASE("a kernel is told from firmware, loaders and programs by where the pro
   CHECK_FALSE(kernel_executes("RIP=ffff"));
 }
 
-TEST_CASE("panic-once strikes the next kernel some seconds after it began, and no later one") {
+TEST_CASE("crash-once strikes the next kernel some seconds after it began, and no later one") {
   Bench b;
   b.faults.set_panic(true);
   b.power_on();
@@ -183,7 +183,7 @@ TEST_CASE("panic-once strikes the next kernel some seconds after it began, and n
   CHECK(b.qemu.said == Words{"mce"});
 }
 
-TEST_CASE("panic-once leaves the system alone that runs when it is asked for, and can be taken back") {
+TEST_CASE("crash-once leaves the system alone that runs when it is asked for, and can be taken back") {
   Bench b;
   b.power_on();
   b.qemu.registers = kKernel;
@@ -199,7 +199,7 @@ TEST_CASE("panic-once leaves the system alone that runs when it is asked for, an
   CHECK(b.qemu.said.empty());
 }
 
-TEST_CASE("panic-once waits for a power-on after a power cut, and for the end of firmware tests") {
+TEST_CASE("crash-once waits for a power-on after a power cut, and for the end of firmware tests") {
   Bench b;
   b.faults.set_panic(true);
   b.power_on();
