@@ -205,5 +205,6 @@ TEST_CASE("an adopted node needs no image, power or RAM system from the controll
   const auto power = c.call(Door::local, "POST", "/v1/power/spare01/off");
   CHECK(power.status == 422);
   CHECK(says(power, "without power"));
-  for (const auto& image : c.get("/v1/images")["images"]) CHECK(image["name"] != "");
+  const Json images = c.get("/v1/images");
+  for (const auto& image : images["images"]) CHECK(image["name"] != "");
 }
