@@ -12,8 +12,7 @@ using namespace muster::testing;
 namespace {
 
 Playbook shipped(const std::string& name) {
-  std::ifstream file(source_dir() + "/playbooks/" + name + ".yaml");
-  auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  auto parsed = parse_playbook(text_of(source_dir() + "/playbooks/" + name + ".yaml"));
   REQUIRE(parsed.errors.empty());
   return parsed.playbook;
 }

@@ -1,8 +1,6 @@
 // Rails and the storage network as the steps that the shipped playbooks make of them, and which network a
 // storage section goes over.
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "agent/step.h"
 #include "controller/plan/context.h"
@@ -10,31 +8,12 @@
 #include "tests/fakes/fake_machine.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/unit/plan/spec_text.h"
 
 using namespace muster;
 using namespace muster::testing;
 
 namespace {
-
-std::string read_all(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
-
-Spec parsed(const std::string& text) {
-  const ParsedSpec out = parse_spec(text);
-  for (const auto& e : out.errors) UNSCOPED_INFO(to_string(e, "spec"));
-  REQUIRE(out.errors.empty());
-  return out.spec;
-}
 
 std::string with_networks(const std::string& playbooks) {
   const std::string text =
@@ -48,7 +27,7 @@ std::string with_networks(const std::string& playbooks) {
 }
 
 std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, const std::string& playbook) {
-  auto book = parse_playbook(read_all(source_dir() + "/playbooks/" + playbook + ".yaml"));
+  auto book = parse_playbook(text_of(source_dir() + "/playbooks/" + playbook + ".yaml"));
   REQUIRE(book.errors.empty());
   const NodeDisks disks;
   const std::map<std::string, std::string> values;
@@ -69,12 +48,6 @@ std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, cons
     CHECK(check_parameters(*find_step_module(step.module), params).ok());
   }
   return out;
-}
-
-Json params_of(const std::vector<wire::Step>& steps, const std::string& id) {
-  for (const auto& s : steps)
-    if (s.id == id) return s.params;
-  return Json();
 }
 
 }  // namespace

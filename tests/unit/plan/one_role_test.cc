@@ -94,10 +94,7 @@ std::string lines_of(const std::string& name, const std::string& text) {
 }  // namespace
 
 TEST_CASE("clusters of one role: every rendered step is what it was", "[plan][roles]") {
-  std::ifstream quickstart(source_dir() + "/lab/quickstart.yaml");
-  std::ostringstream text;
-  text << quickstart.rdbuf();
-  std::string with_key = text.str();
+  std::string with_key = text_of(source_dir() + "/lab/quickstart.yaml");
   with_key.replace(with_key.find("ssh-ed25519 LAB_SSH_KEY lab"), 27, kKey);
   const std::string gpus = ", gpus: 8";
   std::string now = lines_of("quickstart", with_key);
@@ -109,10 +106,7 @@ TEST_CASE("clusters of one role: every rendered step is what it was", "[plan][ro
   now += lines_of("without-mpi", spec_text(2, "base, ssh, firewall, monitoring", "", "lab-compare", ""));
   const std::string path = source_dir() + "/tests/golden/plan/one-role.txt";
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path) << now;
-  std::ifstream file(path);
-  std::ostringstream before;
-  before << file.rdbuf();
-  std::istringstream was(before.str()), is(now);
+  std::istringstream was(text_of(path)), is(now);
   std::vector<std::string> differing;
   for (std::string a, b; bool(std::getline(was, a)) | bool(std::getline(is, b)); a.clear(), b.clear())
     if (a != b && differing.size() < 12) differing.push_back("was: " + a + "\n is: " + b);

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
@@ -18,18 +17,11 @@ using namespace muster::testing;
 
 namespace {
 
-std::string read_all(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // MUSTER_ACCEPT=1 rewrites the file.
 void check_golden(const std::string& name, const std::string& text) {
   const std::string path = source_dir() + "/tests/golden/plan/" + name;
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path) << text;
-  CHECK(read_all(path) == text);
+  CHECK(text_of(path) == text);
 }
 
 std::string refused(const PlannerInput& in) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
@@ -14,40 +13,21 @@
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/unit/plan/spec_text.h"
 
 using namespace muster;
 using namespace muster::testing;
 
 namespace {
 
-std::string read_all(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
-
-Spec parsed(const std::string& text) {
-  const ParsedSpec out = parse_spec(text);
-  for (const auto& e : out.errors) UNSCOPED_INFO(to_string(e, "spec"));
-  REQUIRE(out.errors.empty());
-  return out.spec;
-}
-
 Spec quickstart() {
-  return parsed(replaced(read_all(source_dir() + "/lab/quickstart.yaml"), "ssh-ed25519 LAB_SSH_KEY",
+  return parsed(replaced(text_of(source_dir() + "/lab/quickstart.yaml"), "ssh-ed25519 LAB_SSH_KEY",
                          "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9rzTDZGMk3ztdsEUCsjTLYnl"));
 }
 
 // Everything a node gets from a shipped playbook: steps by id, in order.
 std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, const std::string& playbook) {
-  auto book = parse_playbook(read_all(source_dir() + "/playbooks/" + playbook + ".yaml"));
+  auto book = parse_playbook(text_of(source_dir() + "/playbooks/" + playbook + ".yaml"));
   for (const auto& e : book.errors) UNSCOPED_INFO(to_string(e, playbook));
   REQUIRE(book.errors.empty());
   const NodeDisks disks;
@@ -69,12 +49,6 @@ std::vector<std::string> ids_of(const std::vector<wire::Step>& steps) {
   std::vector<std::string> out;
   for (const auto& s : steps) out.push_back(s.id);
   return out;
-}
-
-Json params_of(const std::vector<wire::Step>& steps, const std::string& id) {
-  for (const auto& s : steps)
-    if (s.id == id) return s.params;
-  return Json();
 }
 
 // The fixture's cluster with everything declared, its roles having playbooks that are shipped.
@@ -113,7 +87,7 @@ TEST_CASE("a spec that declares no services gets the very steps it always got", 
   const std::string path = source_dir() + "/tests/golden/plan/quickstart-steps.json",
                     text = all.dump(1) + "\n";
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path) << text;
-  CHECK(read_all(path) == text);
+  CHECK(text_of(path) == text);
   CHECK(wire::to_json(wire::ImageJob{}).count("dns") == 0);  // nor does the order to write an image change
 }
 

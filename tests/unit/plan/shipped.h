@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "controller/plan/planner.h"
 #include "tests/catch.h"
@@ -24,10 +22,7 @@ inline std::map<std::string, Playbook> shipped_playbooks() {
     const std::string root = source_dir() + "/playbooks/";
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
       if (entry.path().extension() != ".yaml") continue;
-      std::ifstream file(entry.path());
-      std::ostringstream text;
-      text << file.rdbuf();
-      auto parsed = parse_playbook(text.str());
+      auto parsed = parse_playbook(text_of(entry.path()));
       REQUIRE(parsed.errors.empty());
       found[entry.path().lexically_relative(root).replace_extension().string()] = parsed.playbook;
     }

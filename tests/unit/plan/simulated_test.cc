@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"
+#include "tests/unit/plan/spec_text.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -31,15 +32,9 @@ std::map<std::string, Json> steps_of(const Plan& plan) {
 }
 
 std::string lab_spec(const std::string& acceptance) {
-  std::string text = text_of(source_dir() + "/lab/quickstart.yaml");
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    REQUIRE(text.find(from) != std::string::npos);
-    text.replace(text.find(from), from.size(), to);
-  };
-  replace("ssh-ed25519 LAB_SSH_KEY", kKey);
-  replace("profile: lab }", "profile: quick }");
-  replace("lab:\n", "lab:\n" + acceptance);
-  return text;
+  const std::string text =
+      replaced(text_of(source_dir() + "/lab/quickstart.yaml"), "ssh-ed25519 LAB_SSH_KEY", kKey);
+  return replaced(replaced(text, "profile: lab }", "profile: quick }"), "lab:\n", "lab:\n" + acceptance);
 }
 
 std::string errors_of(const std::string& acceptance) {
