@@ -1159,12 +1159,20 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
          time;
 }
 
+// Nothing is recorded of it and nobody heard of it: a declared node that no run was about yet, or no node.
+bool Executor::never_seen(const std::string& name) const {
+  if (!rows_loaded_ || ports_.store.restored() > 0 || runtime(name) || rows_.count(name)) return false;
+  const auto agent = live_.find(name);
+  return agent == live_.end() || !agent->second->contact;
+}
+
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
   if (node.action().kind == ActionKind::boot_disk) ports_.boot.disarm(node.name);
   wire::WorkOrder order = order_for(node);
+  const auto declared = neighbours_in(order.params);
   for (const auto& step : narrow_order(order.params, node.name, [&](const std::string& name) {
-         return gone(name) || node.without.count(name) > 0;
+         return gone(name) || node.without.count(name) > 0 || (declared.count(name) && never_seen(name));
        })) {
     JournalRow row;
     row.run = run_.id;
@@ -1494,8 +1502,10 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
         outcome = text_of(step.value("result", Json()), "outcome");
         status == "failed" || status == "incomplete" || outcome == "failed" || outcome == "corrupt")
       bad.insert(text_of(step, "step"));
+  const auto declared = neighbours_in(params);
   const auto about = involved(params, node.name, [&](const std::string& name) {
-    return node.without.count(name) > 0 || (gone(name) && !gone_since(name, node.started));
+    return node.without.count(name) > 0 || (gone(name) && !gone_since(name, node.started)) ||
+           (declared.count(name) && never_seen(name));
   });
   std::set<std::string> names;
   for (const Json& step : params["steps"]) {

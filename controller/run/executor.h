@@ -234,6 +234,7 @@ class Executor {
   void set_wait(Runtime& node, Wait wait);
   bool gone(const std::string& node) const;
   bool gone_since(const std::string& node, SteadyMs time) const;
+  bool never_seen(const std::string& name) const;
   void finish_run(const std::string& state, const std::string& reason = "");
   void end_run(const std::string& state, const std::string& reason);
   void conclude(Rows& rows);

@@ -81,7 +81,26 @@ Json ring_of(const Json& params, const Json& step) {
   return params.contains("ring") ? params["ring"] : Json::array();
 }
 
+void add_named(const Json& list, std::set<std::string>& names) {
+  if (!list.is_array()) return;
+  for (const Json& item : list)
+    if (item.is_object() && !name_of(item).empty()) names.insert(name_of(item));
+}
+
 }  // namespace
+
+std::set<std::string> neighbours_in(const Json& params) {
+  std::set<std::string> names;
+  if (!params.is_object()) return names;
+  add_named(params.value("ring", Json()), names);
+  for (const Json& ring : params.value("rings", Json::object())) add_named(ring, names);
+  for (const Json& step : params.value("steps", Json::array())) {
+    const Json own = step.is_object() ? step.value("params", Json()) : Json();
+    if (own.is_object() && own.value("peers_live", false))
+      for (const Json& list : own) add_named(list, names);
+  }
+  return names;
+}
 
 std::map<std::string, Involved> involved(const Json& params, const std::string& self, const Gone& gone) {
   std::map<std::string, Involved> out;

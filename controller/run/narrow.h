@@ -31,6 +31,9 @@ struct Involved {
   // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
   std::string next, after_next;
 };
+// The nodes that an order's steps may have to do without: those of its rings, and the objects with a name in
+// lists of steps that ask for live peers. All of them are declared, seen or not. `params` as planned.
+std::set<std::string> neighbours_in(const Json& params);
 // By step id; steps that ask for none of the two are not in it. `params` as planned.
 std::map<std::string, Involved> involved(const Json& params, const std::string& self,
                                          const std::function<bool(const std::string&)>& gone);

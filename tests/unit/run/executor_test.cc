@@ -648,6 +648,37 @@ TEST_CASE("a step about the next node is about the next live one", "[run]") {
   CHECK(sent()["steps"].empty());
 }
 
+TEST_CASE("a declared node that no run was about yet is not waited for", "[run]") {
+  // `up --limit n1` of a cluster of three; n3 was accepted before, n2 was never powered.
+  const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}},
+                     {{"name", "n2"}, {"address", "10.0.0.2"}},
+                     {{"name", "n3"}, {"address", "10.0.0.3"}}};
+  const Json next = {{"id", "ssh"}, {"params", {{"host", "10.0.0.2"}, {"next_live", true}}}};
+  const Json peers = {{"id", "series"},
+                      {"params", {{"nodes", ring}, {"jobs", {"node", "n2"}}, {"peers_live", true}}}};
+  const auto steps_sent = [&](bool third_accepted) {
+    Bench b;
+    b.add(action("n1", "configure", ActionKind::steps,
+                 {{"steps", Json::array({next, peers})}, {"ring", ring}}));
+    b.live();
+    if (third_accepted) b.executor->set_node("n3", [](NodeRow& row) { row.state = "accepted"; });
+    b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    b.reactor.advance(100);
+    b.hello("n1", wire::Mode::installed, "b1");
+    b.reactor.advance(kSecond);
+    REQUIRE(b.offers.count("n1"));
+    return b.offers["n1"].params["steps"];
+  };
+  const Json with_third = steps_sent(true);
+  REQUIRE(with_third.size() == 2);
+  CHECK(with_third[0]["params"]["host"] == "10.0.0.3");
+  CHECK(with_third[1]["params"]["nodes"] == Json::array({ring[0], ring[2]}));
+  CHECK(with_third[1]["params"]["jobs"].size() == 1);  // the list's "n2" is the node as well
+  const Json alone = steps_sent(false);
+  REQUIRE(alone.size() == 1);
+  CHECK(alone[0]["params"]["nodes"] == Json::array({ring[0]}));
+}
+
 namespace {
 
 // Three nodes, each of which probes the next one.
