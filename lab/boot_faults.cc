@@ -40,15 +40,18 @@ void BootFaults::set_tests(DurationMs length) {
   if (length == 0 && tests_end_) tests_end_ = now_();
 }
 
-void BootFaults::set_panic(bool wanted) {
+void BootFaults::set_strike(Strike strike, bool wanted) {
   std::lock_guard lock(mutex_);
-  panic_ = wanted;
-  next_look_.reset();  // the system that runs now is not the next one
+  if (wanted)
+    wanted_.insert(strike);
+  else
+    wanted_.erase(strike);
+  if (aimed_ == strike) next_look_.reset();  // the system that runs now is not the next one
 }
 
-bool BootFaults::panic_wanted() const {
+bool BootFaults::wanted(Strike strike) const {
   std::lock_guard lock(mutex_);
-  return panic_;
+  return wanted_.count(strike) > 0;
 }
 
 std::optional<DurationMs> BootFaults::testing() const {
@@ -94,10 +97,16 @@ bool BootFaults::was_reset(Qmp& qmp, uint64_t number) {
   return false;
 }
 
-void BootFaults::booting() {
+void BootFaults::booting(bool from_disk) {
   std::lock_guard lock(mutex_);
   kernel_since_.reset();
-  if (panic_) next_look_ = now_() + kLookEvery;
+  next_look_.reset();
+  for (const auto strike : {Strike::machine_check, Strike::panic}) {
+    if (!wanted_.count(strike) || (strike == Strike::panic && !from_disk)) continue;
+    aimed_ = strike;
+    next_look_ = now_() + kLookEvery;
+    return;  // nobody dies twice
+  }
 }
 
 std::optional<SteadyMs> BootFaults::wake_at() const {
@@ -133,6 +142,7 @@ bool BootFaults::finish_tests(Qmp& qmp) {
 
 void BootFaults::watch_kernel(Qmp& qmp) {
   const bool executes = kernel_executes(monitor(qmp, "info registers"));
+  Strike strike;
   {
     std::lock_guard lock(mutex_);
     if (!next_look_) return;  // healed meanwhile
@@ -141,7 +151,12 @@ void BootFaults::watch_kernel(Qmp& qmp) {
     if (executes && !kernel_since_) kernel_since_ = now;
     if (!kernel_since_ || now - *kernel_since_ < kKernelSettles) return;
     next_look_.reset();
-    panic_ = false;
+    strike = aimed_;
+    wanted_.erase(strike);
+  }
+  if (strike == Strike::panic) {
+    mark_("a non-maskable interrupt, on which the kernel panics");
+    return tell(qmp, "inject-nmi");
   }
   mark_("an uncorrectable machine check");
   // QEMU says only what it did not like.

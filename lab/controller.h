@@ -18,8 +18,9 @@ namespace muster::lab {
 
 // A virtual machine's timer interrupt comes late when the host is busy. The kernel tests it once while it
 // boots, and then panics ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a busy
-// host, none with this. Real machines keep the test.
-inline constexpr const char* kKernelOptions = "no_timer_check";
+// host, none with this. Real machines keep the test. An interrupt that nobody claims is how the lab makes a
+// kernel panic (lab/boot_faults.h).
+inline constexpr const char* kKernelOptions = "no_timer_check unknown_nmi_panic";
 std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy);
 
 // `not_found` when musterd is not built or installed. Ok once it answers and knows the BMCs' secret.

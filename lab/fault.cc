@@ -60,6 +60,7 @@ const std::map<std::string, std::string>& fault_list() {
       {"crash-once",
        "the next system that boots, RAM system or installed one, takes an uncorrectable machine "
        "check; once"},
+      {"panic-first-boot", "the kernel of the next system that boots from disk panics; once"},
   };
   return faults;
 }

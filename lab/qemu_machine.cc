@@ -1,9 +1,11 @@
 #include "lab/qemu_machine.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -118,8 +120,6 @@ void QemuMachine::set_firmware_tests(DurationMs length) {
   boot_faults_.set_tests(length);
   post([] {});  // when there is something to do may have changed
 }
-
-void QemuMachine::set_panic_once(bool wanted) { boot_faults_.set_panic(wanted); }
 
 LabNode QemuMachine::node() {
   std::lock_guard lock(mutex_);
@@ -284,8 +284,18 @@ void QemuMachine::on_boot(std::function<void()> booted) {
   booted_ = std::move(booted);
 }
 
+// A drive that nothing was ever written to is passed over by the firmware, which tries the network then.
+bool QemuMachine::boots_from_disk() {
+  std::lock_guard lock(mutex_);
+  if (first_ != BootFirst::disk) return false;
+  return std::any_of(node_.drives.begin(), node_.drives.end(), [&](const LabDrive& drive) {
+    struct stat file = {};
+    return drive.boot && stat(drive_file(dir_, node_, drive).c_str(), &file) == 0 && file.st_blocks > 0;
+  });
+}
+
 void QemuMachine::tell_booted() {
-  boot_faults_.booting();
+  boot_faults_.booting(boots_from_disk());
   std::function<void()> booted;
   {
     std::lock_guard lock(mutex_);

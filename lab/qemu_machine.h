@@ -47,8 +47,8 @@ class QemuMachine : public Machine {
   // Firmware tests of that length at each power-on and reset; 0: none.
   void set_firmware_tests(DurationMs length);
   std::optional<DurationMs> testing() const { return boot_faults_.testing(); }  // how much longer
-  void set_panic_once(bool wanted);
-  bool panic_wanted() const { return boot_faults_.panic_wanted(); }
+  void set_strike(Strike strike, bool wanted) { boot_faults_.set_strike(strike, wanted); }
+  bool wanted(Strike strike) const { return boot_faults_.wanted(strike); }
   LabNode node();
   // Waits until every command given so far has been carried out.
   void settle();
@@ -64,6 +64,7 @@ class QemuMachine : public Machine {
   void take_down_dark_links();
   void tick();
   void tell_booted();
+  bool boots_from_disk();
   void write_boot_order();
   void note(const std::string& text);  // one line in qemu.log
   void mark_console(const std::string& text);

@@ -41,6 +41,13 @@ Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
   return pair;
 }
 
+// Faults that a kernel dies of.
+const std::map<std::string, Strike>& strikes() {
+  static const std::map<std::string, Strike> all = {{"crash-once", Strike::machine_check},
+                                                    {"panic-first-boot", Strike::panic}};
+  return all;
+}
+
 // null when there are none under way.
 Json seconds_left(std::optional<DurationMs> span) {
   return span ? Json((*span + kSecond - 1) / kSecond) : Json();
@@ -144,7 +151,8 @@ Json Rack::status() {
     auto* slot = find(declared.name);
     if (!slot) continue;
     const auto node = slot->machine->node();
-    if (!slot->machine->panic_wanted()) slot->faults.erase("crash-once");
+    for (const auto& [fault, strike] : strikes())
+      if (!slot->machine->wanted(strike)) slot->faults.erase(fault);
     Json drives = Json::array();
     for (const auto& drive : node.drives)
       drives.push_back({{"name", drive.name},
@@ -202,7 +210,7 @@ Result<Json> Rack::break_node(const Break& request) {
 
 Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   const auto& fault = request.fault;
-  if (fault == "post" || fault == "crash-once") return break_boot(slot, request);
+  if (fault == "post" || strikes().count(fault)) return break_boot(slot, request);
   if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
@@ -210,11 +218,13 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
 }
 
 Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
-  if (request.fault == "crash-once") {
-    slot.machine->set_panic_once(!request.heal);
+  if (const auto strike = strikes().find(request.fault); strike != strikes().end()) {
+    slot.machine->set_strike(strike->second, !request.heal);
     if (request.heal) return std::string("no crash");
-    slot.faults[request.fault] = "the next system that boots crashes";
-    return std::string("the next system that boots crashes, once");
+    const std::string words = strike->second == Strike::panic ? "the next system that boots from disk panics"
+                                                              : "the next system that boots crashes";
+    slot.faults[request.fault] = words;
+    return words + ", once";
   }
   const auto declared = request.seconds * kSecond;
   const auto here = static_cast<DurationMs>(static_cast<double>(declared) * spec_.time_scale);

@@ -63,7 +63,7 @@ struct Bench {
   }
   void boot() {
     ++boots;
-    faults.booting();
+    faults.booting(disk_first);
   }
 
   SteadyMs now{1'000'000};
@@ -71,6 +71,7 @@ struct Bench {
   BootFaults faults{[this] { return now; }, [this](const std::string& text) { marks.push_back(text); }};
   FakeQemu qemu{faults};
   int boots = 0;
+  bool disk_first = true;
 };
 using Words = std::vector<std::string>;
 
@@ -166,7 +167,7 @@ TEST_CASE("a kernel is told from firmware, loaders and programs by where the pro
 
 TEST_CASE("crash-once strikes the next kernel some seconds after it began, and no later one") {
   Bench b;
-  b.faults.set_panic(true);
+  b.faults.set_strike(Strike::machine_check, true);
   b.power_on();
   b.pass(60 * kSecond);  // firmware takes its time
   CHECK(b.qemu.said.empty());
@@ -176,7 +177,7 @@ TEST_CASE("crash-once strikes the next kernel some seconds after it began, and n
   b.qemu.registers = kProgram;
   b.pass(10 * kSecond);
   CHECK(b.qemu.said == Words{"mce"});
-  CHECK_FALSE(b.faults.panic_wanted());
+  CHECK_FALSE(b.faults.wanted(Strike::machine_check));
   b.reset();
   b.qemu.registers = kKernel;
   b.pass(60 * kSecond);
@@ -187,21 +188,21 @@ TEST_CASE("crash-once leaves the system alone that runs when it is asked for, an
   Bench b;
   b.power_on();
   b.qemu.registers = kKernel;
-  b.faults.set_panic(true);
+  b.faults.set_strike(Strike::machine_check, true);
   b.pass(60 * kSecond);
   CHECK(b.qemu.said.empty());
-  CHECK(b.faults.panic_wanted());
+  CHECK(b.faults.wanted(Strike::machine_check));
   b.reset();
   b.qemu.registers = kKernel;
   b.pass(2 * kSecond);
-  b.faults.set_panic(false);
+  b.faults.set_strike(Strike::machine_check, false);
   b.pass(60 * kSecond);
   CHECK(b.qemu.said.empty());
 }
 
 TEST_CASE("crash-once waits for a power-on after a power cut, and for the end of firmware tests") {
   Bench b;
-  b.faults.set_panic(true);
+  b.faults.set_strike(Strike::machine_check, true);
   b.power_on();
   b.faults.power_off();
   b.qemu.registers = kKernel;
@@ -215,4 +216,79 @@ TEST_CASE("crash-once waits for a power-on after a power cut, and for the end of
   b.qemu.registers = kKernel;
   b.pass(10 * kSecond);
   CHECK(b.qemu.said.back() == "mce");
+}
+
+TEST_CASE("panic-first-boot lets the RAM system pass and strikes the first kernel from disk, once") {
+  Bench b;
+  b.faults.set_strike(Strike::panic, true);
+  b.disk_first = false;
+  b.power_on();
+  b.qemu.registers = kKernel;
+  b.pass(60 * kSecond);
+  CHECK(b.qemu.said.empty());
+  CHECK(b.faults.wanted(Strike::panic));
+
+  b.disk_first = true;
+  b.reset();
+  b.pass(30 * kSecond);  // firmware and loader
+  CHECK(b.qemu.said.empty());
+  b.qemu.registers = kKernel;
+  b.pass(2 * kSecond);
+  CHECK(b.qemu.said.empty());  // its console is not there yet
+  b.pass(10 * kSecond);
+  CHECK(b.qemu.said == Words{"inject-nmi"});
+  CHECK_FALSE(b.faults.wanted(Strike::panic));
+  REQUIRE(b.marks.size() == 1);
+
+  b.reset();  // as the panicked kernel does after its 30 s
+  b.qemu.registers = kKernel;
+  b.pass(60 * kSecond);
+  CHECK(b.qemu.said == Words{"inject-nmi"});
+}
+
+TEST_CASE("a panic that is asked for while the installed system runs waits for its next boot from disk") {
+  Bench b;
+  b.power_on();
+  b.qemu.registers = kKernel;
+  b.faults.set_strike(Strike::panic, true);
+  b.pass(60 * kSecond);
+  CHECK(b.qemu.said.empty());
+  b.reset();
+  b.qemu.registers = kKernel;
+  b.pass(2 * kSecond);
+  b.faults.set_strike(Strike::panic, false);
+  b.pass(60 * kSecond);
+  CHECK(b.qemu.said.empty());
+}
+
+TEST_CASE("crash and panic are two faults: each has a boot of its own, healing one leaves the other") {
+  Bench b;
+  b.faults.set_strike(Strike::panic, true);
+  b.faults.set_strike(Strike::machine_check, true);
+  b.power_on();
+  b.qemu.registers = kKernel;
+  b.pass(10 * kSecond);
+  CHECK(b.qemu.said == Words{"mce"});
+  CHECK(b.faults.wanted(Strike::panic));
+  b.reset();
+  b.qemu.registers = kKernel;
+  b.pass(2 * kSecond);
+  b.faults.set_strike(Strike::machine_check, false);
+  b.pass(10 * kSecond);
+  CHECK(b.qemu.said == Words{"mce", "inject-nmi"});
+}
+
+TEST_CASE("a boot from the network ends the watch over the boot before it, and the panic still waits") {
+  Bench b;
+  b.faults.set_strike(Strike::panic, true);
+  b.power_on();
+  b.qemu.registers = kKernel;
+  b.pass(2 * kSecond);  // powered off and on for the network before it was struck
+  b.faults.power_off();
+  b.disk_first = false;
+  b.power_on();
+  b.qemu.registers = kKernel;
+  b.pass(60 * kSecond);
+  CHECK(b.qemu.said.empty());
+  CHECK(b.faults.wanted(Strike::panic));
 }

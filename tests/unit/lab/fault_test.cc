@@ -82,10 +82,11 @@ TEST_CASE("lab break takes a machine, a fault and the one argument the fault nee
   heal.heal = true;
   CHECK(broken({"n1", "post"}, heal)->heal);
   CHECK(broken({"n1", "crash-once"})->fault == "crash-once");
+  CHECK(broken({"n1", "panic-first-boot"})->fault == "panic-first-boot");
   for (const auto& words :
        {Words{}, Words{"n1"}, Words{"n1", "post"}, Words{"n1", "post", "long"}, Words{"n1", "post", "0"},
         Words{"n1", "post", "25h"}, Words{"n1", "post", "500ms"}, Words{"n1", "net-cut", "1m"},
-        Words{"n1", "crash-once", "60"}, Words{"n1", "kill", "now"}, Words{"n1", "net-cut", "1", "2"}})
+        Words{"n1", "crash-once", "60"}, Words{"n1", "panic-first-boot", "2"}, Words{"n1", "kill", "now"}, Words{"n1", "net-cut", "1", "2"}})
     CHECK(refusal(words) == Code::invalid);
 }
 
@@ -112,7 +113,7 @@ TEST_CASE("a fault crosses the control socket whole, and the help tells of each"
   CHECK(shown_name(b) == "net-cut rail0");
   b.network = "provisioning";
   CHECK(shown_name(b) == "net-cut");
-  for (const auto* fault : {"post", "crash-once", "net-cut", "bmc-503"})
+  for (const auto* fault : {"post", "crash-once", "panic-first-boot", "net-cut", "bmc-503"})
     CHECK(fault_list().count(fault) == 1);
 }
 

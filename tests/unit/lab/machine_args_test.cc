@@ -285,11 +285,11 @@ TEST_CASE("the package proxy serves the host's plain-HTTP mirrors, each once, th
   CHECK(has(lab_side_config(folder(), spec), "listen 10.20.0.1:3142;"));
 }
 
-TEST_CASE("the lab's machines boot without the timer check that a busy host makes them fail") {
+TEST_CASE("the lab's machines boot without the timer check that a busy host makes them fail, and can panic") {
   LabSpec spec;
   spec.controller = "10.20.0.1";
   const auto alone = controller_environment(spec, false);
-  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check");
+  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check unknown_nmi_panic");
   CHECK(alone.count("MUSTER_APT_PROXY") == 0);
   CHECK(controller_environment(spec, true).at("MUSTER_APT_PROXY") == "http://10.20.0.1:3142");
 }

@@ -159,6 +159,24 @@ TEST_CASE("a machine that loses power while it restarts is not waited for until 
   CHECK(advance(s, kTiming).wait.until == s.deadline);
 }
 
+TEST_CASE("a restart that ends in silence says so, and is tried again where the plan may netboot", "[run]") {
+  Situation s = imaging();
+  s.kind = ActionKind::boot_disk;
+  s.departed = true;
+  s.now = s.deadline;
+  s.power = PowerState::on;
+  const Decision d = advance(s, kTiming);
+  CHECK(d.what == What::again);
+  CHECK(d.with_netboot);
+  CHECK(d.reason.rfind("no agent from the installed system within 51 min 40 s", 0) == 0);
+  CHECK(d.reason.find("power is on") != std::string::npos);
+  s.departed = false;  // carried out something that took too long
+  CHECK(advance(s, kTiming).reason.rfind("not finished within", 0) == 0);
+  s.departed = true;
+  s.may_netboot = false;
+  CHECK(what(s) == What::fail);
+}
+
 TEST_CASE(
     "a restart that a new controller finds under way is not given up for one look that shows the power off",
     "[run]") {
