@@ -12,6 +12,8 @@
 #include "agent/disks.h"
 #include "agent/steps/modules.h"
 #include "agent/storage/metadata.h"
+#include "base/rail_choice.h"
+#include "base/rails.h"
 
 namespace muster {
 namespace {
@@ -119,6 +121,7 @@ std::vector<NicFacts> nic_facts(const Files& files) {
       nic.driver = last_component(*driver);
     nic.pci = pci_of(files, folder + "/device");
     if (nic.pci.empty()) nic.pci = pci_of(files, folder);
+    nic.pci_path = pci_path(way_to_interface(files, name));
     nic.link_up = files.read_line(folder + "/carrier", "0") == "1";
     out.push_back(std::move(nic));
   }
@@ -138,6 +141,7 @@ std::vector<GpuFacts> gpu_facts(const Files& files) {
     if (files.read_line(folder + "/vendor") != "0x10de" || (kind != "0x0302" && kind != "0x0300")) continue;
     GpuFacts gpu;
     gpu.pci = address;
+    gpu.pci_path = pci_path(files.read_link(folder).value_or(""));
     gpu.model = "10de:" + files.read_line(folder + "/device").substr(2);
     const auto text = files.read("/proc/driver/nvidia/gpus/" + address + "/information");
     if (text.ok()) {

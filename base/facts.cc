@@ -57,6 +57,7 @@ Result<GpuFacts> read_gpu(const Json& json, const std::string& path) {
   r.get_or("uuid", out.uuid, {});
   r.get_or("serial", out.serial, {});
   r.get_or("pci", out.pci, {});
+  r.get_or("pci_path", out.pci_path, {});
   r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
   r.get_or("bus_speed", out.bus_speed, {});
   TRY_(r.finish());
@@ -72,6 +73,7 @@ Result<NicFacts> read_nic(const Json& json, const std::string& path) {
   r.get_or("speed_mbps", out.speed_mbps, int64_t{0});
   r.get_or("driver", out.driver, {});
   r.get_or("pci", out.pci, {});
+  r.get_or("pci_path", out.pci_path, {});
   r.get_or("link_up", out.link_up, false);
   TRY_(r.finish());
   return out;
@@ -139,6 +141,7 @@ Json to_json(const HardwareFacts& f) {
                     {"uuid", g.uuid},
                     {"serial", g.serial},
                     {"pci", g.pci},
+                    {"pci_path", g.pci_path},
                     {"memory_bytes", g.memory_bytes},
                     {"bus_speed", g.bus_speed}});
   for (const auto& n : f.nics)
@@ -147,6 +150,7 @@ Json to_json(const HardwareFacts& f) {
                     {"speed_mbps", n.speed_mbps},
                     {"driver", n.driver},
                     {"pci", n.pci},
+                    {"pci_path", n.pci_path},
                     {"link_up", n.link_up}});
   for (const auto& d : f.disks) disks.push_back(to_json(d));
   Json out = {{"system",

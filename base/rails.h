@@ -34,6 +34,10 @@ std::string networks_record_text(const NetworksRecord& record);
 // The PCI function behind a network interface, "0000:1a:00.0"; "" without one.
 std::string pci_of_interface(const Files& files, const std::string& interface);
 
+// What sysfs shows of the way to an interface's device, from the root complex on; pci_path() of
+// base/rail_choice.h takes it. The link `device` is relative to the device, the interface's own is not.
+std::string way_to_interface(const Files& files, const std::string& interface);
+
 struct RdmaName {
   std::string device;
   int port = 1;

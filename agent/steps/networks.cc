@@ -214,7 +214,8 @@ Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& par
                                            std::vector<NetPort>& open) {
   TRY(const auto wanted, wanted_ports(params));
   TRY(const auto before, read_networks_record(context.files));
-  return give_ports({context.files, context.node, text_of(params, "mac"), before}, wanted, open);
+  const auto gpus = static_cast<int>(int_of(params, "gpus", 0));
+  return give_ports({context.files, context.node, text_of(params, "mac"), before, gpus}, wanted, open);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -328,12 +329,13 @@ StepModule networks_module() {
   m.help =
       "The ports of rails and of the storage network, by systemd-networkd: address, MTU, a routing table and "
       "rule for each rail. Compared with what the kernel has; a port that is missing or has no link fails "
-      "the step. Which port is which is found by PCI address where it is not named, and stays as it was "
-      "found.";
+      "the step. Which port is which is found where it is not named (the rail of a GPU is the port nearest "
+      "to it on PCI Express), and stays as it was found.";
   m.parameters = Json::array(
       {parameter("mac", "string", true, "MAC address of the provisioning port, which is left alone"),
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
        parameter("storage", "list", false, "none or one of the same, without `rail`"),
+       parameter("gpus", "int", false, "how many the node must have for rails to be numbered by them", 0),
        parameter("deadline_seconds", "int", false, "a port that is not ready yet gets so long", 60)});
   m.check = check;
   m.apply = apply;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "agent/steps/modules.h"
+#include "base/rail_choice.h"
 
 namespace muster::steps {
 namespace {
@@ -15,11 +16,22 @@ namespace {
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kInfiniband = "32";  // ARPHRD_INFINIBAND
 
-std::string list_of_ports(const std::vector<NetPort>& ports) {
-  std::string out;
-  for (const auto& port : ports)
-    out += (out.empty() ? "" : ", ") + port.said() + (port.link ? " with a link" : " without a link");
-  return out.empty() ? "none" : out;
+std::vector<RailPort> as_rail_ports(const std::vector<NetPort>& ports) {
+  std::vector<RailPort> out;
+  for (const auto& port : ports) out.push_back({port.said(), port.path, port.link, port.speed_mbps});
+  return out;
+}
+
+// In the order of their PCI addresses.
+std::vector<std::string> paths_of_gpus(const Files& files) {
+  constexpr const char* kPci = "/sys/bus/pci/devices/";
+  std::vector<std::string> out;
+  for (const auto& address : files.list(kPci)) {
+    const std::string kind = files.read_line(kPci + address + "/class").substr(0, 6);
+    if (files.read_line(kPci + address + "/vendor") == "0x10de" && (kind == "0x0302" || kind == "0x0300"))
+      out.push_back(pci_path(files.read_link(kPci + address).value_or("")));
+  }
+  return out;
 }
 
 // Hands out ports, each once.
@@ -47,7 +59,7 @@ class Giver {
       const std::string who = fmt::format("{} on {}: ", want.title(), asked_.node);
       if (meant.empty())
         return fail(Code::not_found, fmt::format("{}there is no port {}; this machine has {}", who, want.port,
-                                                 list_of_ports(ports_)));
+                                                 list_of_ports(as_rail_ports(ports_))));
       if (meant.size() > 1)
         return fail(Code::conflict, fmt::format("{}{} has {} ports: name one by interface or MAC address",
                                                 who, want.port, meant.size()));
@@ -71,28 +83,22 @@ class Giver {
     const bool known = std::all_of(places.begin(), places.end(),
                                    [&](size_t i) { return asked_.before.find(wanted_[i].rail) != nullptr; });
     if (known) return give_as_before(places);
-    std::vector<NetPort> fit, linked;
-    for (const auto& port : ports_) {
-      if (used_.count(port.name) || port.ethernet != wanted_[places[0]].ethernet) continue;
-      fit.push_back(port);
-      if (port.link) linked.push_back(port);
+    std::vector<NetPort> fit;
+    for (const auto& port : ports_)
+      if (!used_.count(port.name) && port.ethernet == wanted_[places[0]].ethernet) fit.push_back(port);
+    RailQuestion question{as_rail_ports(fit), {}, places.size()};
+    if (rails) {
+      question.gpus = paths_of_gpus(asked_.files);
+      question.gpus_declared = asked_.gpus_declared;
     }
-    const std::string what =
-        rails ? fmt::format("{} rail{}", places.size(), places.size() == 1 ? "" : "s") : "storage port";
-    if (fit.size() < places.size())
-      return fail(
-          Code::not_found,
-          fmt::format("{} on {}: only {} port{} beside the provisioning port and those that are named: {}",
-                      what, asked_.node, fit.size(), fit.size() == 1 ? "" : "s", list_of_ports(fit)));
-    if (fit.size() > places.size() && linked.size() != places.size()) {
-      open = fit;
-      return fail(Code::conflict,
-                  fmt::format("{} on {}: {} ports could be meant, and {} have a link ({}): name "
-                              "them in the spec",
-                              what, asked_.node, fit.size(), linked.size(), list_of_ports(fit)));
+    const auto answer = choose_rails(question);
+    if (!answer) {
+      if (fit.size() > places.size()) open = fit;
+      const std::string what =
+          rails ? fmt::format("{} rail{}", places.size(), places.size() == 1 ? "" : "s") : "storage port";
+      return Error(answer.error()).with(what + " on " + asked_.node);
     }
-    const auto& chosen = fit.size() == places.size() ? fit : linked;
-    for (size_t i = 0; i < places.size(); ++i) take(places[i], chosen[i]);
+    for (size_t i = 0; i < places.size(); ++i) take(places[i], fit[answer->ports[i]]);
     return Ok{};
   }
 
@@ -153,14 +159,18 @@ std::vector<NetPort> physical_ports(const Files& files) {
     if (!files.exists(folder + "/device") || files.exists(folder + "/device/physfn") ||
         files.exists(folder + "/parent") || files.exists(folder + "/master"))
       continue;
+    const std::string way = way_to_interface(files, name);
+    if (way.find("/usb") != std::string::npos) continue;
     NetPort port;
     port.name = name;
     port.mac = files.read_line(folder + "/address");
     std::transform(port.mac.begin(), port.mac.end(), port.mac.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     port.pci = pci_of_interface(files, name);
+    port.path = pci_path(way);
     port.ethernet = files.read_line(folder + "/type") != kInfiniband;
     port.link = files.read_line(folder + "/carrier", "0") == "1";
+    port.speed_mbps = std::max(0, std::atoi(files.read_line(folder + "/speed", "0").c_str()));
     port.number = std::atoi(files.read_line(folder + "/dev_port", "0").c_str());
     out.push_back(std::move(port));
   }

@@ -1,9 +1,10 @@
 // Which of a node's network ports is which rail, and which the storage port.
 //
-// Named in the spec: that one. Otherwise found: the physical ports of the right kind that are neither the
-// provisioning port nor named for something else, ordered by PCI address. Where there are more of them than
-// needed, those with a link; where that does not settle it, nobody guesses. What was found once stays: a
-// dead adapter must not move the rails behind it to other networks.
+// Named in the spec: that one. Otherwise found among the physical ports of the right kind that are neither
+// the provisioning port nor named for something else: rails by the GPUs they are nearest to
+// (base/rail_choice.h), the storage port where it is the only one, or the only one with a link. Where that
+// does not settle it, nobody guesses. What was found once stays: a dead adapter must not move the rails
+// behind it to other networks.
 // Thread: plain functions over Files.
 #pragma once
 
@@ -17,14 +18,16 @@
 namespace muster::steps {
 
 struct NetPort {
-  std::string name, mac, pci;
+  std::string name, mac, pci, path;  // path: pci_path() of base/rail_choice.h
   bool ethernet = true;      // else InfiniBand
   bool link = false;         // false also while the interface is down
+  int64_t speed_mbps = 0;    // 0: not known
   int number = 0;            // of several ports of one PCI function
   std::string said() const;  // "eth5 (0000:41:00.0)"
 };
-// Physical ones: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions, and none that is part
-// of a bridge or a bond. Ordered by PCI address, port number, name.
+// Physical ones: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions, nothing on USB (a BMC
+// shows its host such a port), and none that is part of a bridge or a bond. Ordered by PCI address, port
+// number, name.
 std::vector<NetPort> physical_ports(const Files& files);
 
 struct WantedPort {
@@ -49,6 +52,7 @@ struct PortsAsked {
   std::string node;  // own name, for messages
   std::string mac;   // of the provisioning port
   NetworksRecord before;
+  int gpus_declared = 0;  // 0: the spec does not say
 };
 // In the order of `wanted`. Code::not_found: a port is not there. Code::conflict: more ports than are wanted,
 // and not as many with a link as there must be; `open` then holds the candidates.

@@ -49,6 +49,7 @@ Json interconnect_of(const Spec& spec, const NodeSpec& node) {
   Json storage = Json::array();
   if (node.storage.declared()) storage.push_back(port_of(node.storage, spec.network.storage.mtu));
   return {{"rails", rails_of(spec, node)},
+          {"rail_gpus", node.hardware.gpus.value_or(0)},
           {"storage_port", storage},
           {"rail_qos", node.rails.empty() ? Json() : qos_of(spec.network.rails.qos)},
           {"rail_rules", rules_of(node)},

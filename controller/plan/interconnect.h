@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// {rails, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}
+// {rails, rail_gpus, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}
 Json interconnect_of(const Spec& spec, const NodeSpec& node);
 
 // Over which network the section's daemons and clients speak: the storage network where every node that

@@ -12,6 +12,7 @@
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
+#include "controller/plan/rails_seen.h"
 #include "controller/plan/simulated.h"
 
 namespace muster {
@@ -707,6 +708,10 @@ class Planner {
         plan_.notes.push_back(
             "storage '" + s.name +
             "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
+    std::map<std::string, std::string> rails;
+    for (const auto& d : drafts_)
+      if (d.imaging && d.seen->facts) rails[d.spec->name] = rails_seen(spec_, *d.spec, *d.seen->facts);
+    for (auto& note : rail_notes(rails)) plan_.notes.push_back(std::move(note));
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
     if (simulated_ && !profile().empty())
       for (auto& note : simulated_->notes(profile())) plan_.notes.push_back(std::move(note));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# the installed kernel panics at its first boot from disk: one machine restarts by itself, one stands still until the deadline and is installed again; both accepted
+# the installed kernel panics at its first boot from disk: one machine restarts by itself, one stands still until the deadline and is started again; both accepted
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/^limits: .*/limits: { netboot: 6 min, boot: 4 min }/' >"$work/cluster.yaml"
 # node02 with panic=0: a kernel that panicked stays as it is, as one that hangs does.
@@ -42,8 +42,8 @@ tries() { journal "select max(attempt) from journal where action = '$1/boot'"; }
 echo "  attempts of the restart: node01 $(tries node01), node02 $(tries node02)"
 check "node01 restarted by itself: one attempt, and its power was never cut" \
   test "$(tries node01) $(resets node01 'Force[A-Za-z]*')" = "1 0"
-check "node02 was installed in a second attempt" test "$(tries node02)" = 2
+check "node02 was started again through the RAM system, in a second attempt" test "$(tries node02)" = 2
 check "the run said why: no agent from the installed system within its 4 minutes, and the machine on" \
-  sh -c "$muster logs node02 | grep -q 'no agent from the installed system within .*power is on'"
+  test "$(journal "select count(*) from journal where action = 'node02/boot' and data like '%no agent from the installed system within%power is on%'")" = 1
 check "node01 is one whose kernels restart after a panic, node02 is not" \
   sh -c "$muster lab ssh node01 -- cat /proc/cmdline | grep -qw panic=30 && $muster lab ssh node02 -- cat /proc/cmdline | grep -qw panic=0"

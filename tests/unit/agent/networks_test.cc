@@ -173,6 +173,63 @@ TEST_CASE("networks: what was found stays, so a dead adapter moves no other rail
   CHECK(n.machine.ports["eth1"].addresses == "10.100.1.11/24");
 }
 
+TEST_CASE("networks: rail i is the port beside GPU i, and a GPU too few chooses nothing", "[networks]") {
+  // The board numbers its adapters the other way round: eth1 (0000:1b) hangs beside the first GPU.
+  const auto wired = [](Node& n, int gpus) {
+    const auto place = [&](const std::string& link, const std::string& way) {
+      (void)n.machine.files().remove(link);
+      REQUIRE(n.machine.files().symlink("../../../../devices/" + way, link).ok());
+    };
+    place("/sys/class/net/eth1/device", "pci0000:10/0000:10:01.0/0000:11:00.0/0000:1b:00.0");
+    place("/sys/class/net/eth3/device", "pci0000:20/0000:20:01.0/0000:21:00.0/0000:0a:00.0");
+    const std::vector<std::string> ways = {"pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0",
+                                           "pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0"};
+    for (int i = 0; i < gpus; ++i) {
+      const std::string way = ways[static_cast<size_t>(i)], address = way.substr(way.rfind('/') + 1);
+      n.machine.put("/sys/devices/" + way + "/vendor", "0x10de\n");
+      n.machine.put("/sys/devices/" + way + "/class", "0x030200\n");
+      (void)n.machine.files().make_directories("/sys/bus/pci/devices");
+      REQUIRE(n.machine.files().symlink("../../../devices/" + way, "/sys/bus/pci/devices/" + address).ok());
+    }
+    n.params["gpus"] = 2;
+  };
+  Node n;
+  wired(n, 2);
+  REQUIRE(n.apply().ok());
+  REQUIRE(n.verify().ok());
+  CHECK(n.record().rails()[0].interface == "eth1");
+  CHECK(n.record().rails()[1].interface == "eth3");
+  CHECK(n.machine.ports["eth1"].addresses == "10.100.0.11/24");
+  // What was found stays when a GPU dies later.
+  REQUIRE(n.machine.files().remove("/sys/bus/pci/devices/0000:12:00.0").ok());
+  CHECK(n.check().holds == Holds::yes);
+
+  Node one;
+  wired(one, 1);
+  const Status refused = one.apply();
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Code::conflict);
+  CHECK(says(refused.error().message, "1 GPUs are there instead of 2"));
+  CHECK_FALSE(one.machine.files().exists(kNetworksRecord));
+
+  Node none;  // GPUs that no PCI device stands for: by PCI address
+  wired(none, 0);
+  REQUIRE(none.apply().ok());
+  CHECK(none.record().rails()[0].interface == "eth3");
+}
+
+TEST_CASE("networks: a port on USB, as a BMC shows its host one, is no rail", "[networks]") {
+  Node n;
+  n.machine.add_port("usb0", "0000:00:14.0", "52:54:00:30:00:09");
+  (void)n.machine.files().remove("/sys/class/net/usb0/device");
+  REQUIRE(n.machine.files()
+              .symlink("../../../devices/pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0",
+                       "/sys/class/net/usb0/device")
+              .ok());
+  REQUIRE(n.apply().ok());
+  CHECK(n.record().rails()[0].interface == "eth3");
+}
+
 TEST_CASE("networks: the provisioning port is never a rail", "[networks]") {
   for (const char* port : {"eth0", "0000:01:00.0", "52:54:00:20:00:01"}) {
     Node n;

@@ -5,6 +5,7 @@
 #include "agent/step.h"
 #include "controller/plan/context.h"
 #include "controller/plan/interconnect.h"
+#include "controller/plan/rails_seen.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
@@ -184,4 +185,42 @@ TEST_CASE("playbook tuning asks the kernel, and gives way to a declared paramete
         INFO(id);
         CHECK(find_step_module(step.module)->check(context, step.params)->holds == Holds::not_applicable);
       }
+}
+
+TEST_CASE("the plan shows which ports the nodes will take as rails", "[plan][rails]") {
+  const Spec spec = parsed(with_networks("base, networks, interconnect"));
+  NodeSpec node = *spec.node("node01");
+  node.hardware.gpus = 2;
+  HardwareFacts facts;
+  const auto nic = [&](const std::string& mac, const std::string& pci, const std::string& path) {
+    NicFacts out;
+    out.mac = mac;
+    out.pci = pci;
+    out.pci_path = path;
+    facts.nics.push_back(out);
+  };
+  nic(node.mac, "0000:01:00.0", "pci0000:00/0000:00:01.0");
+  nic("52:54:00:30:00:01", "0000:01:00.1", "pci0000:00/0000:00:01.0");  // the storage port, by name
+  nic("52:54:00:30:00:02", "0000:0a:00.0", "pci0000:20/0000:20:01.0");
+  nic("52:54:00:30:00:03", "0000:1b:00.0", "pci0000:10/0000:10:01.0");
+  nic("52:54:00:30:00:04", "0000:00:14.0", "");  // on USB
+  CHECK(rails_seen(spec, node, facts) ==
+        "rail 0 = 0000:0a:00.0, rail 1 = 0000:1b:00.0 (by PCI address)");
+  GpuFacts gpu;
+  for (const char* path : {"pci0000:10/0000:10:01.0", "pci0000:20/0000:20:01.0"}) {
+    gpu.pci_path = path;
+    facts.gpus.push_back(gpu);
+  }
+  const std::string by_gpu = rails_seen(spec, node, facts);
+  CHECK(by_gpu == "rail 0 = 0000:1b:00.0, rail 1 = 0000:0a:00.0 (each nearest to its GPU)");
+  CHECK(rail_notes({{"node01", by_gpu}, {"node02", by_gpu}, {"node03", ""}}) ==
+        std::vector<std::string>{"rails of node01, node02: " + by_gpu});
+
+  facts.gpus.pop_back();
+  CHECK(rails_seen(spec, node, facts).find("1 GPUs are there instead of 2") != std::string::npos);
+  NodeSpec named = node;
+  named.rails[0].port = "0000:0a:00.0";
+  CHECK(rails_seen(spec, named, facts).empty());
+  facts.nics.erase(facts.nics.begin() + 1);  // the storage port is not seen: which others are open is not known
+  CHECK(rails_seen(spec, node, facts).empty());
 }
