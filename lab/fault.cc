@@ -33,7 +33,7 @@ Status take_argument(Break& request, const std::string& word) {
   if (fault == "post") return take_duration(request, word);
   if (fault == "shape")
     request.rate = word;
-  else if (fault == "foreign-fs" || fault == "slow-drive" || fault == "extra-disk")
+  else if (fault == "foreign-fs" || fault == "slow-drive" || fault == "extra-disk" || fault == "pcie-error")
     request.drive = word;
   else
     return fail(Code::invalid, fault + " takes no argument ('" + word + "')");
@@ -54,6 +54,8 @@ const std::map<std::string, std::string>& fault_list() {
       {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
       {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
       {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
+      {"pcie-error",
+       "the port that --drive D sits behind reports one corrected PCIe error, which the kernel counts"},
       {"post",
        "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
        "reset, until --heal"},

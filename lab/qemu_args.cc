@@ -50,6 +50,16 @@ std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& d
 
 std::string drive_device_id(const LabDrive& drive) { return "nvme-" + drive.name; }
 
+std::string drive_port_id(const LabNode& node, const LabDrive& drive) {
+  if (drive.boot) return "";
+  int port = 1;
+  for (const auto& other : node.drives) {
+    if (other.name == drive.name) break;
+    if (!other.boot) ++port;
+  }
+  return fmt::format("rp{}", port);
+}
+
 std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host,
                                    BootFirst first) {
   const bool network = first == BootFirst::network;
@@ -80,7 +90,6 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
       fmt::format("virtio-net-pci,id={},netdev=n0,mac={},bootindex={}", kNicId, node.mac, network ? 1 : 2));
   add("-device", "virtio-rng-pci");
   add_ports(node, a);
-  int port = 0;
   for (const auto& drive : node.drives) {
     add("-drive", fmt::format("file={},if=none,id={},format=raw,cache=unsafe,discard=unmap",
                               drive_file(dir, node, drive), drive.name));
@@ -89,9 +98,9 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
     if (drive.boot) {
       device += fmt::format(",bootindex={}", network ? 2 : 1);
     } else {
-      ++port;
-      add("-device", fmt::format("pcie-root-port,id=rp{0},chassis={0},slot={0}", port));
-      device += fmt::format(",bus=rp{}", port);
+      const auto port = drive_port_id(node, drive), number = port.substr(2);
+      add("-device", fmt::format("pcie-root-port,id={},chassis={},slot={}", port, number, number));
+      device += ",bus=" + port;
     }
     add("-device", device);
   }

@@ -30,6 +30,8 @@ std::string tap_name(const LabNode& node,
                      const std::string& network = kProvisioning);  // "tap3", "tap3-rail0"
 std::string nic_device_id(const std::string& network);             // QEMU device id: "net0", "net-rail0"
 std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive);
+// The root port that a drive sits behind; empty: the boot drive, which sits on the root bus.
+std::string drive_port_id(const LabNode& node, const LabDrive& drive);
 std::string drive_device_id(const LabDrive& drive);  // QEMU device id: "nvme-os"
 inline const char* kNicId = "net0";
 

@@ -139,6 +139,22 @@ Status QemuMachine::throttle(const std::string& drive, int64_t bytes_per_second)
   return Ok{};
 }
 
+Status QemuMachine::pcie_error(const LabDrive& drive) {
+  const auto port = drive_port_id(node(), drive);
+  if (port.empty()) return fail(Code::invalid, drive.name + " sits on the root bus, without a port");
+  auto answer = std::make_shared<std::promise<std::string>>();
+  auto answered = answer->get_future();
+  post([this, answer, port] {
+    if (!qmp_ || !running()) return answer->set_value("the machine is off");
+    const Json line = {{"command-line", "pcie_aer_inject_error -c " + port + " 0x1"}};  // a receiver error
+    auto said = qmp_->execute("human-monitor-command", line);
+    answer->set_value(said && said->is_string() ? said->get<std::string>() : "no answer from QEMU");
+  });
+  const auto said = answered.get();
+  if (said.rfind("OK", 0) != 0) return fail(Code::conflict, node().name + ": " + said);
+  return Ok{};
+}
+
 Status QemuMachine::add_drive(const LabDrive& drive) {
   std::lock_guard lock(mutex_);
   for (const auto& other : node_.drives)

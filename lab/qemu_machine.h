@@ -42,6 +42,9 @@ class QemuMachine : public Machine {
   bool dead_power_button();
   // Bytes per second for reads and writes; 0: no limit. Also holds for later starts.
   Status throttle(const std::string& drive, int64_t bytes_per_second);
+  // The root port of this drive reports a corrected error, as a receiver that saw a bad symbol does; the
+  // guest's kernel counts it. Code::conflict: the machine is off, or QEMU does not do it.
+  Status pcie_error(const LabDrive& drive);
   // Seen by the guest from the next start on.
   Status add_drive(const LabDrive& drive);
   // Firmware tests of that length at each power-on and reset; 0: none.

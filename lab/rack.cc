@@ -271,6 +271,11 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
     TRY_(slot.machine->throttle(drive->name, rate));
     return rate ? fmt::format("{} limited to {} B/s", drive->name, rate) : drive->name + " at full speed";
   }
+  if (request.fault == "pcie-error") {
+    if (request.heal) return fail(Code::invalid, "an error that was counted stays counted until the restart");
+    TRY_(slot.machine->pcie_error(*drive));
+    return fmt::format("the port of {} reported one corrected error", drive->name);
+  }
   if (slot.machine->running())
     return fail(Code::denied, node.name + " is on: a file system is only written while it is off");
   const auto file = drive_file(options_.dir, node, *drive);

@@ -74,6 +74,7 @@ TEST_CASE("lab break takes a machine, a fault and the one argument the fault nee
   CHECK(broken({"n1", "shape", "10mbit"})->rate == "10mbit");
   CHECK(broken({"n1", "slow-drive", "fast1"})->drive == "fast1");
   CHECK(broken({"n1", "kill"})->fault == "kill");
+  CHECK(broken({"n1", "pcie-error", "fast1"})->drive == "fast1");
   CHECK(broken({"n1", "post", "12m"})->seconds == 720);
   CHECK(broken({"n1", "post", "12 min"})->seconds == 720);
   CHECK(broken({"n1", "post", "90s"})->seconds == 90);
