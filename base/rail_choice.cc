@@ -35,8 +35,8 @@ bool is_function(const std::string& part) {
 size_t in_common(const std::string& one, const std::string& other) {
   const auto a = parts_of(one), b = parts_of(other);
   const size_t most = std::min(a.size(), b.size());
-  return static_cast<size_t>(
-      std::mismatch(a.begin(), a.begin() + static_cast<long>(most), b.begin()).first - a.begin());
+  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<long>(most), b.begin()).first -
+                             a.begin());
 }
 
 // Of the ports, those nearest to this GPU; none where nothing is in common with any.

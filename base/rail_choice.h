@@ -24,10 +24,11 @@ struct RailPort {
   int64_t speed_mbps = 0;  // 0: not known
 };
 struct RailQuestion {
-  std::vector<RailPort> ports = {};    // in the order of their PCI addresses
-  std::vector<std::string> gpus = {};  // their paths, in the order of their addresses; empty: by address alone
-  size_t count = 0;                    // of rails
-  int gpus_declared = 0;               // 0: the spec does not say
+  std::vector<RailPort> ports = {};  // in the order of their PCI addresses
+  std::vector<std::string> gpus =
+      {};                 // their paths, in the order of their addresses; empty: by address alone
+  size_t count = 0;       // of rails
+  int gpus_declared = 0;  // 0: the spec does not say
 };
 struct RailAnswer {
   std::vector<size_t> ports = {};  // index in `ports`, for each rail
@@ -39,7 +40,7 @@ Result<RailAnswer> choose_rails(const RailQuestion& question);
 // "eth1 (0000:1b:00.0) with a link, eth2 ... without a link"; "none"
 std::string list_of_ports(const std::vector<RailPort>& ports);
 
-// The way from the root complex to a PCI device by what its link in sysfs leads to, without the device itself:
+// The way from the root complex to a PCI device by what its link in sysfs leads to, without the device:
 // "pci0000:15/0000:15:01.0/0000:16:00.0". Empty: no PCI device, or one that hangs behind USB.
 std::string pci_path(const std::string& link);
 

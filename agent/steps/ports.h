@@ -19,11 +19,11 @@ namespace muster::steps {
 
 struct NetPort {
   std::string name, mac, pci, path;  // path: pci_path() of base/rail_choice.h
-  bool ethernet = true;      // else InfiniBand
-  bool link = false;         // false also while the interface is down
-  int64_t speed_mbps = 0;    // 0: not known
-  int number = 0;            // of several ports of one PCI function
-  std::string said() const;  // "eth5 (0000:41:00.0)"
+  bool ethernet = true;              // else InfiniBand
+  bool link = false;                 // false also while the interface is down
+  int64_t speed_mbps = 0;            // 0: not known
+  int number = 0;                    // of several ports of one PCI function
+  std::string said() const;          // "eth5 (0000:41:00.0)"
 };
 // Physical ones: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions, nothing on USB (a BMC
 // shows its host such a port), and none that is part of a bridge or a bond. Ordered by PCI address, port

@@ -153,12 +153,10 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (s.awaiting_ram) return await_ram(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
-    const std::string late = s.departed
-                                 ? "no agent from the installed system within " + span +
-                                       " of the order to restart; " + power_text(s) +
-                                       ": its console tells whether it hangs or its kernel panicked"
-                                 : "not finished within " + span + "; agent heard " +
-                                       to_human(s.now - s.heard) + " ago";
+    const std::string late =
+        s.departed ? "no agent from the installed system within " + span + " of the order to restart; " +
+                         power_text(s) + ": its console tells whether it hangs or its kernel panicked"
+                   : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
     return s.may_netboot ? act(What::again, late, true) : act(What::fail, late);
   }
   if (s.departed) return await_restart(s, t);

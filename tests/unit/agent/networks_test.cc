@@ -222,10 +222,10 @@ TEST_CASE("networks: a port on USB, as a BMC shows its host one, is no rail", "[
   Node n;
   n.machine.add_port("usb0", "0000:00:14.0", "52:54:00:30:00:09");
   (void)n.machine.files().remove("/sys/class/net/usb0/device");
-  REQUIRE(n.machine.files()
-              .symlink("../../../devices/pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0",
-                       "/sys/class/net/usb0/device")
-              .ok());
+  REQUIRE(
+      n.machine.files()
+          .symlink("../../../devices/pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0", "/sys/class/net/usb0/device")
+          .ok());
   REQUIRE(n.apply().ok());
   CHECK(n.record().rails()[0].interface == "eth3");
 }

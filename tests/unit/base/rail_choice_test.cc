@@ -19,9 +19,9 @@ struct Tree {
   std::map<std::string, std::string> parent;
   std::string path(const std::string& address) const {
     const auto up = parent.find(address);
-    return up == parent.end() || up->second == "-" ? ""
-                                                   : path(up->second) + (path(up->second).empty() ? "" : "/") +
-                                                         up->second;
+    return up == parent.end() || up->second == "-"
+               ? ""
+               : path(up->second) + (path(up->second).empty() ? "" : "/") + up->second;
   }
   RailQuestion question(size_t count) const {
     RailQuestion q;
@@ -91,8 +91,7 @@ TEST_CASE("rails: the order is the GPUs', whatever the adapters' addresses are",
   tree = recorded("azure-ndv4");  // two of each below a bridge: equally near, so in their own order
   std::reverse(tree.gpus.begin(), tree.gpus.end());
   const auto pairs = chosen(tree.question(8));
-  for (size_t i = 0; i < 8; ++i)
-    CHECK(tree.parent.at(tree.nics[pairs[i]]) == tree.parent.at(tree.gpus[i]));
+  for (size_t i = 0; i < 8; ++i) CHECK(tree.parent.at(tree.nics[pairs[i]]) == tree.parent.at(tree.gpus[i]));
   CHECK(pairs[0] < pairs[1]);
 }
 
@@ -101,7 +100,8 @@ TEST_CASE("rails: adapters beside GPUs are chosen before others, cabled or not",
   tree.nics.insert(tree.nics.begin(), "0000:01:00.0");  // for storage, below a bridge of its own
   tree.parent["0000:01:00.0"] = "0000:00:01.0";
   auto q = tree.question(8);
-  for (size_t i = 0; i < q.ports.size(); ++i) q.ports[i].link = i != 4;  // eight links, one of them not a rail's
+  for (size_t i = 0; i < q.ports.size(); ++i)
+    q.ports[i].link = i != 4;  // eight links, one of them not a rail's
   CHECK(chosen(q) == Indexes{1, 2, 3, 4, 5, 6, 7, 8});
 }
 

@@ -87,7 +87,8 @@ TEST_CASE("lab break takes a machine, a fault and the one argument the fault nee
   for (const auto& words :
        {Words{}, Words{"n1"}, Words{"n1", "post"}, Words{"n1", "post", "long"}, Words{"n1", "post", "0"},
         Words{"n1", "post", "25h"}, Words{"n1", "post", "500ms"}, Words{"n1", "net-cut", "1m"},
-        Words{"n1", "crash-once", "60"}, Words{"n1", "panic-first-boot", "2"}, Words{"n1", "kill", "now"}, Words{"n1", "net-cut", "1", "2"}})
+        Words{"n1", "crash-once", "60"}, Words{"n1", "panic-first-boot", "2"}, Words{"n1", "kill", "now"},
+        Words{"n1", "net-cut", "1", "2"}})
     CHECK(refusal(words) == Code::invalid);
 }
 

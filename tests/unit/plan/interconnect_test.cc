@@ -204,8 +204,7 @@ TEST_CASE("the plan shows which ports the nodes will take as rails", "[plan][rai
   nic("52:54:00:30:00:02", "0000:0a:00.0", "pci0000:20/0000:20:01.0");
   nic("52:54:00:30:00:03", "0000:1b:00.0", "pci0000:10/0000:10:01.0");
   nic("52:54:00:30:00:04", "0000:00:14.0", "");  // on USB
-  CHECK(rails_seen(spec, node, facts) ==
-        "rail 0 = 0000:0a:00.0, rail 1 = 0000:1b:00.0 (by PCI address)");
+  CHECK(rails_seen(spec, node, facts) == "rail 0 = 0000:0a:00.0, rail 1 = 0000:1b:00.0 (by PCI address)");
   GpuFacts gpu;
   for (const char* path : {"pci0000:10/0000:10:01.0", "pci0000:20/0000:20:01.0"}) {
     gpu.pci_path = path;
@@ -221,6 +220,7 @@ TEST_CASE("the plan shows which ports the nodes will take as rails", "[plan][rai
   NodeSpec named = node;
   named.rails[0].port = "0000:0a:00.0";
   CHECK(rails_seen(spec, named, facts).empty());
-  facts.nics.erase(facts.nics.begin() + 1);  // the storage port is not seen: which others are open is not known
+  facts.nics.erase(facts.nics.begin() +
+                   1);  // the storage port is not seen: which others are open is not known
   CHECK(rails_seen(spec, node, facts).empty());
 }
