@@ -392,6 +392,8 @@ class Planner {
         if (playbook && !playbook->not_exercised.empty() && untried_.insert(name).second)
           plan_.notes.push_back("playbook " + name +
                                 " was never run on the real thing: " + playbook->not_exercised);
+        if (playbook && !playbook->origin.empty() && own_.insert(name).second)
+          plan_.notes.push_back(fmt::format("playbook {} is {}", name, playbook->origin));
         if (playbook) render_playbook(*playbook, d, context, into, problems);
       }
       if (!profile().empty())
@@ -944,7 +946,7 @@ class Planner {
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;
-  std::set<std::string> missing_, untried_;
+  std::set<std::string> missing_, untried_, own_;
   std::optional<Simulated> simulated_;
   std::map<std::string, const HardwareFacts*> machines_;
   std::optional<ClusterContext> cluster_;

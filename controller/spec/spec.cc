@@ -20,7 +20,7 @@ constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMin
 }  // namespace
 
 std::string to_string(const SpecError& e, const std::string& file) {
-  std::string out = file;
+  std::string out = e.file.empty() ? file : e.file;
   if (e.line > 0) out += fmt::format(":{}:{}", e.line, e.column);
   if (!e.path.empty()) out += ": " + e.path;
   return out + ": " + e.message;
@@ -156,6 +156,7 @@ ParsedSpec SpecReader::read() {
                   spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
+  read_playbooks();
   read_images();
   read_roles();
   read_rails();
