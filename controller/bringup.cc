@@ -128,7 +128,9 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   in.kernel_options = parts_.options.kernel_options;
   in.authority = parts_.authority;
+  in.own = parts_.own;
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
+  in.own.names.insert({in.controller_address, controller_address(in.spec)});
   return in;
 }
 

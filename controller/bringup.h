@@ -35,6 +35,7 @@ class Bringup {
     ImageService& images;
     Vault& vault;
     std::string authority = {};  // fingerprint of the CA
+    OwnMachine own = {};
   };
   struct Request {
     std::string kind = "auto";  // auto | up | install | apply | discover | reimage | accept | admit | adopt

@@ -22,6 +22,7 @@ struct DaemonOptions {
   uint16_t boot_port = kBootPort;
   std::string kernel_options =
       {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
+  std::string sys = "/sys";  // where the kernel shows this machine; another folder in tests
   bool dhcp = true;  // false: never start dnsmasq (tests, external DHCP)
 };
 
