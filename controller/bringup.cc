@@ -130,7 +130,7 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.authority = parts_.authority;
   in.own = parts_.own;
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
-  in.own.names.insert({in.controller_address, controller_address(in.spec)});
+  in.own.addresses.insert({in.controller_address, controller_address(in.spec)});
   return in;
 }
 

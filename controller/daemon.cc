@@ -226,7 +226,7 @@ Status Core::may_take_down(const std::string& name) {
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   OwnMachine known = own;
-  known.names.insert({address(), controller_address(current->spec)});
+  known.addresses.insert({address(), controller_address(current->spec)});
   const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
   return fail(Code::denied,

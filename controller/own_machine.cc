@@ -17,7 +17,6 @@ OwnMachine read_own_machine(const std::string& sys) {
   const Files files(sys);
   OwnMachine own;
   own.uuid = lower(files.read_line("/class/dmi/id/product_uuid"));
-  own.names = {"localhost", "127.0.0.1", "::1"};
   for (const auto& name : files.list("/class/net")) {
     const std::string port = "/class/net/" + name;
     if (!files.exists(port + "/device")) continue;

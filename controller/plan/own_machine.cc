@@ -24,8 +24,7 @@ bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
 std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, const std::string& bound_uuid,
                                 const HardwareFacts* facts) {
   for (const std::string& at : {node.address, node.adopt.host})
-    if (!at.empty() && own.names.count(lower(at)))
-      return fmt::format("its address {} is the controller's", at);
+    if (!at.empty() && own.addresses.count(at)) return fmt::format("its address {} is the controller's", at);
   if (!node.mac.empty() && own.macs.count(lower(node.mac)))
     return fmt::format("its MAC {} is one of the controller's ports", node.mac);
   for (const std::string& uuid : {bound_uuid, facts ? facts->system.uuid : std::string()})

@@ -15,9 +15,11 @@
 namespace muster {
 
 struct OwnMachine {
-  std::string uuid;             // SMBIOS product UUID; empty: unknown
-  std::set<std::string> macs;   // of its physical ports, lower case
-  std::set<std::string> names;  // addresses and names by which it reaches itself, "10.20.0.1", "localhost"
+  std::string uuid;            // SMBIOS product UUID; empty: unknown
+  std::set<std::string> macs;  // of its physical ports, lower case
+  // The addresses that the controller listens on. None of the loopback: a host is adopted from where the
+  // operator is, and may be reached through a tunnel there.
+  std::set<std::string> addresses;
 };
 
 // The sign, for people: "its address 10.20.0.1 is the controller's"; empty: there is none. `bound_uuid` is
