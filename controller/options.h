@@ -23,7 +23,7 @@ struct DaemonOptions {
   std::string kernel_options =
       {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
   std::string sys = "/sys";  // where the kernel shows this machine; another folder in tests
-  bool dhcp = true;  // false: never start dnsmasq (tests, external DHCP)
+  bool dhcp = true;          // false: never start dnsmasq (tests, external DHCP)
 };
 
 // Fills what was left empty: the installed share folder, else the folder of the source tree `program` was

@@ -40,8 +40,8 @@ class PowerService : public PowerPort {
   PowerService(RealReactor& reactor, std::string state, Lookup lookup);
   PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
 
-  // Asked right before a BMC is told to switch a node off or to boot it from the network, whoever wants it: an
-  // Error is the answer, and the BMC is not asked.
+  // Asked right before a BMC is told to switch a node off or to boot it from the network, whoever wants it:
+  // an Error is the answer, and the BMC is not asked.
   void guard(std::function<Status(const std::string& node)> may_switch) {
     may_switch_ = std::move(may_switch);
   }

@@ -1,5 +1,6 @@
-// Which node is the machine that the controller itself runs on (docs/operations.md, "the head node"): it can be
-// a node of the cluster, with the system it has, and is never installed, wiped or switched off from here. Pure.
+// Which node is the machine that the controller itself runs on (docs/operations.md, "The head node as a
+// node"): it can be a node of the cluster, with the system it has, and is never installed, wiped or switched
+// off from here. Pure.
 //
 // Any one sign is enough, and what is not known is no sign: an empty field, and a UUID that a board's maker
 // left at its placeholder, tell no machines apart. A sign that is there by chance (two boards of one UUID)

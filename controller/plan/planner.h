@@ -23,9 +23,10 @@
 // begun anew: the leader's step is told so, and where it is certain that the leader has no metadata, a plan
 // that does not name it is refused (storage-leader). A node is unchanged when it is online, accepted, and
 // its image and configuration digests are those of this plan.
-// The machine that the controller runs on can be an adopted node. As anything else it is refused (own-machine),
-// and so is, on it, the formatting of a disk that is not blank. A machine that has not the hardware declared
-// is not installed: it is left out (hardware-unlike), and refused when it is named, unless it is forced.
+// The machine that the controller runs on can be an adopted node. As anything else it is refused
+// (own-machine), and so is, on it, the formatting of a disk that is not blank. A machine that has not the
+// hardware declared is not installed: it is left out (hardware-unlike), and refused when it is named, unless
+// it is forced.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its
 // image) are one `steps` action. Then cluster stages, in playbook order: all nodes finish a stage before any

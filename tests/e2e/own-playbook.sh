@@ -68,7 +68,7 @@ check "what did not change was not written" test "$(on_time /etc/site-marker)" =
 check "the node was not booted for it" test "$(boots node01)" = "$before"
 check "nor was the image built again" test "$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .digest')" = "$image"
 
-motd broken | sed 's/module: file/module: fiel/' >"$work/site/motd.yaml"
+motd broken | sed 's/module: file/module: filee/' >"$work/site/motd.yaml"
 revision=$($muster spec show --json | jq .revision)
 expect_exit 2 $muster up "$work/cluster.yaml" --yes 2>"$work/refused"
 check "the refusal names file, line and column" grep -q 'site/motd.yaml:9:13: ' "$work/refused"

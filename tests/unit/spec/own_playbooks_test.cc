@@ -126,7 +126,7 @@ TEST_CASE("a text that YAML cannot hold is refused by its line", "[own]") {
 
 TEST_CASE("an own playbook's errors name its file, line and column", "[own]") {
   std::string broken = kMotd;
-  broken.replace(broken.find("module: file"), 12, "module: fiel");
+  broken.replace(broken.find("module: file"), 12, "module: filee");
   const auto errors = parse_spec(carried(named("site/motd.yaml"), {{"site/motd.yaml", broken}})).errors;
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].file == "site/motd.yaml");
@@ -283,7 +283,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
 
   const auto checked = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
   CHECK(checked.exit == 0);
-  dir.write("site/motd.yaml", "playbook: motd\nsteps:\n  - name: a\n    module: fiel\n");
+  dir.write("site/motd.yaml", "playbook: motd\nsteps:\n  - name: a\n    module: filee\n");
   const auto refused = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
   CHECK(refused.exit == 2);
   CHECK(has(refused.err, "site/motd.yaml:4:13: steps[0].module"));
