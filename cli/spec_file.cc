@@ -57,10 +57,10 @@ class Reader {
   }
   void read_file(const YamlNode& at, const std::string& path, const std::string& name,
                  const fs::path& place) {
-    if (!ends_with(name, ".yaml")) return complain(at, path, name + ": playbooks are called NAME.yaml");
     std::error_code failed;
-    if (!fs::is_regular_file(place, failed))
-      return complain(at, path, name + (fs::exists(place, failed) ? ": not a file" : ": no such file"));
+    if (!fs::exists(place, failed)) return complain(at, path, name + ": no such file or folder");
+    if (!ends_with(name, ".yaml")) return complain(at, path, name + ": playbooks are called NAME.yaml");
+    if (!fs::is_regular_file(place, failed)) return complain(at, path, name + ": not a file");
     if (fs::file_size(place, failed) > kLargestPlaybook)
       return complain(at, path, fmt::format("{}: larger than {} KiB", name, kLargestPlaybook / 1024));
     auto text = Files().read(fs::absolute(place).string());

@@ -26,6 +26,22 @@ bool says_nothing(const std::string& line) {
   return first == std::string::npos || line[first] == '#';
 }
 
+// The spec is JSON on its way to the reports, and that is UTF-8.
+bool is_utf8(const std::string& text) {
+  size_t more = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (more > 0) {
+      if ((byte & 0xc0) != 0x80) return false;
+      --more;
+    } else if (byte >= 0x80) {
+      more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+      if (byte < 0xc2 || byte > 0xf4) return false;
+    }
+  }
+  return more == 0;
+}
+
 // YAML reads no other control characters, and would take a lone CR for the end of a line.
 Status check_text(const OwnPlaybook& own) {
   if (own.text.size() > kLargestPlaybook)
@@ -33,10 +49,12 @@ Status check_text(const OwnPlaybook& own) {
   if (says_nothing(own.text) && own.text.find('\n') == std::string::npos)
     return fail(Code::invalid, own.file + ": the file is empty");
   const auto lines = lines_of(own.text);
-  for (size_t i = 0; i < lines.size(); ++i)
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!is_utf8(lines[i])) return fail(Code::invalid, fmt::format("{}:{}: is not UTF-8", own.file, i + 1));
     for (const char c : lines[i])
       if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f)
         return fail(Code::invalid, fmt::format("{}:{}: holds a control character", own.file, i + 1));
+  }
   return Ok{};
 }
 

@@ -101,9 +101,8 @@ TEST_CASE("whatever form the paths have, the same spec comes out, or none", "[ow
       CHECK(parsed.spec.own_playbooks[0].text == kMotd);
     }
   }
-  // Flow style has no lines of its own; behind the end of a document stands nothing.
+  // Flow style has no lines of its own.
   CHECK_FALSE(carry_playbooks("{ cluster: a, playbooks: [ x.yaml ] }\n", {{"x.yaml", kMotd}}).ok());
-  CHECK_FALSE(carry_playbooks("cluster: a\nplaybooks: x.yaml\n...\n", {{"x.yaml", kMotd}}).ok());
   CHECK_FALSE(carry_playbooks("cluster: a\n", {{"x.yaml", kMotd}}).ok());
   // Anchors on the entry that goes.
   CHECK_FALSE(carry_playbooks("playbooks: &a [ x.yaml ]\nvars: *a\n", {{"x.yaml", kMotd}}).ok());
@@ -118,8 +117,9 @@ TEST_CASE("a text that YAML cannot hold is refused by its line", "[own]") {
   CHECK(has(refused("playbook: x\nhelp: \x01\n"), "x.yaml:2"));
   CHECK(has(refused("playbook: x\nhelp: a\rb\n"), "x.yaml:2"));
   CHECK(has(refused(std::string("a\0b", 3)), "x.yaml:1"));
-  CHECK(refused("\xff\xfe\n") != "taken");
-  CHECK(refused("\xef\xbb\xbfplaybook: x\n") != "taken");
+  CHECK(has(refused("playbook: x\nhelp: \xff\xfe\n"), "x.yaml:2"));
+  CHECK(has(refused("help: \xc3"), "x.yaml:1"));
+  CHECK(refused("playbook: x\nhelp: f\xc3\xbcr alle \xe2\x80\xa6 \xf0\x9f\x90\xa6\n") == "taken");
   CHECK(has(refused(std::string(kLargestPlaybook + 1, 'x')), "256 KiB"));
   CHECK(refused("") != "taken");
 }
