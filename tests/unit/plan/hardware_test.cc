@@ -21,7 +21,7 @@ PlannerInput declared() {
   }
   for (auto& [name, seen] : in.nodes) {
     seen.facts->cpus.count = 64;
-    seen.facts->memory_bytes = 252 * kGiB;  // firmware keeps some
+    seen.facts->memory_bytes = 253 * kGiB;  // firmware keeps some
   }
   return in;
 }

@@ -294,7 +294,7 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   const auto put = [&](const std::string& text) {
     return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
   };
-  CHECK(put(named("site")).status == 400);
+  CHECK(put(named("site")).status == 422);
   CHECK(put(carried(named("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
   const auto refused = put(carried(named("[ motd.yaml, ssh.yaml ]"),
                                    {{"motd.yaml", kMotd}, {"ssh.yaml", "playbook: ssh\nsteps: []\n"}}));
