@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/digest.h"
+#include "controller/spec/own_playbooks.h"
 #include "controller/spec/reader.h"
 #include "controller/spec/schema.h"
 
@@ -280,6 +281,8 @@ void SpecReader::read_users() {
 
 void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) {
   if (!list) return;
+  std::vector<std::string> known = names_.playbooks;
+  for (const OwnPlaybook& own : spec_.own_playbooks) known.push_back(playbook_of_file(own.file));
   std::set<std::string> seen;
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
@@ -288,7 +291,7 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
     else if (!names_.playbooks.empty())
-      must_be_known(item, where, "playbook", item.text, names_.playbooks);
+      must_be_known(item, where, "playbook", item.text, known);
   }
 }
 
