@@ -63,7 +63,7 @@ Status may_join(const Files& files, const std::string& folder, const BootParamet
   };
   if (strip(known->ca_pin) != strip(boot.pin))
     return fail(Code::conflict, fmt::format("this host belongs to another controller ({}, as {}); to take it "
-                                            "over on purpose, remove {} there first",
+                                            "over on purpose, remove {}/agent.json there first",
                                             known->url, known->node, folder));
   if (known->node != boot.node)
     return fail(Code::conflict,

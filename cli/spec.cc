@@ -2,24 +2,26 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <filesystem>
-
-#include "base/os.h"
 #include "cli/context.h"
+#include "cli/spec_file.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
-#include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
 
 void check(Context& context, const std::string& path) {
-  const auto text = Files().read(std::filesystem::absolute(path).string());
-  if (!text.ok()) return complain(context, fail(Code::invalid, path + ": " + text.error().message));
-  const ParsedSpec parsed = parse_spec(lab::with_any_lab_key(*text));
+  auto file = read_spec_file(path);
+  if (!file.ok()) return complain(context, file.error());
+  ParsedSpec parsed = parse_spec(file->text);
+  parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
   Json errors = Json::array();
   for (const auto& e : parsed.errors)
-    errors.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message}});
+    errors.push_back({{"file", e.file.empty() ? path : e.file},
+                      {"line", e.line},
+                      {"column", e.column},
+                      {"path", e.path},
+                      {"message", e.message}});
   context.exit = parsed.errors.empty() ? kAccepted : kUsage;
   show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"errors", errors}}, [&] {
     for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));

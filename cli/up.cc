@@ -2,14 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "base/digest.h"
-#include "base/os.h"
 #include "cli/bringup.h"
+#include "cli/spec_file.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
-#include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
@@ -19,18 +16,18 @@ struct Flags {
   Approval approval;
 };
 
-Result<std::string> read_spec(const std::string& path) {
-  auto text = Files().read(std::filesystem::absolute(path).string());
-  if (!text.ok()) return fail(Code::invalid, path + ": " + text.error().message);
-  return lab::with_any_lab_key(*text);
-}
-
 // Uploads the spec; prints every error with its place.
 bool upload(Context& context, const std::string& path) {
-  const auto text = read_spec(path);
-  if (!text.ok()) return complain(context, text.error()), false;
+  const auto file = read_spec_file(path);
+  if (!file.ok()) return complain(context, file.error()), false;
+  if (!file->errors.empty()) {
+    for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
+    return complain(context, fail(Code::invalid, fmt::format("{} errors in the playbooks that the spec names",
+                                                             file->errors.size()))),
+           false;
+  }
   Api api(context);
-  const auto stored = api.put("/v1/spec?file=" + url_encode(path), *text);
+  const auto stored = api.put("/v1/spec?file=" + url_encode(path), file->text);
   if (stored.ok()) {
     if (!context.json && !stored->value("unchanged", false))
       fmt::print("spec revision {}: cluster {}, {} nodes\n", stored->value("revision", 0),

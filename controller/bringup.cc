@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "controller/image_service.h"
 #include "controller/plan/lint.h"
+#include "controller/spec/own_playbooks.h"
 #include "controller/vault.h"
 
 namespace muster {
@@ -40,6 +41,8 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
     TRY(const auto text, files.read(path));
     auto parsed = parse_playbook(text);
     if (!parsed.errors.empty()) return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    if (parsed.playbook.overlay)
+      return fail(Code::invalid, path + ": only a spec's own playbook can be an overlay");
     into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
   }
   return Ok{};
@@ -47,14 +50,23 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
 
 }  // namespace
 
-Result<std::map<std::string, Playbook>> Bringup::playbooks() const {
+Result<std::map<std::string, Playbook>> Bringup::playbooks(const Spec* spec) const {
   std::map<std::string, Playbook> all;
   if (parts_.options.playbooks.empty())
     return fail(Code::not_found, "no playbooks found: start musterd with --playbooks DIR");
   const Files files;
   TRY_(load_folder(files, parts_.options.playbooks, "", all));
   TRY_(load_folder(files, parts_.options.playbooks + "/acceptance", "acceptance/", all));
+  if (!spec) return all;
+  const auto errors = add_own_playbooks(spec->own_playbooks, all);
+  if (!errors.empty()) return fail(Code::invalid, to_string(errors.front(), "cluster.yaml"));
   return all;
+}
+
+Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const {
+  if (spec.own_playbooks.empty()) return std::vector<SpecError>{};
+  TRY(auto shipped, playbooks(nullptr));
+  return add_own_playbooks(spec.own_playbooks, shipped);
 }
 
 // By node, when an installation last began to write its disks; of runs that ended after `since`. Each journal
@@ -110,13 +122,15 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
 Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   PlannerInput in;
   in.spec = spec;
-  TRY(in.playbooks, playbooks());
+  TRY(in.playbooks, playbooks(&spec));
   in.images = parts_.images.built(in.spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   in.kernel_options = parts_.options.kernel_options;
   in.authority = parts_.authority;
+  in.own = parts_.own;
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
+  in.own.addresses.insert({in.controller_address, controller_address(in.spec)});
   return in;
 }
 

@@ -35,6 +35,7 @@ class Bringup {
     ImageService& images;
     Vault& vault;
     std::string authority = {};  // fingerprint of the CA
+    OwnMachine own = {};
   };
   struct Request {
     std::string kind = "auto";  // auto | up | install | apply | discover | reimage | accept | admit | adopt
@@ -74,7 +75,10 @@ class Bringup {
 
   Executor& executor() { return parts_.executor; }
   // Playbooks by name; acceptance profiles as "acceptance/<profile>".
-  Result<std::map<std::string, Playbook>> playbooks() const;
+  // Shipped ones, and with a spec its own beside and over them; invalid with the first error of those.
+  Result<std::map<std::string, Playbook>> playbooks(const Spec* spec) const;
+  // Every error that the spec's own playbooks make together with the shipped ones.
+  Result<std::vector<SpecError>> check_playbooks(const Spec& spec) const;
 
  private:
   Result<PlannerInput> input(const Request& request);

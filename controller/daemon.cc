@@ -26,6 +26,7 @@
 #include "controller/image_service.h"
 #include "controller/link_hub.h"
 #include "controller/nodes/storage_told.h"
+#include "controller/own_machine.h"
 #include "controller/power_port.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
@@ -44,6 +45,7 @@ struct Core {
   RealReactor& reactor;
   const DaemonOptions options;
   const Authority authority;
+  const OwnMachine own = read_own_machine(options.sys);
   std::unique_ptr<Store> store;
   std::shared_ptr<CertificateReader> papers;  // for the servers' threads
   std::unique_ptr<Vault> vault;
@@ -88,6 +90,7 @@ struct Core {
   ExecutorHooks hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
+  Status may_take_down(const std::string& node);
   std::string node_of_mac(const std::string& mac);
   DurationMs netboot_limit();
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
@@ -99,11 +102,12 @@ struct Core {
 Status Core::finish() {
   TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
-  bringup = std::make_unique<Bringup>(
-      Bringup::Parts{options, reactor, *store, spec, executor, images, *vault, authority.ca_fingerprint()});
+  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
+                                                     authority.ca_fingerprint(), own});
   services =
       std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot,
                                           power, *vault, images, *bringup, discovery, storage, problems});
+  power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {
     forget_declared();
@@ -202,6 +206,9 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
       return fail(Code::unavailable, "which machine each node is cannot be read from the store");
+    auto machines = std::make_shared<Machines>(*where.target.machines);
+    machines->bind(own.uuid, "the controller's own machine (own-machine)");
+    where.target.machines = std::move(machines);
   }
   if (node->power.secret.empty()) return where;
   TRY(const auto secret, vault->get(node->power.secret));
@@ -211,6 +218,20 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.user = secret.substr(0, colon);
   where.target.password = secret.substr(colon + 1);
   return where;
+}
+
+// Behind every plan and every operator's verb: the machine under our feet is not switched off.
+Status Core::may_take_down(const std::string& name) {
+  TRY(const auto current, spec.get());
+  const NodeSpec* node = current->spec.node(name);
+  if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
+  OwnMachine known = own;
+  known.addresses.insert({address(), controller_address(current->spec)});
+  const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
+  if (sign.empty()) return Ok{};
+  return fail(Code::denied,
+              fmt::format("own-machine: the controller runs on {} ({}): it is not switched off from here",
+                          name, sign));
 }
 
 std::string Core::node_of_mac(const std::string& mac) {

@@ -22,7 +22,8 @@ struct DaemonOptions {
   uint16_t boot_port = kBootPort;
   std::string kernel_options =
       {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
-  bool dhcp = true;  // false: never start dnsmasq (tests, external DHCP)
+  std::string sys = "/sys";  // where the kernel shows this machine; another folder in tests
+  bool dhcp = true;          // false: never start dnsmasq (tests, external DHCP)
 };
 
 // Fills what was left empty: the installed share folder, else the folder of the source tree `program` was

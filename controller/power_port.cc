@@ -37,7 +37,7 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
 
 void PowerService::netboot(const std::string& node, Done done) {
   netboots_[node] = submit<Ok>(
-      node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done));
+      node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done), true);
 }
 
 void PowerService::forget(const std::string& node) {
@@ -49,7 +49,7 @@ void PowerService::forget(const std::string& node) {
 
 void PowerService::power_off(const std::string& node, Done done) {
   submit<Ok>(
-      node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done), true);
 }
 
 void PowerService::power_on(const std::string& node, Done done) {
@@ -70,7 +70,8 @@ void PowerService::describe(const std::string& node, std::function<void(Result<J
 template <typename T>
 std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
                                                         std::function<Result<T>(Power&)> work,
-                                                        std::function<void(Result<T>)> done) {
+                                                        std::function<void(Result<T>)> done,
+                                                        bool takes_down) {
   const auto where = lookup_(node);
   if (!where.ok()) {
     reactor_.post([done, error = where.error()] { done(error); });
@@ -79,6 +80,7 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   auto result = std::make_shared<Result<T>>(fail(Code::failed, "the power driver did not run"));
   Job job;
   job.node = node;
+  job.takes_down = takes_down;
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
@@ -104,6 +106,8 @@ void PowerService::next(const std::string& address) {
 }
 
 void PowerService::start(const std::string& address, Job job) {
+  if (job.takes_down)
+    if (auto may = may_switch_(job.node); !may.ok()) return give_up(address, job, may.error());
   auto where = lookup_(job.node);
   const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
   if (!driver) {

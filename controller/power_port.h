@@ -40,6 +40,12 @@ class PowerService : public PowerPort {
   PowerService(RealReactor& reactor, std::string state, Lookup lookup);
   PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
 
+  // Asked right before a BMC is told to switch a node off or to boot it from the network, whoever wants it:
+  // an Error is the answer, and the BMC is not asked.
+  void guard(std::function<Status(const std::string& node)> may_switch) {
+    may_switch_ = std::move(may_switch);
+  }
+
   void netboot(const std::string& node, Done done) override;
   void power_off(const std::string& node, Done done) override;
   void forget(const std::string& node) override;
@@ -59,13 +65,14 @@ class PowerService : public PowerPort {
     std::string node;
     Work work;
     Reactor::Task done;  // reactor's thread, after `work`
-    Failed failed;       // instead of `done` when the driver could not be made
+    bool takes_down = false;
+    Failed failed;  // instead of `done` when the driver could not be made
     SteadyMs asked = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>
   std::shared_ptr<std::atomic<bool>> submit(const std::string& node, std::function<Result<T>(Power&)> work,
-                                            std::function<void(Result<T>)> done);
+                                            std::function<void(Result<T>)> done, bool takes_down = false);
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);
@@ -74,6 +81,7 @@ class PowerService : public PowerPort {
   RealReactor& reactor_;
   Files files_;
   Lookup lookup_;
+  std::function<Status(const std::string&)> may_switch_ = [](const std::string&) { return Status(Ok{}); };
   const Times times_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
   std::map<std::string, std::string> pins_;

@@ -77,10 +77,10 @@ void build_image(const CallPtr& call) {
     if ((!name.empty() && name.front() == '.') || name.find('/') != std::string::npos)
       return call->error(fail(Code::invalid, "not a name: '" + name + "'"));
   if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
-  const auto playbooks = call->services.bringup.playbooks();
+  const auto spec = call->services.spec.get();
+  const auto playbooks = call->services.bringup.playbooks(spec.ok() ? &(*spec)->spec : nullptr);
   if (!playbooks.ok()) return call->error(playbooks.error());
   const JobLines lines(call);
-  const auto spec = call->services.spec.get();
   call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, *playbooks, order, lines.progress(),
                               lines.finish("built", {{"name", order.name}}));
 }

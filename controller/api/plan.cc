@@ -35,6 +35,7 @@ Json planned_json(const Plan& plan, const std::string& digest) {
           {"nodes", plan.nodes},
           {"unchanged", plan.unchanged},
           {"left_out", plan.left_out},
+          {"left_out_rules", plan.left_out_rules},
           {"plan", to_json(plan)},
           {"text", render_plan(plan, false)}};
 }

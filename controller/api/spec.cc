@@ -20,7 +20,8 @@ constexpr size_t kSpecLimit = 4 << 20;
 Json errors_json(const std::vector<SpecError>& errors, const std::string& file) {
   Json list = Json::array();
   for (const auto& e : errors)
-    list.push_back({{"line", e.line},
+    list.push_back({{"file", e.file.empty() ? file : e.file},
+                    {"line", e.line},
                     {"column", e.column},
                     {"path", e.path},
                     {"message", e.message},
@@ -56,6 +57,16 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
                   moved));
 }
 
+// The controller reads nobody's disk: the texts come in the spec.
+Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
+  if (!spec.playbook_paths.empty())
+    return fail(Code::invalid,
+                fmt::format("playbooks: '{}' is a path, and the controller reads no files of the operator's: "
+                            "`muster up FILE` puts their texts into the spec",
+                            spec.playbook_paths.front()));
+  return call.services.bringup.check_playbooks(spec);
+}
+
 int64_t revision_of(const Call& call, const char* name) {
   return std::strtoll(call.query(name, "0").c_str(), nullptr, 10);
 }
@@ -68,6 +79,9 @@ void put_spec(const CallPtr& call) {
   const ParsedSpec parsed = parse_spec(call->request.body);
   const std::string file = call->query("file", "cluster.yaml");
   if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
+  const auto refused = refused_playbooks(*call, parsed.spec);
+  if (!refused.ok()) return call->error(refused.error());
+  if (!refused->empty()) return call->json(422, errors_json(*refused, file));
   Json reply = {{"cluster", parsed.spec.cluster},
                 {"nodes", parsed.spec.nodes.size()},
                 {"lab", parsed.spec.lab},

@@ -75,6 +75,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
     return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
                                            request.name, request.variant));
   recipe.packages.push_back(kernel->second);
+  recipe.packages.insert(recipe.packages.end(), recipe.firmware.begin(), recipe.firmware.end());
   recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
   std::sort(recipe.packages.begin(), recipe.packages.end());
   recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
@@ -415,6 +416,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   }
   report(b, why, 0);
   TRY(b.sources, find_sources(b.recipe, process));
+  if (!b.recipe.firmware.empty()) b.sources = with_component(b.sources, "non-free-firmware");
   for (const auto& name : Files("/").list(b.folder))
     if (name.rfind(".build-", 0) == 0) remove_tree(b, b.folder + "/" + name);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());

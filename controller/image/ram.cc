@@ -12,6 +12,7 @@
 #include "base/os.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
+#include "controller/image/firmware.h"
 #include "controller/image/modules.h"
 
 namespace muster {
@@ -148,6 +149,7 @@ class Collector {
       else
         TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
     }
+    TRY_(collect_firmware(tree_, out_, folder, paths));
     const Files out(out_);
     TRY_(out.write(folder + "/modules.dep", index.dep_lines(paths)));
     TRY_(out.write(folder + "/modules.alias", alias_lines(alias, paths)));
@@ -236,7 +238,9 @@ Result<std::string> pack(const RamRequest& request, const std::string& agent) {
     TRY(const std::string content, Files("/").read(p.source));
     cpio.file(path, content, p.mode);
   }
-  return compress_initramfs(cpio.finish(), request.level);
+  TRY(const std::string early, early_microcode(request.image_folder + "/ram"));
+  TRY(const std::string packed, compress_initramfs(cpio.finish(), request.level));
+  return early + packed;
 }
 
 }  // namespace
@@ -257,6 +261,7 @@ Status collect_ram_tree(const std::string& tree, const std::string& release, con
   for (const auto& tool : kTools) TRY_(c.program(tool, tool == "mkfs.vfat" || tool == "mkfs.ext4"));
   TRY_(c.busybox());
   TRY_(c.modules(release, join({kLoad, kStorage, kNetwork, kOther})));
+  TRY_(collect_microcode(tree, out));
   const Files files(out);
   std::string load;
   for (const auto& name : kLoad) load += name + "\n";
@@ -276,10 +281,11 @@ Status make_boot_initrd(const std::string& tree, const std::string& release, con
   CpioWriter cpio;
   TRY_(cpio.tree(folder));
   cpio.device("dev/console", 0600, 5, 1);
+  TRY(const std::string early, early_microcode(tree));
   TRY(const std::string packed, compress_initramfs(cpio.finish(), 15));
   std::error_code ec;
   fs::remove_all(folder, ec);
-  return Files("/").write(out, packed);
+  return Files("/").write(out, early + packed);
 }
 
 Result<RamInfo> build_ram_system(const RamRequest& request) {

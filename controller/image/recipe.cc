@@ -111,10 +111,22 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   }
 }
 
+// Debian's component is called so from release 12 on.
+void check_firmware(Reader& r, const YAML::Node& node, const ImageRecipe& recipe) {
+  for (const auto& name : recipe.firmware)
+    if (name.size() < 2 ||
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+.-") != std::string::npos)
+      r.problem(node, fmt::format("firmware: '{}' is not the name of a package", name));
+  if (!recipe.firmware.empty())
+    for (const char* old : {"buster", "bullseye", "oldoldstable"})
+      if (recipe.suite == old)
+        r.problem(node, fmt::format("firmware: {} has no component non-free-firmware", recipe.suite));
+}
+
 ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
   ImageRecipe out;
-  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "exclude",
-                      "mask", "disable", "enable", "files", "run"});
+  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "firmware",
+                      "exclude", "mask", "disable", "enable", "files", "run"});
   if (root["suite"])
     out.suite = r.text(root["suite"], "suite");
   else
@@ -125,13 +137,12 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
     for (const auto& pair : root["kernel"]) out.kernel[pair.first.Scalar()] = r.text(pair.second, "kernel");
   }
   if (out.kernel.empty()) r.problem(root, "kernel: needs at least one of cloud, full");
-  const std::pair<const char*, std::vector<std::string>*> lists[] = {{"packages", &out.packages},
-                                                                     {"exclude", &out.exclude},
-                                                                     {"mask", &out.mask},
-                                                                     {"disable", &out.disable},
-                                                                     {"enable", &out.enable}};
+  const std::pair<const char*, std::vector<std::string>*> lists[] = {
+      {"packages", &out.packages}, {"firmware", &out.firmware}, {"exclude", &out.exclude},
+      {"mask", &out.mask},         {"disable", &out.disable},   {"enable", &out.enable}};
   for (const auto& [key, list] : lists)
     if (root[key]) *list = r.texts(root[key], key);
+  check_firmware(r, root["firmware"], out);
   if (const auto files = root["files"]; files && files.IsSequence())
     for (const auto& item : files) out.files.push_back(read_file(r, item));
   else if (files)
@@ -179,7 +190,20 @@ std::string canonical(const ImageRecipe& recipe) {
   // Of recipes with a mirror only: all others are what they were, and so are the images made of them.
   if (!recipe.mirror.empty())
     j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
+  if (!recipe.firmware.empty()) j["firmware"] = recipe.firmware;
   return dump_json(j);
+}
+
+std::string with_component(const std::string& sources, const std::string& component) {
+  std::string out;
+  std::istringstream in(sources);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    bool known = false;
+    for (std::string word; words >> word;) known = known || word == component;
+    out += line + (known ? "\n" : " " + component + "\n");
+  }
+  return out;
 }
 
 std::vector<AptSource> parse_index_targets(const std::string& text) {

@@ -1,7 +1,7 @@
 // ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out.
 //
 // Keys: suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable
-// (systemd units), files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell),
+// (systemd units), firmware (packages of the component non-free-firmware: adapters' firmware, microcode), files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell),
 // mirror (optional: "http://host/debian"; default: the host's own), and with it security_mirror (URL or
 // "none"; default: beside it) and updates (true, false). An unknown key is an error. Thread: plain values,
 // pure functions.
@@ -29,6 +29,7 @@ struct ImageRecipe {
   bool updates = true;                             // the mirror has SUITE-updates
   std::map<std::string, std::string> kernel = {};  // variant -> package
   std::vector<std::string> packages = {};
+  std::vector<std::string> firmware = {};  // packages that need the component non-free-firmware
   std::vector<std::string> exclude = {};
   std::vector<std::string> mask = {};
   std::vector<std::string> disable = {};
@@ -57,6 +58,8 @@ std::vector<AptSource> parse_index_targets(const std::string& text);
 // The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security
 // pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);
+// The lines of sources.list with one more component in each, where it is not there yet.
+std::string with_component(const std::string& sources, const std::string& component);
 // The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
 // -security (other repositories of the host are left out). Code::not_found when the host has no Debian
 // repository.

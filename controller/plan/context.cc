@@ -387,6 +387,14 @@ Json rdma_peers(const ContextInput& in) {
   return out;
 }
 
+// What machines ask the controller for while they boot, on the machine where it runs: DHCP from no address
+// yet, and TFTP. The rest is on ports that the nodes may use among themselves anyway.
+Json controller_rules(const ContextInput& in) {
+  if (in.node.address != in.controller_address) return Json::array();
+  return {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}},
+          {{"from", in.spec.network.provisioning.cidr}, {"port", 69}, {"proto", "udp"}, {"comment", "TFTP"}}};
+}
+
 bool keeps_accounts(const ContextInput& in) {
   const NodeSpec* slurm = in.cluster.of("scheduler").leader;
   if (!slurm) slurm = in.cluster.of("").leader;
@@ -412,6 +420,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
                {"image", in.node.image},
                {"ssh_port", in.node.adopt.port},
                {"hardware", hardware_of(in.node.hardware)}}},
+             {"controller_rules", controller_rules(in)},
              {"users", users_of(spec)},
              {"storage_local", local_storage(in)},
              {"storage_shared", shared_storage(in, "")},

@@ -202,6 +202,7 @@ Json to_json(const Plan& p) {
               {"notes", p.notes},     {"config_digests", p.config_digests}};
   if (!p.follows.empty()) out["follows"] = p.follows;
   if (!p.left_out.empty()) out["left_out"] = p.left_out;
+  if (!p.left_out_rules.empty()) out["left_out_rules"] = p.left_out_rules;
   if (!p.serving.empty()) out["serving"] = p.serving;
   if (!p.barriers.empty()) out["barriers"] = p.barriers;
   return out;
@@ -223,6 +224,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("nodes", p.nodes);
   r.get("unchanged", p.unchanged);
   r.get_or("left_out", p.left_out, {});
+  r.get_or("left_out_rules", p.left_out_rules, {});
   r.get_or("serving", p.serving, {});
   r.get_or("barriers", p.barriers, {});
   const Json& actions = r.raw("actions");

@@ -99,6 +99,8 @@ struct Plan {
   std::vector<std::string> unchanged;  // nodes that are already as declared
   // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<std::string> left_out;
+  std::map<std::string, std::string>
+      left_out_rules;           // of them, those that a rule leaves out: hardware-unlike
   std::vector<Action> actions;  // grouped by node, each node's in order
   // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did
   // before.

@@ -11,6 +11,7 @@
 #include "controller/locate/pairing.h"
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
+#include "controller/plan/hardware.h"
 #include "controller/plan/lint.h"
 #include "controller/plan/rails_seen.h"
 #include "controller/plan/simulated.h"
@@ -33,6 +34,7 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
+  std::string unlike;   // other hardware than declared, in words: it is not installed
   bool serves = false;  // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
@@ -118,6 +120,7 @@ class Planner {
       write_drain();
     } else if (!wake() && !discover()) {
       for (auto& draft : drafts_) prepare(draft);
+      drop_unlike();
       refuse_shared_disks();
       drop_unchanged();
       add_servers();
@@ -169,6 +172,7 @@ class Planner {
         hold(node.name, draft.seen->reason, !wanted.empty());
         continue;
       }
+      if (refuse_own(draft)) continue;
       if (draft.seen->state == "drained" && wanted.empty()) {
         plan_.left_out.push_back(node.name);
         plan_.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name +
@@ -178,6 +182,42 @@ class Planner {
       if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty()) : !may_plan_installed(node.name))
         continue;
       drafts_.push_back(std::move(draft));
+    }
+  }
+  std::string own_sign(const NodeSpec& node) const {
+    const auto known = in_.nodes.find(node.name);
+    if (known == in_.nodes.end()) return sign_of_own_machine(in_.own, node, "", nullptr);
+    const NodeObservation& seen = known->second;
+    const auto& facts = seen.facts ? seen.facts : seen.machine;
+    return sign_of_own_machine(in_.own, node, seen.product_uuid, facts ? &*facts : nullptr);
+  }
+  // The machine under the controller's feet keeps its system, whatever the spec and the request say.
+  bool refuse_own(const Draft& d) {
+    if (d.spec->adopt.declared() && !asks_for_image()) return false;
+    const std::string sign = own_sign(*d.spec);
+    if (sign.empty()) return false;
+    refuse(d.spec->name, "own-machine",
+           fmt::format("the controller runs on this machine ({}): it is never installed or switched off from "
+                       "here. To manage it with the system it has, declare it with 'adopt' and without "
+                       "image, mac and power: `muster node add {} --adopt HOST`",
+                       sign, d.spec->name));
+    return true;
+  }
+  // On it, not even a disk that the spec says to format over what it holds: that may be the controller's.
+  void refuse_own_disks(const Draft& d) {
+    if (d.disks.destroys.empty()) return;
+    const std::string sign = own_sign(*d.spec);
+    if (sign.empty()) return;
+    const auto& facts = *d.seen->facts;
+    for (const auto& lost : d.disks.destroys) {
+      const auto blank = std::find_if(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
+        return disk.serial == lost.serial && disk.wwid == lost.wwid && disk.blank && !disk.mounted;
+      });
+      if (blank == facts.disks.end())
+        refuse(d.spec->name, "own-machine",
+               fmt::format("the controller runs on this machine ({}), and disk {} holds {}: here only blank "
+                           "disks are formatted; wipe it by hand if nobody needs it",
+                           sign, lost.serial, lost.content));
     }
   }
   bool asks_for_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
@@ -218,6 +258,8 @@ class Planner {
                             action.kind == ActionKind::boot_disk || action.kind == ActionKind::power_off;
       if (node && node->adopt.declared() && replaces)
         problems_.push_back(action.id + ": not on an adopted node");
+      if (node && (replaces || action.kind == ActionKind::wake) && !own_sign(*node).empty())
+        problems_.push_back(action.id + ": not on the controller's own machine");
     }
   }
   void hold(const std::string& node, const std::string& reason, bool named) {
@@ -330,13 +372,44 @@ class Planner {
           d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
     d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
+    if (d.imaging && !forced(d))
+      for (const auto& difference : unlike_hardware(d.spec->hardware, facts, spec_.lab))
+        d.unlike += (d.unlike.empty() ? "" : "; ") + difference;
+    if (!d.unlike.empty()) return;
     d.disks = choose_disks(spec_, *d.spec, facts,
                            {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
     refusals_.insert(refusals_.end(), d.disks.refusals.begin(), d.disks.refusals.end());
     if (!d.disks.refusals.empty()) return;
+    refuse_own_disks(d);
     if (d.imaging && d.disks.groups["os"].empty())
       refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
     render(d, image ? image->digest : "");
+  }
+
+  // Another machine than the one that was ordered is not installed; the others do not wait for it.
+  void drop_unlike() {
+    std::vector<Draft> rest;
+    const auto& named = in_.request.nodes;
+    for (auto& d : drafts_) {
+      const std::string& name = d.spec->name;
+      if (d.unlike.empty()) {
+        rest.push_back(std::move(d));
+        continue;
+      }
+      const std::string what = fmt::format(
+          "{}. Correct `hardware` in the spec or the machine, or install it all the same: `muster plan "
+          "{}--limit {} --force {}`",
+          d.unlike, kind() == RequestKind::reimage ? "--kind reimage " : "", name, name);
+      if (std::find(named.begin(), named.end(), name) != named.end()) {
+        refuse(name, "hardware-unlike", what);
+        continue;
+      }
+      plan_.left_out.push_back(name);
+      plan_.left_out_rules[name] = "hardware-unlike";
+      plan_.notes.push_back(
+          fmt::format("{} is left out: it is not installed (hardware-unlike): {}", name, what));
+    }
+    drafts_ = std::move(rest);
   }
 
   // Nodes outside the plan count as they were seen last: their disks may be in use.
@@ -393,6 +466,8 @@ class Planner {
         if (playbook && !playbook->not_exercised.empty() && untried_.insert(name).second)
           plan_.notes.push_back("playbook " + name +
                                 " was never run on the real thing: " + playbook->not_exercised);
+        if (playbook && !playbook->origin.empty() && own_.insert(name).second)
+          plan_.notes.push_back(fmt::format("playbook {} is {}", name, playbook->origin));
         if (playbook) render_playbook(*playbook, d, context, into, problems);
       }
       if (!profile().empty())
@@ -949,7 +1024,7 @@ class Planner {
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;
-  std::set<std::string> missing_, untried_;
+  std::set<std::string> missing_, untried_, own_;
   std::optional<Simulated> simulated_;
   std::map<std::string, const HardwareFacts*> machines_;
   std::optional<ClusterContext> cluster_;

@@ -23,6 +23,10 @@
 // begun anew: the leader's step is told so, and where it is certain that the leader has no metadata, a plan
 // that does not name it is refused (storage-leader). A node is unchanged when it is online, accepted, and
 // its image and configuration digests are those of this plan.
+// The machine that the controller runs on can be an adopted node. As anything else it is refused
+// (own-machine), and so is, on it, the formatting of a disk that is not blank. A machine that has not the
+// hardware declared is not installed: it is left out (hardware-unlike), and refused when it is named, unless
+// it is forced.
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its
 // image) are one `steps` action. Then cluster stages, in playbook order: all nodes finish a stage before any
@@ -39,6 +43,7 @@
 #include "base/facts.h"
 #include "base/wire.h"
 #include "controller/nodes/held_by.h"
+#include "controller/plan/own_machine.h"
 #include "controller/plan/plan.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
@@ -74,7 +79,8 @@ enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
-  // Of them: up, also when nothing changed; admit and reimage, also when another machine answers.
+  // Of them: up, also when nothing changed; admit and reimage, also when another machine answers; all of
+  // these, also when it has other hardware than declared.
   std::set<std::string> force = {};
   // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run
   // of a bring-up.
@@ -93,6 +99,7 @@ struct PlannerInput {
   std::string authority = {};      // fingerprint of the controller's CA: what its disks are known by
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
+  OwnMachine own = {};             // where the controller itself runs
   std::string kernel_options;      // of every installed system, before the spec's own
 };
 

@@ -6,17 +6,13 @@
 #include <set>
 
 #include "controller/plan/disks.h"
+#include "controller/plan/hardware.h"
 #include "controller/report/measured.h"
 
 namespace muster {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-// Memory is declared as installed; firmware and kernel keep some of it. 1.5 % + 128 MiB covers that and is
-// less than one of 32 equal modules.
-constexpr double kMemoryShare = 0.015;
-constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
 
 Check hardware_check(const char* part, std::string what) {
   Check check;
@@ -137,7 +133,7 @@ void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vecto
 Check judge_memory(int64_t declared, uint64_t found_bytes) {
   Check check = hardware_check("memory", "Memory");
   const double wanted = static_cast<double>(declared), found = static_cast<double>(found_bytes);
-  const double floor = wanted - wanted * kMemoryShare - kMemoryFixed;
+  const double floor = least_memory(declared);
   check.measured = found / kGiB;
   check.expected = floor / kGiB;
   check.unit = "GiB";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -24,6 +25,7 @@ Json json_or(const YamlNode& map, const char* key, Json fallback) {
 PlaybookStep read_step(const YamlNode& map) {
   PlaybookStep step;
   step.line = map.line;
+  step.column = map.column;
   step.name = text_or(map, "name", "");
   step.phase = text_or(map, "phase", "node");
   step.module = text_or(map, "module", "");
@@ -73,6 +75,30 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }
 
+std::vector<NamedStep> named_steps(const YamlNode& root, const char* key) {
+  std::vector<NamedStep> out;
+  const YamlNode* list = root.find(key);
+  for (size_t i = 0; list && i < list->items.size(); ++i)
+    out.push_back({list->items[i].text, list->items[i].line, list->items[i].column});
+  return out;
+}
+
+void check_overlay(const YamlNode& root, const Playbook& playbook, std::vector<SpecError>& errors) {
+  for (const char* key : {"replaces", "removes"})
+    if (const YamlNode* list = root.find(key); list && !playbook.overlay)
+      errors.push_back({list->line, list->column, key, "goes with `overlay: true`"});
+  for (const NamedStep& replaced : playbook.replaces) {
+    const auto is_it = [&](const auto& other) { return other.name == replaced.name; };
+    if (std::none_of(playbook.steps.begin(), playbook.steps.end(), is_it))
+      errors.push_back({replaced.line, replaced.column, "replaces",
+                        fmt::format("no step '{}' stands here to take its place; `removes` leaves a step out",
+                                    replaced.name)});
+    if (std::any_of(playbook.removes.begin(), playbook.removes.end(), is_it))
+      errors.push_back(
+          {replaced.line, replaced.column, "replaces", fmt::format("'{}' is removed, too", replaced.name)});
+  }
+}
+
 }  // namespace
 
 ParsedPlaybook parse_playbook(const std::string& text) {
@@ -85,6 +111,10 @@ ParsedPlaybook parse_playbook(const std::string& text) {
     out.playbook.name = text_or(yaml.root, "playbook", "");
     out.playbook.help = text_or(yaml.root, "help", "");
     out.playbook.not_exercised = text_or(yaml.root, "not_exercised", "");
+    if (const YamlNode* overlay = yaml.root.find("overlay"); overlay && yaml_is_boolean(*overlay))
+      out.playbook.overlay = yaml_boolean(*overlay);
+    out.playbook.replaces = named_steps(yaml.root, "replaces");
+    out.playbook.removes = named_steps(yaml.root, "removes");
     const YamlNode* steps = yaml.root.find("steps");
     std::set<std::string> names;
     for (size_t i = 0; steps && i < steps->items.size(); ++i) {
@@ -93,6 +123,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
     }
+    check_overlay(yaml.root, out.playbook, out.errors);
   }
   sort_errors(out.errors);
   return out;

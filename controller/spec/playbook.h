@@ -4,6 +4,9 @@
 //   help: RAID0 + XFS over the local data drives
 //   not_exercised: why               # written from recipes, never run on the real thing: every plan that
 //                                    uses it says so
+//   overlay: true                    # of a spec's own only: changes the shipped playbook of this name
+//   replaces: [ slurm.conf ]         # its steps that stand in the place of shipped ones of the same name
+//   removes: [ job container ]       # shipped steps that are left out; all other steps come behind
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster | drain | undrain
@@ -44,12 +47,20 @@ struct PlaybookStep {
   bool mandatory = true;  // all of it stops a node
   // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
   std::vector<std::string> blocks = {};
-  int line = 0;
+  int line = 0, column = 0;
+};
+// The name of a shipped step in an overlay, and where it stands.
+struct NamedStep {
+  std::string name;
+  int line = 0, column = 0;
 };
 struct Playbook {
   std::string name, help;
   std::vector<PlaybookStep> steps;
   std::string not_exercised = "";
+  bool overlay = false;
+  std::vector<NamedStep> replaces = {}, removes = {};
+  std::string origin = "";  // how a plan tells that it is not a shipped one; empty: it is
 };
 struct ParsedPlaybook {
   Playbook playbook;

@@ -64,6 +64,10 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
+  // reader_playbooks.cc
+  void read_playbooks();
+  void read_playbook_path(const YamlNode& at, const std::string& path);
+  void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
   // reader_lab.cc
   void read_lab();
   // reader_rails.cc

@@ -40,7 +40,8 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(at, path,
                fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address,
                            node.name, spec_.network.provisioning.cidr));
-  if (node.address == spec_.network.controller)
+  // Adopted it may be the machine that the controller runs on, which keeps its system.
+  if (node.address == spec_.network.controller && !node.adopt.declared())
     error_once(at, path, fmt::format("{} is the controller's address", node.address));
   if (node.address == spec_.network.gateway)
     error_once(at, path, fmt::format("{} is the gateway's address", node.address));

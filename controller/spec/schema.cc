@@ -60,6 +60,7 @@ const std::set<std::string>& keywords() {
                                               "enum",
                                               "pattern",
                                               "minLength",
+                                              "maxLength",
                                               "items",
                                               "minItems",
                                               "uniqueItems",
@@ -143,8 +144,9 @@ class Walker {
   }
 
   void scalar(const YamlNode& node, const Json& schema, const std::string& path) {
-    if (node.text.size() > kMaxScalar)
-      return add(node.line, node.column, path, "longer than 8192 characters");
+    const size_t most = schema.value("maxLength", kMaxScalar);
+    if (node.text.size() > most)
+      return add(node.line, node.column, path, fmt::format("longer than {} characters", most));
     if (schema.contains("minLength") && node.text.size() < schema["minLength"].get<size_t>())
       return add(node.line, node.column, path, node.text.empty() ? "must not be empty" : "is too short");
     if (schema.contains("enum")) check_enum(node, schema, path);

@@ -2,11 +2,12 @@
 // spelling.
 //
 // Ready-made validators work on JSON and lose the position, so this is our own, for the subset our schemas
-// use: type, properties, patternProperties, additionalProperties, required, enum, pattern, minLength, items,
-// minItems, uniqueItems (of texts), minimum, maximum, $ref to #/$defs. A schema with another keyword is
-// refused (docs/decisions/0001): no rule is silently without effect. Annotations: `description` beside a
-// pattern or in propertyNames says the rule in words; `x-not-implemented` (true on a property, a list beside
-// an enum) marks what the format knows and this release refuses. Thread: pure.
+// use: type, properties, patternProperties, additionalProperties, required, enum, pattern, minLength,
+// maxLength (of texts without a pattern), items, minItems, uniqueItems (of texts), minimum, maximum, $ref to
+// #/$defs. A schema with another keyword is refused (docs/decisions/0001): no rule is silently without
+// effect. Annotations: `description` beside a pattern or in propertyNames says the rule in words;
+// `x-not-implemented` (true on a property, a list beside an enum) marks what the format knows and this
+// release refuses. Thread: pure.
 #pragma once
 
 #include "controller/spec/yaml.h"

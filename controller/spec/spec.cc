@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/digest.h"
+#include "controller/spec/own_playbooks.h"
 #include "controller/spec/reader.h"
 #include "controller/spec/schema.h"
 
@@ -20,7 +21,7 @@ constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMin
 }  // namespace
 
 std::string to_string(const SpecError& e, const std::string& file) {
-  std::string out = file;
+  std::string out = e.file.empty() ? file : e.file;
   if (e.line > 0) out += fmt::format(":{}:{}", e.line, e.column);
   if (!e.path.empty()) out += ": " + e.path;
   return out + ": " + e.message;
@@ -156,6 +157,7 @@ ParsedSpec SpecReader::read() {
                   spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
+  read_playbooks();
   read_images();
   read_roles();
   read_rails();
@@ -279,6 +281,8 @@ void SpecReader::read_users() {
 
 void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) {
   if (!list) return;
+  std::vector<std::string> known = names_.playbooks;
+  for (const OwnPlaybook& own : spec_.own_playbooks) known.push_back(playbook_of_file(own.file));
   std::set<std::string> seen;
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
@@ -287,7 +291,7 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
     else if (!names_.playbooks.empty())
-      must_be_known(item, where, "playbook", item.text, names_.playbooks);
+      must_be_known(item, where, "playbook", item.text, known);
   }
 }
 

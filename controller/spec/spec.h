@@ -21,6 +21,7 @@ struct SpecError {
   int line = 0, column = 0;  // 1-based; 0 when the file as a whole is meant
   std::string path;          // "nodes[0].disks.os.match.count"
   std::string message;       // with the rule and "did you mean ..."
+  std::string file = {};     // of one of the spec's playbooks: where line and column are; empty: the spec
 };
 std::string to_string(
     const SpecError& error,
@@ -182,6 +183,11 @@ struct LabAcceptance {
   std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
   std::map<std::string, Json> options;  // "training load" -> options of its program
 };
+// A playbook of the operator's own, carried in the spec: no stored spec needs a file beside it.
+struct OwnPlaybook {
+  std::string file;  // as named beside the spec, "site/motd.yaml": for messages
+  std::string text;
+};
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -209,6 +215,8 @@ struct Spec {
   bool lab = false;                                 // a `lab:` section: simulated hardware
   std::optional<LabAcceptance> lab_acceptance;      // of it, what acceptance is to expect
   std::map<std::string, std::string> vars;
+  std::vector<OwnPlaybook> own_playbooks;
+  std::vector<std::string> playbook_paths;  // not carried yet (controller/spec/carry.h); never in the store
 
   const NodeSpec* node(const std::string& name) const;
   bool plays(const NodeSpec& node, const std::string& playbook) const;

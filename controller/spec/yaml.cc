@@ -156,7 +156,7 @@ Json to_json(const YamlNode& node) {
 }
 
 void sort_errors(std::vector<SpecError>& errors) {
-  const auto key = [](const SpecError& e) { return std::tie(e.line, e.column, e.path, e.message); };
+  const auto key = [](const SpecError& e) { return std::tie(e.file, e.line, e.column, e.path, e.message); };
   std::stable_sort(errors.begin(), errors.end(),
                    [&](const auto& a, const auto& b) { return key(a) < key(b); });
   const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };

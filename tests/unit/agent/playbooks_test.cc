@@ -134,7 +134,8 @@ Json context() {
               {"rail_qos", {{"pfc", {3}}, {"dscp", {{"26", 3}}}, {"ets", Json::object()}}},
               {"rail_rules", {{{"from", "10.100.0.0/24"}, {"to", "10.100.0.11"}, {"comment", "rail 0"}}}},
               {"rails_infiniband", true},
-              {"foreign_ports", false}});
+              {"foreign_ports", false},
+              {"controller_rules", {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}}}}});
   Json machine = first;
   machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
   out.update({{"machines", {machine}},

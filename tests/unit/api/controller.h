@@ -29,7 +29,10 @@ class Caught : public Responder {
 
 class Controller {
  public:
-  explicit Controller(const std::string& playbooks = "", const std::string& agent = "") {
+  // `sys`: what it takes for the sysfs of its machine; nothing is known of that otherwise.
+  explicit Controller(const std::string& playbooks = "", const std::string& agent = "",
+                      const std::string& sys = "") {
+    options_.sys = sys.empty() ? dir_.path("sys") : sys;
     options_.playbooks = playbooks;
     options_.agent_binary = agent;
     options_.state = dir_.path("state");

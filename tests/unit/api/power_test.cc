@@ -1,4 +1,7 @@
 // Operators' power verbs through a whole controller, to a BMC behind real HTTPS.
+#include <filesystem>
+
+#include "controller/power_port.h"
 #include "tests/fakes/bmc_bench.h"
 #include "tests/unit/api/controller.h"
 
@@ -71,4 +74,55 @@ roles: { cpu: { playbooks: [ base ] } }
   const auto right = state();
   INFO(right.body);
   CHECK(right.status == 200);
+}
+
+TEST_CASE("the controller's own machine is not switched off or booted anew, by whatever name",
+          "[api][power][own-machine]") {
+  BmcBench bench("generic");
+  bench.machine.start();
+  TempDir sys;
+  std::filesystem::create_directories(sys.path("class/dmi/id"));
+  sys.write("class/dmi/id/product_uuid", std::string(BmcBench::kUuid) + "\n");
+  testing::Controller c("", "", sys.path(""));
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: node03, role: cpu, power: { driver: redfish, address: ")" +
+                           bench.target.address + R"(", secret: bmc },
+      mac: "52:54:00:20:00:03", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  const auto refused = [&](const std::string& verb) {
+    const auto answer = c.call(Door::local, "POST", "/v1/power/node03/" + verb);
+    CAPTURE(verb, answer.body);
+    CHECK(answer.status == 403);
+    CHECK(answer.body.find("own-machine") != std::string::npos);
+    CHECK(bench.machine.running());
+  };
+  const auto netboot = [&] {
+    std::promise<Status> done;
+    c.on_reactor([&] {
+      c.services().power.netboot("node03", [&](Status status) { done.set_value(std::move(status)); });
+    });
+    const Status status = done.get_future().get();
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code == Code::denied);
+    CHECK(bench.machine.running());
+  };
+  // A wrong address in the spec leads to it: the BMC says whose it is, while the node was never seen.
+  refused("off");
+  refused("cycle");
+  netboot();
+  // It is a node of the cluster by now: it may be looked at, and is still not switched off.
+  c.on_reactor([&] {
+    c.services().bringup.executor().set_node("node03",
+                                             [](NodeRow& row) { row.product_uuid = BmcBench::kUuid; });
+  });
+  CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 200);
+  refused("off");
+  refused("cycle");
+  netboot();
 }

@@ -255,17 +255,17 @@ TEST_CASE("the schema is JSON and names every section", "[spec]") {
 TEST_CASE("a schema that asks for what is not applied is refused, and ours do not", "[spec]") {
   for (const char* schema : {embedded::spec_schema, embedded::playbook_schema})
     CHECK(unsupported_keywords(Json::parse(schema)).empty());
-  // "maxLength" as a key of the document is none of a schema.
-  const Json fine = {{"properties", {{"maxLength", {{"type", "string"}, {"minLength", 2}}}}}};
+  // "maxItems" as a key of the document is none of a schema.
+  const Json fine = {{"properties", {{"maxItems", {{"type", "string"}, {"minLength", 2}}}}}};
   CHECK(unsupported_keywords(fine).empty());
   const Json wrong = {{"type", "object"},
                       {"oneOf", Json::array()},
                       {"propertyNames", {{"pattern", "^a"}}},
-                      {"patternProperties", {{"^a", {{"maxLength", 3}}}}},
+                      {"patternProperties", {{"^a", {{"maxItems", 3}}}}},
                       {"$defs", {{"x", {{"items", {{"format", "ipv4"}}}}}}}};
   const auto found = unsupported_keywords(wrong);
   CHECK(std::set<std::string>(found.begin(), found.end()) ==
-        std::set<std::string>{"/oneOf", "/propertyNames/pattern", "/patternProperties/^a/maxLength",
+        std::set<std::string>{"/oneOf", "/propertyNames/pattern", "/patternProperties/^a/maxItems",
                               "/$defs/x/items/format"});
   std::vector<SpecError> errors;
   YamlNode root;
@@ -274,7 +274,7 @@ TEST_CASE("a schema that asks for what is not applied is refused, and ours do no
   REQUIRE(errors.size() == 1);
   errors.clear();
   YamlEntry entry;
-  entry.key = "maxLength";
+  entry.key = "maxItems";
   entry.value.kind = YamlNode::Kind::scalar;
   entry.value.text = "x";
   root.entries = {entry};

@@ -1,0 +1,102 @@
+#include "cli/spec_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/os.h"
+#include "controller/spec/carry.h"
+#include "controller/spec/yaml.h"
+#include "lab/lab.h"
+
+namespace muster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Editors on other systems end lines with CR LF, which means nothing to YAML.
+std::string without_cr(std::string text) {
+  for (size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
+class Reader {
+ public:
+  Reader(fs::path folder, SpecFile& out) : folder_(std::move(folder)), out_(out) {}
+
+  void read(const YamlNode& at, const std::string& path) {
+    if (!at.is_text() || at.text.empty()) return;
+    const fs::path named = fs::path(at.text).lexically_normal();
+    const fs::path place = named.is_absolute() ? named : folder_ / named;
+    std::error_code failed;
+    if (!fs::is_directory(place, failed)) return read_file(at, path, named.generic_string(), place);
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(place, failed)) {
+      const std::string name = entry.path().filename().string();
+      if (name[0] == '.') continue;
+      if (ends_with(name, ".yaml")) names.push_back(name);
+      if (ends_with(name, ".yml"))
+        complain(at, path, fmt::format("{}/{}: playbooks are called NAME.yaml", at.text, name));
+    }
+    if (failed) return complain(at, path, at.text + ": " + failed.message());
+    if (names.empty()) complain(at, path, at.text + " holds no playbook (NAME.yaml)");
+    std::sort(names.begin(), names.end());
+    for (const auto& name : names)
+      read_file(at, path, (named / name).lexically_normal().generic_string(), place / name);
+  }
+  const std::vector<OwnPlaybook>& files() const { return files_; }
+
+ private:
+  void complain(const YamlNode& at, const std::string& path, std::string message) {
+    out_.errors.push_back({at.line, at.column, path, std::move(message)});
+  }
+  void read_file(const YamlNode& at, const std::string& path, const std::string& name,
+                 const fs::path& place) {
+    std::error_code failed;
+    if (!fs::exists(place, failed)) return complain(at, path, name + ": no such file or folder");
+    if (!ends_with(name, ".yaml")) return complain(at, path, name + ": playbooks are called NAME.yaml");
+    if (!fs::is_regular_file(place, failed)) return complain(at, path, name + ": not a file");
+    if (fs::file_size(place, failed) > kLargestPlaybook)
+      return complain(at, path, fmt::format("{}: larger than {} KiB", name, kLargestPlaybook / 1024));
+    auto text = Files().read(fs::absolute(place).string());
+    if (!text.ok()) return complain(at, path, name + ": " + text.error().message);
+    const auto same = [&](const OwnPlaybook& other) { return other.file == name; };
+    if (std::any_of(files_.begin(), files_.end(), same)) return complain(at, path, name + " is named twice");
+    files_.push_back({name, without_cr(std::move(text).value())});
+  }
+
+  const fs::path folder_;
+  SpecFile& out_;
+  std::vector<OwnPlaybook> files_;
+};
+
+}  // namespace
+
+Result<SpecFile> read_spec_file(const std::string& path) {
+  const fs::path absolute = fs::absolute(path);
+  auto read = Files().read(absolute.string());
+  if (!read.ok()) return fail(Code::invalid, path + ": " + read.error().message);
+  SpecFile out;
+  out.text = lab::with_any_lab_key(std::move(read).value());
+  const ParsedYaml yaml = parse_yaml(out.text);
+  const YamlNode* named = yaml.errors.empty() && yaml.root.is_map() ? yaml.root.find("playbooks") : nullptr;
+  if (!named || named->is_map()) return out;
+  Reader reader(absolute.parent_path(), out);
+  reader.read(*named, "playbooks");
+  for (size_t i = 0; i < named->items.size(); ++i)
+    reader.read(named->items[i], fmt::format("playbooks[{}]", i));
+  if (!out.errors.empty() || reader.files().empty()) return out;
+  auto carried = carry_playbooks(out.text, reader.files());
+  if (carried.ok())
+    out.text = std::move(carried).value();
+  else
+    out.errors.push_back({named->line, named->column, "playbooks", carried.error().message});
+  return out;
+}
+
+}  // namespace muster::cli

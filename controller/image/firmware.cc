@@ -1,0 +1,108 @@
+#include "controller/image/firmware.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/os.h"
+#include "controller/image/cpio.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFirmware = "/usr/lib/firmware/";
+// Folder of the package -> name under which the kernel looks for it (Documentation/arch/x86/microcode.rst).
+constexpr const char* kMicrocode[][2] = {{"amd-ucode", "AuthenticAMD.bin"},
+                                         {"intel-ucode", "GenuineIntel.bin"}};
+
+Status copy_file(const std::string& from, const std::string& to) {
+  std::error_code ec;
+  fs::create_directories(fs::path(to).parent_path(), ec);
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);  // behind a link: its content
+  if (ec) return fail(Code::failed, fmt::format("{} -> {}: {}", from, to, ec.message()));
+  fs::permissions(to, fs::perms(0644), ec);
+  return Ok{};
+}
+
+bool is_microcode(const std::string& folder, const std::string& name) {
+  // Beside AMD's files lie their signatures and a README.
+  return folder == "amd-ucode" ? name.size() > 4 && name.compare(name.size() - 4, 4, ".bin") == 0
+                               : std::count(name.begin(), name.end(), '-') == 2;
+}
+
+// In order of name, so that equal trees give equal archives.
+std::vector<std::string> microcode_files(const Files& tree, const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& name : tree.list(kFirmware + folder))
+    if (is_microcode(folder, name) && !tree.is_directory(kFirmware + folder + "/" + name))
+      out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> firmware_named_by(const std::string& module) {
+  std::vector<std::string> out;
+  const std::string mark("\0firmware=", 10);
+  for (size_t at = 0; (at = module.find(mark, at)) != std::string::npos;) {
+    at += mark.size();
+    const std::string name = module.substr(at, module.find('\0', at) - at);
+    // A path out of the folder is no name of a file in it.
+    const bool plain =
+        !name.empty() && name.size() < 256 && name[0] != '/' && name.find("..") == std::string::npos;
+    if (plain && std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    --at;  // the end of one is the beginning of the next
+  }
+  return out;
+}
+
+Status collect_firmware(const std::string& tree, const std::string& out, const std::string& folder,
+                        const std::vector<std::string>& modules) {
+  for (const auto& path : modules) {
+    TRY(const std::string bytes, Files(out).read(folder + "/" + path));
+    for (const auto& name : firmware_named_by(bytes))
+      for (const char* packed : {"", ".xz", ".zst"}) {
+        // A link of the package leads to a file beside it; one that leads out of the tree is not followed.
+        std::error_code ec;
+        const fs::path real = fs::canonical(tree + kFirmware + name + packed, ec);
+        if (ec || !fs::is_regular_file(real, ec)) continue;
+        const std::string root = fs::canonical(tree, ec).string() + "/";
+        if (real.string().compare(0, root.size(), root) != 0) continue;
+        TRY_(copy_file(real.string(), out + kFirmware + name + packed));
+      }
+  }
+  return Ok{};
+}
+
+Status collect_microcode(const std::string& tree, const std::string& out) {
+  for (const auto& [folder, target] : kMicrocode)
+    for (const auto& name : microcode_files(Files(tree), folder)) {
+      const std::string file = std::string(kFirmware) + folder + "/" + name;
+      TRY_(copy_file(tree + file, out + file));
+    }
+  return Ok{};
+}
+
+Result<std::string> early_microcode(const std::string& tree) {
+  CpioWriter cpio;
+  bool any = false;
+  for (const auto& [folder, target] : kMicrocode) {
+    std::string all;
+    for (const auto& name : microcode_files(Files(tree), folder)) {
+      TRY(const std::string content, Files(tree).read(std::string(kFirmware) + folder + "/" + name));
+      all += content;
+    }
+    if (all.empty()) continue;
+    if (!any)
+      for (const char* parent : {"kernel", "kernel/x86", "kernel/x86/microcode"}) cpio.directory(parent);
+    any = true;
+    cpio.file(std::string("kernel/x86/microcode/") + target, all);
+  }
+  return any ? cpio.finish() : std::string();
+}
+
+}  // namespace muster

@@ -1,0 +1,13 @@
+// Looks at the machine that musterd runs on: what controller/plan/own_machine.h knows it by.
+#pragma once
+
+#include "base/os.h"
+#include "controller/plan/own_machine.h"
+
+namespace muster {
+
+// `sys` is the folder of sysfs. What cannot be read is left empty. Ports without a device of their own
+// (bridges, taps, containers' ends) are left out: their addresses are made up, and may be somebody else's.
+OwnMachine read_own_machine(const std::string& sys);
+
+}  // namespace muster

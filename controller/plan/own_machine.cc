@@ -1,0 +1,39 @@
+#include "controller/plan/own_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine.h"
+
+namespace muster {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
+  return !uuid.empty() && names_one_machine(own.uuid) && same_uuid(own.uuid, uuid);
+}
+
+}  // namespace
+
+std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, const std::string& bound_uuid,
+                                const HardwareFacts* facts) {
+  for (const std::string& at : {node.address, node.adopt.host})
+    if (!at.empty() && own.addresses.count(at)) return fmt::format("its address {} is the controller's", at);
+  if (!node.mac.empty() && own.macs.count(lower(node.mac)))
+    return fmt::format("its MAC {} is one of the controller's ports", node.mac);
+  for (const std::string& uuid : {bound_uuid, facts ? facts->system.uuid : std::string()})
+    if (is_own_uuid(own, uuid)) return fmt::format("its product UUID {} is the controller's", uuid);
+  if (facts)
+    for (const NicFacts& nic : facts->nics)
+      if (!nic.mac.empty() && own.macs.count(lower(nic.mac)))
+        return fmt::format("its port {} with MAC {} is the controller's", nic.name, nic.mac);
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,121 @@
+#include "controller/spec/carry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/spec/yaml.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kKey = "playbooks";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+bool says_nothing(const std::string& line) {
+  const size_t first = line.find_first_not_of(" \t\r");
+  return first == std::string::npos || line[first] == '#';
+}
+
+// The spec is JSON on its way to the reports, and that is UTF-8.
+bool is_utf8(const std::string& text) {
+  size_t more = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (more > 0) {
+      if ((byte & 0xc0) != 0x80) return false;
+      --more;
+    } else if (byte >= 0x80) {
+      more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+      if (byte < 0xc2 || byte > 0xf4) return false;
+    }
+  }
+  return more == 0;
+}
+
+// YAML reads no other control characters, and would take a lone CR for the end of a line.
+Status check_text(const OwnPlaybook& own) {
+  if (own.text.size() > kLargestPlaybook)
+    return fail(Code::invalid, fmt::format("{}: larger than {} KiB", own.file, kLargestPlaybook / 1024));
+  if (says_nothing(own.text) && own.text.find('\n') == std::string::npos)
+    return fail(Code::invalid, own.file + ": the file is empty");
+  const auto lines = lines_of(own.text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!is_utf8(lines[i])) return fail(Code::invalid, fmt::format("{}:{}: is not UTF-8", own.file, i + 1));
+    for (const char c : lines[i])
+      if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f)
+        return fail(Code::invalid, fmt::format("{}:{}: holds a control character", own.file, i + 1));
+  }
+  return Ok{};
+}
+
+std::string entry_of(const OwnPlaybook& own) {
+  const bool ends = !own.text.empty() && own.text.back() == '\n';
+  const bool several = own.text.size() > 1 && own.text.compare(own.text.size() - 2, 2, "\n\n") == 0;
+  // The indentation is said only where the first line would mislead about it.
+  const bool misleads = own.text.empty() || own.text[0] == ' ' || own.text[0] == '\n' || own.text[0] == '\t';
+  std::string out = fmt::format("  {}: |{}{}\n", own.file, misleads ? "2" : "",
+                                several ? "+"
+                                : ends  ? ""
+                                        : "-");
+  for (const auto& line : lines_of(own.text)) out += line.empty() ? "\n" : "    " + line + "\n";
+  return out;
+}
+
+Json without_playbooks(const YamlNode& root) {
+  Json all = to_json(root);
+  all.erase(kKey);
+  return all;
+}
+
+bool same_spec(const YamlNode& before, const std::string& text, const std::vector<OwnPlaybook>& files) {
+  const ParsedYaml after = parse_yaml(text);
+  if (!after.errors.empty() || !after.root.is_map()) return false;
+  const YamlNode* carried = after.root.find(kKey);
+  if (!carried || carried->entries.size() != files.size()) return false;
+  for (size_t i = 0; i < files.size(); ++i)
+    if (carried->entries[i].key != files[i].file || carried->entries[i].value.text != files[i].text)
+      return false;
+  return without_playbooks(before) == without_playbooks(after.root);
+}
+
+}  // namespace
+
+Result<std::string> carry_playbooks(const std::string& text, const std::vector<OwnPlaybook>& files) {
+  for (const OwnPlaybook& own : files) TRY_(check_text(own));
+  const ParsedYaml yaml = parse_yaml(text);
+  if (!yaml.errors.empty()) return fail(Code::invalid, to_string(yaml.errors.front(), "the spec"));
+  int first = 0, behind = 0;
+  for (const YamlEntry& entry : yaml.root.entries) {
+    if (entry.key == kKey) first = entry.line;
+    if (first > 0 && entry.key != kKey && (behind == 0 || entry.line < behind)) behind = entry.line;
+  }
+  if (first == 0) return fail(Code::invalid, "the spec names no playbooks");
+  auto lines = lines_of(text);
+  size_t end = behind > 0 ? static_cast<size_t>(behind - 1) : lines.size();
+  const size_t begin = static_cast<size_t>(first - 1);
+  while (end > begin && says_nothing(lines[end - 1])) --end;
+  for (size_t i = begin; i < end; ++i)
+    if (!lines[i].empty()) lines[i] = "# " + lines[i];
+  std::string out;
+  for (const auto& line : lines) out += line + "\n";
+  out += "\nplaybooks:\n";
+  for (const OwnPlaybook& own : files) out += entry_of(own);
+  if (!same_spec(yaml.root, out, files))
+    return fail(Code::invalid,
+                fmt::format("{}: the texts of its playbooks cannot be put into this spec: write it in block "
+                            "style, with `playbooks:` at the beginning of a line of its own",
+                            first));
+  return out;
+}
+
+}  // namespace muster

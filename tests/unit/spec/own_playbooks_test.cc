@@ -1,0 +1,307 @@
+// Playbooks of the operator's own: carried in the spec, read with it, put beside and over the shipped ones.
+#include "controller/spec/own_playbooks.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "agent/step.h"
+#include "base/json.h"
+#include "cli/spec_file.h"
+#include "controller/spec/carry.h"
+#include "controller/spec/module_names.h"
+#include "controller/spec/yaml.h"
+#include "tests/fakes/muster_command.h"
+#include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using testing::kSpec;
+
+namespace {
+
+const std::string kMotd = R"(# What people see.
+playbook: motd
+steps:
+  - name: message
+    module: file
+    params: { path: /etc/motd, content: "this is {{node.name}}\n" }
+)";
+
+std::string errors_of(const std::vector<SpecError>& errors) {
+  std::string out;
+  for (const SpecError& error : errors) out += to_string(error, "cluster.yaml") + "\n";
+  return out;
+}
+
+std::string with_role_motd(std::string text) {
+  const std::string list = "playbooks: [ base, storage, shared ]";
+  return text.replace(text.find(list), list.size(), "playbooks: [ base, storage, shared, motd ]");
+}
+
+std::string named(const std::string& playbooks) {
+  return with_role_motd(kSpec) + "playbooks: " + playbooks + "\n";
+}
+
+std::string carried(const std::string& text, const std::vector<OwnPlaybook>& files) {
+  const auto out = carry_playbooks(text, files);
+  INFO((out.ok() ? "" : out.error().message));
+  REQUIRE(out.ok());
+  return *out;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the controller's list of modules is the agent's", "[playbook][own]") {
+  std::vector<std::string> agents;
+  for (const StepModule& module : step_modules()) agents.push_back(module.name);
+  CHECK(module_names() == agents);
+}
+
+TEST_CASE("texts are carried in the spec, and every line of it stays where it was", "[own]") {
+  const std::string middle =
+      "cluster: gaggle\nplaybooks: # ours\n  - site/motd.yaml\n\n  - two.yaml\n\n# of all\n" +
+      with_role_motd(kSpec).substr(std::string("cluster: gaggle\n").size());
+  const std::vector<OwnPlaybook> files = {
+      {"site/motd.yaml", kMotd},
+      {"two.yaml", "playbook: two\nsteps: []"},           // no newline at the end
+      {"three.yaml", "  \n# x\nplaybook: three\n\n\n"}};  // begins with blanks, ends with empty lines
+  const std::string text = carried(middle, files);
+  const ParsedSpec parsed = parse_spec(text);
+  INFO(errors_of(parsed.errors));
+  REQUIRE(parsed.spec.own_playbooks.size() == 3);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(parsed.spec.own_playbooks[i].file == files[i].file);
+    CHECK(parsed.spec.own_playbooks[i].text == files[i].text);
+  }
+  CHECK(parsed.spec.playbook_paths.empty());
+  CHECK(has(text, "# playbooks: # ours\n#   - site/motd.yaml\n\n#   - two.yaml\n\n# of all\nnetwork:\n"));
+  const auto before = parse_yaml(middle), after = parse_yaml(text);
+  for (const YamlEntry& entry : before.root.entries)
+    if (entry.key != "playbooks")
+      CHECK(std::any_of(after.root.entries.begin(), after.root.entries.end(), [&](const YamlEntry& other) {
+        return other.key == entry.key && other.line == entry.line;
+      }));
+}
+
+TEST_CASE("whatever form the paths have, the same spec comes out, or none", "[own]") {
+  for (const char* form : {"site", "[ site/motd.yaml ]", "[\n  site/motd.yaml\n]", "\n- site/motd.yaml",
+                           "\n  - \"site/motd.yaml\"  # this one"}) {
+    CAPTURE(form);
+    const std::string first = "playbooks: " + std::string(form) + "\n" + with_role_motd(kSpec);
+    for (const std::string& text : {first, named(form)}) {
+      const ParsedSpec parsed = parse_spec(carried(text, {{"site/motd.yaml", kMotd}}));
+      INFO(errors_of(parsed.errors));
+      CHECK(parsed.errors.empty());
+      CHECK(parsed.spec.nodes.size() == 3);
+      REQUIRE(parsed.spec.own_playbooks.size() == 1);
+      CHECK(parsed.spec.own_playbooks[0].text == kMotd);
+    }
+  }
+  // Flow style has no lines of its own.
+  CHECK_FALSE(carry_playbooks("{ cluster: a, playbooks: [ x.yaml ] }\n", {{"x.yaml", kMotd}}).ok());
+  CHECK_FALSE(carry_playbooks("cluster: a\n", {{"x.yaml", kMotd}}).ok());
+  // Anchors on the entry that goes.
+  CHECK_FALSE(carry_playbooks("playbooks: &a [ x.yaml ]\nvars: *a\n", {{"x.yaml", kMotd}}).ok());
+}
+
+TEST_CASE("a text that YAML cannot hold is refused by its line", "[own]") {
+  const std::string text = named("x.yaml");
+  const auto refused = [&](const std::string& content) {
+    const auto out = carry_playbooks(text, {{"x.yaml", content}});
+    return out.ok() ? std::string("taken") : out.error().message;
+  };
+  CHECK(has(refused("playbook: x\nhelp: \x01\n"), "x.yaml:2"));
+  CHECK(has(refused("playbook: x\nhelp: a\rb\n"), "x.yaml:2"));
+  CHECK(has(refused(std::string("a\0b", 3)), "x.yaml:1"));
+  CHECK(has(refused("playbook: x\nhelp: \xff\xfe\n"), "x.yaml:2"));
+  CHECK(has(refused("help: \xc3"), "x.yaml:1"));
+  CHECK(refused("playbook: x\nhelp: f\xc3\xbcr alle \xe2\x80\xa6 \xf0\x9f\x90\xa6\n") == "taken");
+  CHECK(has(refused(std::string(kLargestPlaybook + 1, 'x')), "256 KiB"));
+  CHECK(refused("") != "taken");
+}
+
+TEST_CASE("an own playbook's errors name its file, line and column", "[own]") {
+  std::string broken = kMotd;
+  broken.replace(broken.find("module: file"), 12, "module: filee");
+  const auto errors = parse_spec(carried(named("site/motd.yaml"), {{"site/motd.yaml", broken}})).errors;
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].file == "site/motd.yaml");
+  CHECK(errors[0].line == 5);
+  CHECK(errors[0].column == 13);
+  CHECK(errors[0].path == "steps[0].module");
+  CHECK(has(to_string(errors[0], "cluster.yaml"), "site/motd.yaml:5:13: steps[0].module"));
+  CHECK(has(errors[0].message, "'file'"));
+
+  const auto error_of = [&](const std::string& text) {
+    return errors_of(parse_spec(carried(named("motd.yaml"), {{"motd.yaml", text}})).errors);
+  };
+  CHECK(error_of(kMotd).empty());
+  CHECK(has(error_of("playbook: motd\nsteps: [\n"), "motd.yaml:"));                      // syntax
+  CHECK(has(error_of("playbook: motd\nstep: []\nsteps: []\n"), "motd.yaml:2:1: step"));  // schema
+  CHECK(has(error_of("playbook: other\nsteps: []\n"), "motd.yaml:1:11: playbook"));      // name
+  CHECK(
+      has(error_of("playbook: motd\nsteps: []\nremoves: [ a ]\n"), "motd.yaml:3:10: removes"));  // no overlay
+  CHECK(has(error_of("playbook: motd\nsteps:\n  - name: a\n    module: file\n    verify: { module: nope }\n"),
+            "motd.yaml:5:23: steps[0].verify.module"));
+}
+
+TEST_CASE("two files of one playbook, and names that are no files, are errors of the spec", "[own]") {
+  const auto two = parse_spec(
+      carried(named("[ a/motd.yaml, b/motd.yaml ]"), {{"a/motd.yaml", kMotd}, {"b/motd.yaml", kMotd}}));
+  REQUIRE(two.errors.size() == 1);
+  CHECK(two.errors[0].path == "playbooks.b/motd.yaml");
+  const std::string inline_bad = with_role_motd(kSpec) + "playbooks:\n  motd: |\n    playbook: motd\n";
+  CHECK(has(errors_of(parse_spec(inline_bad).errors), "playbooks.motd"));
+  CHECK_FALSE(parse_spec(named("[]")).errors.empty());
+}
+
+TEST_CASE("an own playbook beside the shipped ones; its name cannot be a shipped one by accident", "[own]") {
+  auto all = testing::playbooks();
+  REQUIRE(add_own_playbooks({{"site/motd.yaml", kMotd}}, all).empty());
+  REQUIRE(all.count("motd") == 1);
+  CHECK_FALSE(all["motd"].origin.empty());
+  CHECK(all["base"].origin.empty());
+
+  auto other = testing::playbooks();
+  const auto errors = add_own_playbooks({{"base.yaml", "playbook: base\nsteps: []\n"}}, other);
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].file == "base.yaml");
+  CHECK(errors[0].path == "playbook");
+  CHECK(other["base"].steps.size() == 2);
+
+  const auto nothing =
+      add_own_playbooks({{"motd.yaml", "playbook: motd\noverlay: true\nsteps: []\n"}}, other);
+  REQUIRE(nothing.size() == 1);
+  CHECK(nothing[0].path == "overlay");
+}
+
+TEST_CASE("an overlay replaces, removes and adds, and says so", "[own]") {
+  const auto overlay = [](const std::string& rest) {
+    return OwnPlaybook{"base.yaml", "playbook: base\noverlay: true\n" + rest};
+  };
+  auto all = testing::playbooks();
+  const auto errors = add_own_playbooks({overlay(R"(replaces: [ packages ]
+removes: [ hostname ]
+steps:
+  - name: packages
+    phase: image
+    module: package
+    params: { names: [ chrony, tmux ] }
+  - name: more
+    module: file
+)")},
+                                        all);
+  INFO(errors_of(errors));
+  REQUIRE(errors.empty());
+  const auto& steps = all["base"].steps;
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0].name == "packages");
+  CHECK(steps[0].module == "package");
+  CHECK(steps[1].name == "more");
+  CHECK(has(all["base"].origin, "replaces 'packages', removes 'hostname', adds 'more'"));
+
+  const auto error_of = [&](const std::string& rest) {
+    auto shipped = testing::playbooks();
+    return errors_of(add_own_playbooks({overlay(rest)}, shipped));
+  };
+  const std::string step = "steps:\n  - name: packages\n    module: file\n";
+  // What it is about has gone with an upgrade, or would be there twice.
+  CHECK(has(error_of("removes: [ hostnam ]\nsteps: []\n"), "base.yaml:3:12: removes"));
+  CHECK(has(error_of("replaces: [ package ]\nsteps:\n  - name: package\n    module: file\n"),
+            "base.yaml:3:13: replaces"));
+  CHECK(has(error_of(step), "base.yaml:4:5: steps"));
+  CHECK(has(error_of("removes: [ packages ]\n" + step), "base.yaml:5:5: steps"));
+  CHECK(has(error_of("replaces: [ packages ]\nsteps: []\n"), "base.yaml:3:13: replaces"));
+  CHECK(has(error_of("replaces: [ packages ]\nremoves: [ packages ]\n" + step), "base.yaml:3:13: replaces"));
+  CHECK(error_of("replaces: [ packages ]\n" + step).empty());
+}
+
+TEST_CASE("a changed text changes the plan, of the nodes that have the playbook", "[own][plan]") {
+  PlannerInput in = testing::with_nodes(testing::installed);
+  const auto with = [&](const std::string& text) {
+    in.playbooks = testing::playbooks();
+    const ParsedSpec parsed = parse_spec(carried(named("motd.yaml"), {{"motd.yaml", text}}));
+    REQUIRE(parsed.errors.empty());
+    in.spec = parsed.spec;
+    REQUIRE(add_own_playbooks(in.spec.own_playbooks, in.playbooks).empty());
+    return make_plan(in).value().plan;
+  };
+  const Plan first = with(kMotd);
+  CHECK(std::any_of(first.notes.begin(), first.notes.end(),
+                    [](const std::string& note) { return has(note, "motd.yaml"); }));
+  for (auto& [name, seen] : in.nodes) {
+    seen.config_digest = first.config_digests.at(name);
+    seen.state = "accepted";
+  }
+  CHECK(with(kMotd).empty());
+  CHECK(with("# a comment\n" + kMotd).empty());
+  std::string changed = kMotd;
+  changed.replace(changed.find("this is"), 7, "here is");
+  const Plan second = with(changed);
+  CHECK(second.kind == "apply");
+  CHECK(plan_digest(second) != plan_digest(first));
+}
+
+TEST_CASE("the command reads the files, and says what is wrong with a path", "[own][cli]") {
+  const TempDir dir;
+  std::filesystem::create_directories(dir.path("site"));
+  dir.write("site/motd.yaml", kMotd);
+  dir.write("cluster.yaml", named("site"));
+  auto file = cli::read_spec_file(dir.path("cluster.yaml"));
+  REQUIRE(file.ok());
+  CHECK(file->errors.empty());
+  REQUIRE(parse_spec(file->text).spec.own_playbooks.size() == 1);
+  CHECK(parse_spec(file->text).spec.own_playbooks[0].file == "site/motd.yaml");
+  // What `muster spec show` gives back is a spec that needs no file beside it.
+  dir.write("shown.yaml", file->text);
+  std::filesystem::remove_all(dir.path("site"));
+  CHECK(cli::read_spec_file(dir.path("shown.yaml"))->text == file->text);
+
+  const auto error_of = [&](const std::string& paths) {
+    dir.write("cluster.yaml", named(paths));
+    const auto read = cli::read_spec_file(dir.path("cluster.yaml"));
+    REQUIRE(read.ok());
+    return errors_of(read->errors);
+  };
+  CHECK(has(error_of("site"), "playbooks: site"));
+  CHECK(has(error_of("[ motd.yaml ]"), "playbooks[0]: motd.yaml: no such file"));
+  std::filesystem::create_directories(dir.path("site"));
+  CHECK(has(error_of("site"), "holds no playbook"));
+  dir.write("site/motd.yml", kMotd);
+  CHECK(has(error_of("site"), "motd.yml"));
+  CHECK(has(error_of("[ site/motd.yml ]"), "NAME.yaml"));
+  std::filesystem::remove(dir.path("site/motd.yml"));
+  dir.write("site/motd.yaml", std::string(kLargestPlaybook + 1, '#'));
+  CHECK(has(error_of("site"), "256 KiB"));
+  dir.write("site/motd.yaml", "playbook: motd\r\nsteps: []\r\n");
+  CHECK(error_of("[ site/motd.yaml, ./site/motd.yaml ]").find("named twice") != std::string::npos);
+  CHECK(error_of("site").empty());
+
+  const auto checked = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
+  CHECK(checked.exit == 0);
+  dir.write("site/motd.yaml", "playbook: motd\nsteps:\n  - name: a\n    module: filee\n");
+  const auto refused = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
+  CHECK(refused.exit == 2);
+  CHECK(has(refused.err, "site/motd.yaml:4:13: steps[0].module"));
+}
+
+TEST_CASE("the controller takes texts only, and checks them against what it ships", "[own][api]") {
+  testing::Controller c(source_dir() + "/playbooks");
+  const auto put = [&](const std::string& text) {
+    return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
+  };
+  CHECK(put(named("site")).status == 422);
+  CHECK(put(carried(named("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
+  const auto refused = put(carried(named("[ motd.yaml, ssh.yaml ]"),
+                                   {{"motd.yaml", kMotd}, {"ssh.yaml", "playbook: ssh\nsteps: []\n"}}));
+  CHECK(refused.status == 422);
+  const Json errors = parse_json(refused.body).value()["errors"];
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0]["file"] == "ssh.yaml");
+  CHECK(errors[0]["line"] == 1);
+  CHECK(parse_json(c.call(api::Door::local, "GET", "/v1/spec").body).value()["revision"] == 1);
+}
