@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "base/os.h"
+#include "cli/carry.h"
 #include "cli/context.h"
 #include "cli/verbs.h"
+#include "controller/gpu_results.h"
 #include "controller/spec/spec.h"
 #include "lab/lab.h"
 
@@ -16,7 +18,13 @@ namespace {
 void check(Context& context, const std::string& path) {
   const auto text = Files().read(std::filesystem::absolute(path).string());
   if (!text.ok()) return complain(context, fail(Code::invalid, path + ": " + text.error().message));
-  const ParsedSpec parsed = parse_spec(lab::with_any_lab_key(*text));
+  const auto folder = std::filesystem::absolute(path).parent_path().string();
+  const auto whole = with_carried_files(lab::with_any_lab_key(*text), folder, Files());
+  if (!whole.ok()) return complain(context, whole.error());
+  ParsedSpec parsed = parse_spec(*whole);
+  if (parsed.errors.empty())
+    if (const auto results = gpu_results_of(parsed.spec); !results.ok())
+      parsed.errors.push_back({0, 0, "", results.error().message});
   Json errors = Json::array();
   for (const auto& e : parsed.errors)
     errors.push_back({{"line", e.line}, {"column", e.column}, {"path", e.path}, {"message", e.message}});

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/os.h"
 #include "cli/bringup.h"
+#include "cli/carry.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
 #include "lab/lab.h"
@@ -22,7 +23,8 @@ struct Flags {
 Result<std::string> read_spec(const std::string& path) {
   auto text = Files().read(std::filesystem::absolute(path).string());
   if (!text.ok()) return fail(Code::invalid, path + ": " + text.error().message);
-  return lab::with_any_lab_key(*text);
+  const auto folder = std::filesystem::absolute(path).parent_path().string();
+  return with_carried_files(lab::with_any_lab_key(*text), folder, Files());
 }
 
 // Uploads the spec; prints every error with its place.

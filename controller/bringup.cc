@@ -8,6 +8,7 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "controller/gpu_results.h"
 #include "controller/image_service.h"
 #include "controller/plan/lint.h"
 #include "controller/vault.h"
@@ -116,6 +117,7 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   in.kernel_options = parts_.options.kernel_options;
   in.authority = parts_.authority;
+  TRY(in.gpu_results, gpu_results_of(in.spec));
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
   return in;
 }

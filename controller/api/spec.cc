@@ -8,6 +8,7 @@
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/event_log.h"
+#include "controller/gpu_results.h"
 #include "controller/services.h"
 #include "controller/spec/spec.h"
 #include "controller/store/store.h"
@@ -68,6 +69,7 @@ void put_spec(const CallPtr& call) {
   const ParsedSpec parsed = parse_spec(call->request.body);
   const std::string file = call->query("file", "cluster.yaml");
   if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
+  if (const auto results = gpu_results_of(parsed.spec); !results.ok()) return call->error(results.error());
   Json reply = {{"cluster", parsed.spec.cluster},
                 {"nodes", parsed.spec.nodes.size()},
                 {"lab", parsed.spec.lab},

@@ -40,6 +40,7 @@
 #include "base/wire.h"
 #include "controller/nodes/held_by.h"
 #include "controller/plan/plan.h"
+#include "controller/report/gpu_results.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
 
@@ -94,6 +95,7 @@ struct PlannerInput {
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
   std::string kernel_options;      // of every installed system, before the spec's own
+  std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
 };
 
 // A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.

@@ -66,6 +66,8 @@ class SpecReader {
                           const std::string& role);
   // reader_lab.cc
   void read_lab();
+  // reader_acceptance.cc
+  void read_gpu_acceptance();
   // reader_rails.cc
   struct NicWishes {  // of a role or a node
     std::optional<int> rails;

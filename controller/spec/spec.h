@@ -182,6 +182,12 @@ struct LabAcceptance {
   std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
   std::map<std::string, Json> options;  // "training load" -> options of its program
 };
+// `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
+struct GpuAcceptance {
+  bool mandatory = false;
+  std::string results_file, key_file;  // as the spec names them
+  std::string results, key;            // their texts, carried with the spec: a signed report, a public key
+};
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -201,6 +207,7 @@ struct Spec {
   std::map<std::string, std::vector<std::string>> roles;  // role -> playbooks
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
+  GpuAcceptance gpu_acceptance;
   LimitsSpec limits;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
