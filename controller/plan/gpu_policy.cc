@@ -46,7 +46,8 @@ std::set<std::string> possible_models(const GpuResults& results, const NodeSpec&
 std::string model_text(const NodeSpec& node, const HardwareFacts* facts) {
   std::set<std::string> names;
   if (facts)
-    for (const auto& gpu : facts->gpus) names.insert(gpu.model);
+    for (const auto& gpu : facts->gpus)
+      if (!gpu.model.empty()) names.insert(gpu.model);
   if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
   return node.hardware.gpu_model.empty() ? "a model that is neither found nor declared (hardware.gpu_model)"
                                          : node.hardware.gpu_model;

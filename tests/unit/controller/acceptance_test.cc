@@ -751,7 +751,7 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
       facts.gpus.resize(2);
       // Of node04 one is real: its GPUs are measured like any others.
       for (auto& gpu : facts.gpus) gpu.simulated = name != "node04" || &gpu == &facts.gpus.front();
-      b.executor->set_node(name, [&](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
       b.check(name,
               {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}}),
                Bench::step("acceptance/gpu memory", "accept", {{"kernel", "gpu-memory"}},
