@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/json.h"
@@ -60,6 +61,7 @@ Result<GpuFacts> read_gpu(const Json& json, const std::string& path) {
   r.get_or("pci_path", out.pci_path, {});
   r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
   r.get_or("bus_speed", out.bus_speed, {});
+  r.get_or("simulated", out.simulated, false);
   TRY_(r.finish());
   return out;
 }
@@ -136,7 +138,7 @@ Json to_json(const DiskFacts& d) {
 
 Json to_json(const HardwareFacts& f) {
   Json gpus = Json::array(), nics = Json::array(), disks = Json::array();
-  for (const auto& g : f.gpus)
+  for (const auto& g : f.gpus) {
     gpus.push_back({{"model", g.model},
                     {"uuid", g.uuid},
                     {"serial", g.serial},
@@ -144,6 +146,8 @@ Json to_json(const HardwareFacts& f) {
                     {"pci_path", g.pci_path},
                     {"memory_bytes", g.memory_bytes},
                     {"bus_speed", g.bus_speed}});
+    if (g.simulated) gpus.back()["simulated"] = true;
+  }
   for (const auto& n : f.nics)
     nics.push_back({{"name", n.name},
                     {"mac", n.mac},
@@ -231,6 +235,11 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   r.get_or("storage_metadata", out.storage_metadata, {});
   TRY_(r.finish());
   return out;
+}
+
+bool has_simulated_gpus(const HardwareFacts& facts) {
+  return !facts.gpus.empty() &&
+         std::all_of(facts.gpus.begin(), facts.gpus.end(), [](const GpuFacts& g) { return g.simulated; });
 }
 
 }  // namespace muster

@@ -40,6 +40,7 @@ struct GpuFacts {
   std::string pci_path = {};  // the way to it, base/rail_choice.h
   uint64_t memory_bytes = 0;
   std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
+  bool simulated = false;      // a lab's stand-in (base/standin.h): no hardware is there
 };
 
 struct NicFacts {
@@ -105,6 +106,9 @@ struct HardwareFacts {
   // this system. Nothing of an engine that this system does not have, nor from the RAM system: unknown.
   std::map<std::string, bool> storage_metadata = {};
 };
+
+// Whether it has GPUs and all of them are a lab's stand-ins: nothing that is measured of them says anything.
+bool has_simulated_gpus(const HardwareFacts& facts);
 
 // In the machine itself. What is reached over a network, can be pulled out, or is not known is never written.
 bool is_local_transport(const std::string& transport);

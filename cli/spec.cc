@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/spec_file.h"
 #include "cli/verbs.h"
+#include "controller/gpu_results.h"
 #include "controller/spec/spec.h"
 
 namespace muster::cli {
@@ -15,6 +16,9 @@ void check(Context& context, const std::string& path) {
   if (!file.ok()) return complain(context, file.error());
   ParsedSpec parsed = parse_spec(file->text);
   parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
+  if (parsed.errors.empty())
+    if (const auto results = gpu_results_of(parsed.spec); !results.ok())
+      parsed.errors.push_back({0, 0, "", results.error().message});
   Json errors = Json::array();
   for (const auto& e : parsed.errors)
     errors.push_back({{"file", e.file.empty() ? path : e.file},

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/os.h"
+#include "cli/carry.h"
 #include "controller/spec/carry.h"
 #include "controller/spec/yaml.h"
 #include "lab/lab.h"
@@ -82,7 +83,8 @@ Result<SpecFile> read_spec_file(const std::string& path) {
   auto read = Files().read(absolute.string());
   if (!read.ok()) return fail(Code::invalid, path + ": " + read.error().message);
   SpecFile out;
-  out.text = lab::with_any_lab_key(std::move(read).value());
+  TRY(out.text, with_carried_files(lab::with_any_lab_key(std::move(read).value()),
+                                   absolute.parent_path().string(), Files()));
   const ParsedYaml yaml = parse_yaml(out.text);
   const YamlNode* named = yaml.errors.empty() && yaml.root.is_map() ? yaml.root.find("playbooks") : nullptr;
   if (!named || named->is_map()) return out;

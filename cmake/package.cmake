@@ -1,4 +1,5 @@
-# Debian packages: `cpack --config build/CPackConfig.cmake` makes muster (command line), muster-controller and muster-agent.
+# Debian packages: `cpack --config build/CPackConfig.cmake` makes muster (command line), muster-controller and muster-agent. Where the
+# GPU kernels are built (preset gpu), muster-accept-gpu is one of its own: scripts/build-gpu-package.sh makes it alone.
 set(share share/muster)
 foreach(program muster musterd muster-agent muster-accept muster-accept-nvml muster-accept-gpu muster-mpi-check muster_sim)
   if(NOT TARGET ${program})
@@ -12,6 +13,8 @@ foreach(program muster musterd muster-agent muster-accept muster-accept-nvml mus
     install(TARGETS ${program} RUNTIME DESTINATION sbin COMPONENT muster-agent)
     # The controller carries its own copy: it puts the agent into the RAM system.
     install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-controller)
+  elseif(program STREQUAL "muster-accept-gpu")
+    install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-accept-gpu)
   elseif(NOT program STREQUAL "muster_sim")
     install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-controller)
   endif()
@@ -21,7 +24,12 @@ install(FILES systemd/musterd.service DESTINATION /lib/systemd/system COMPONENT 
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
 install(FILES docs/operations.md DESTINATION share/doc/muster-controller COMPONENT muster-controller)
 install(FILES systemd/muster-agent.service DESTINATION /lib/systemd/system COMPONENT muster-agent)
-foreach(component muster muster-controller muster-agent)
+set(components muster muster-controller muster-agent)
+if(TARGET muster-accept-gpu)
+  list(APPEND components muster-accept-gpu)
+  install(FILES docs/acceptance-gpu.md DESTINATION share/doc/muster-accept-gpu COMPONENT muster-accept-gpu)
+endif()
+foreach(component ${components})
   install(FILES LICENSE README.md DESTINATION share/doc/${component} COMPONENT ${component})
 endforeach()
 
@@ -33,7 +41,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "From a YAML file and racked servers to an
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL muster muster-controller muster-agent)
+set(CPACK_COMPONENTS_ALL ${components})
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
@@ -65,4 +73,12 @@ set(CPACK_COMPONENT_MUSTER-AGENT_DESCRIPTION
 set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_NAME muster-agent)
 set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_DEPENDS "init-system-helpers")
 set(CPACK_DEBIAN_MUSTER-AGENT_PACKAGE_CONTROL_EXTRA ${deb}/agent/postinst ${deb}/agent/prerm ${deb}/agent/postrm)
+
+# The controller's machine only carries it to the nodes: what it is linked with must be there, not here. So it asks for no library, and
+# may be built on a newer Debian than the controller's. What muster-controller finds beside muster-accept goes to every node.
+set(CPACK_COMPONENT_MUSTER-ACCEPT-GPU_DESCRIPTION
+    "Acceptance of NVIDIA GPUs: what a muster-controller carries to its nodes to measure them. The nodes need the driver and glibc.")
+set(CPACK_DEBIAN_MUSTER-ACCEPT-GPU_PACKAGE_NAME muster-accept-gpu)
+set(CPACK_DEBIAN_MUSTER-ACCEPT-GPU_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_MUSTER-ACCEPT-GPU_PACKAGE_ENHANCES muster-controller)
 include(CPack)

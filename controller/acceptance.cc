@@ -114,6 +114,38 @@ std::optional<HardwareFacts> facts_of(const NodeRow& row) {
   return std::move(facts).value();
 }
 
+// Whether the step measures GPUs with muster-accept-gpu.
+bool is_on_gpus(const wire::Step& step) {
+  const std::string load = text_of(step.params, "load");
+  return text_of(step.params, "kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training";
+}
+
+// What a lab plays of GPUs is not measured, and never passes. Outside a lab it is no GPU, whatever it says.
+void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
+                     std::vector<MeasuredStep>& steps) {
+  if (!facts || !has_simulated_gpus(*facts)) return;
+  std::set<std::string> on_gpus;
+  for (const Json& json : list_of(action.params, "steps"))
+    if (const auto step = wire::step_from_json(json); step.ok() && is_on_gpus(*step))
+      on_gpus.insert(step->id);
+  for (auto& step : steps) {
+    if (!on_gpus.count(step.id)) continue;
+    step.status = lab ? "not_applicable" : "failed";
+    step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";
+    step.mandatory = step.mandatory && !lab;
+    step.result = step.rounds = nullptr;
+    step.members.clear();
+  }
+}
+
+// Of the action of the run that goes on.
+std::vector<MeasuredStep> told_steps(const Executor& executor, const Action& action, const Json& result) {
+  auto steps = measured_steps(action, list_of(result, "steps"));
+  const auto facts = facts_of(executor.node_row(action.node));
+  judge_stand_ins(action, executor.plan().simulated, facts ? &*facts : nullptr, steps);
+  return steps;
+}
+
 // Everything make_report() reads, gathered once.
 struct Sources {
   RunRow run;
@@ -236,11 +268,15 @@ History history_before(Store& store, int64_t run) {
 void add_measurements(Report& report, Store& store, const Executor& executor, const Sources& s) {
   std::vector<MeasuredStep> steps;
   for (const auto& action : s.plan.actions)
-    if (action.kind == ActionKind::check)
-      for (auto& step : measured_steps(action, s.answers.of(action.id))) {
+    if (action.kind == ActionKind::check) {
+      auto told = measured_steps(action, s.answers.of(action.id));
+      const auto facts = facts_of(executor.node_row(action.node));
+      judge_stand_ins(action, s.plan.simulated, facts ? &*facts : nullptr, told);
+      for (auto& step : told) {
         step.own_affair = !step.members.empty() && s.log.of(action.id).state != ActionState::succeeded;
         steps.push_back(std::move(step));
       }
+    }
   if (steps.empty()) return;
   const History history = history_before(store, s.run.id);
   std::map<std::string, HardwareFacts> facts;
@@ -301,7 +337,7 @@ std::vector<Check> own_checks(const Executor& executor, const Action& action, co
   own.own_only = true;
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
-  return std::move(judge_measurements(measured_steps(action, list_of(result, "steps")), own)[action.node]);
+  return std::move(judge_measurements(told_steps(executor, action, result), own)[action.node]);
 }
 
 std::string reason_of(const Check& check) {
@@ -312,7 +348,7 @@ std::string reason_of(const Check& check) {
 // What the action's node alone is held to: everything but tests of several nodes, which only have to have
 // been started, and floors, which are asked about when all nodes miss them.
 Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
-  for (const auto& step : measured_steps(action, list_of(result, "steps")))
+  for (const auto& step : told_steps(executor, action, result))
     if (step.mandatory && !step.members.empty() && step.result.is_null())
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
   const auto facts = facts_of(executor.node_row(action.node));
@@ -368,7 +404,7 @@ bool accepts(const std::string& kind) { return kind != "discover" && kind != "wa
 
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
   TRY_(judge_own(spec, executor, action, result));
-  for (const auto& step : measured_steps(action, list_of(result, "steps"))) {
+  for (const auto& step : told_steps(executor, action, result)) {
     const std::string outcome = text_of(step.result, "outcome");
     if (step.mandatory && !step.members.empty() && outcome != "measured")
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
@@ -392,7 +428,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   FactsByNode facts;
   if (found) facts[action.node] = &*found;
   Json settled = results.front();
-  for (auto& step : measured_steps(action, list_of(results.front(), "steps"))) {
+  for (auto& step : told_steps(executor, action, results.front())) {
     if (step.members.empty() || step.result.is_null() || could_not_run(step) ||
         collective_passed(step, facts))
       continue;

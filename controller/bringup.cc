@@ -8,6 +8,7 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "controller/gpu_results.h"
 #include "controller/image_service.h"
 #include "controller/plan/lint.h"
 #include "controller/spec/own_playbooks.h"
@@ -129,6 +130,7 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.kernel_options = parts_.options.kernel_options;
   in.authority = parts_.authority;
   in.own = parts_.own;
+  TRY(in.gpu_results, gpu_results_of(in.spec));
   in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
   in.own.addresses.insert({in.controller_address, controller_address(in.spec)});
   return in;

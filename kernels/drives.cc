@@ -1,11 +1,13 @@
 // Each whole disk of the node on its own: direct reads, so that an array that is slow shows which of its
 // drives is.
 //
-// How to run:  muster-accept drives --seconds 2 [--streams 4]
+// How to run:  muster-accept drives --seconds 2 [--streams 4] [--parallel-seconds 2]
 // Reference:   none: what is on a disk is not ours to know, so only that every read returns. Nothing is ever
 //              written: disks are opened for reading only. Content is verified by `fio` on the file system
 //              above.
 // Structure:   one drive after the other; `streams` threads read 1 MiB blocks round robin over the first GiB.
+//              Then, with --parallel-seconds, all drives of one model and size side by side: the sum is what
+//              an array over them can be held to.
 // Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive at a fraction of its like is worn, throttled or on a
 //              narrow link.
 #include <fcntl.h>
@@ -17,6 +19,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -63,16 +67,48 @@ struct Reading {
   std::vector<double> milliseconds = {};
   std::string error = {};
   uint64_t bytes = 0;
+  double mbps = 0;
 };
 
-void read_stream(int fd, uint64_t blocks, std::atomic<uint64_t>& next, double until, Reading& out) {
+// A disk that is open for reading, and closed again.
+class Disk {
+ public:
+  Disk(const Files& files, const Drive& drive)
+      : blocks_(std::max<uint64_t>(std::min(drive.bytes, kSpan) / kBlock, 1)) {
+    const std::string device = files.real("/dev/" + drive.name);
+    fd_ = ::open(device.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+    direct_ = fd_ >= 0;
+    if (fd_ < 0 && errno == EINVAL) fd_ = ::open(device.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) error_ = std::strerror(errno);
+  }
+  ~Disk() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Disk(const Disk&) = delete;
+  Disk& operator=(const Disk&) = delete;
+
+  int fd() const { return fd_; }
+  bool direct() const { return direct_; }
+  uint64_t blocks() const { return blocks_; }
+  const std::string& error() const { return error_; }
+  std::atomic<uint64_t> next{0};  // block
+
+ private:
+  int fd_ = -1;
+  bool direct_ = false;
+  uint64_t blocks_;
+  std::string error_;
+};
+
+void read_stream(Disk& disk, double until, Reading& out) {
   void* buffer = std::aligned_alloc(4096, kBlock);
   std::vector<double> times;
   uint64_t bytes = 0;
   std::string error;
   do {
     const double start = seconds_now();
-    const ssize_t n = ::pread(fd, buffer, kBlock, static_cast<off_t>(next++ % blocks * kBlock));
+    const ssize_t n =
+        ::pread(disk.fd(), buffer, kBlock, static_cast<off_t>(disk.next++ % disk.blocks() * kBlock));
     if (n <= 0) {
       error = n == 0 ? "the disk ended early" : std::strerror(errno);
       break;
@@ -87,43 +123,87 @@ void read_stream(int fd, uint64_t blocks, std::atomic<uint64_t>& next, double un
   if (out.error.empty()) out.error = error;
 }
 
+// All of them at the same time, each with its own streams.
+std::vector<Reading> read_together(const std::vector<Disk*>& disks, double seconds, int streams) {
+  std::vector<Reading> out(disks.size());
+  std::vector<std::thread> threads;
+  const double start = seconds_now();
+  for (size_t i = 0; i < disks.size(); ++i)
+    for (int n = 0; n < std::max(streams, 1); ++n)
+      threads.emplace_back([&, i] { read_stream(*disks[i], start + seconds, out[i]); });
+  for (auto& t : threads) t.join();
+  const double took = std::max(seconds_now() - start, 1e-9);
+  for (auto& reading : out) reading.mbps = static_cast<double>(reading.bytes) / took / 1e6;
+  return out;
+}
+
+std::string part_name(const Drive& drive) {
+  return fmt::format("drive {} ({}{}{})", drive.serial.empty() ? drive.name : drive.serial, drive.model,
+                     drive.address.empty() ? "" : ", ", drive.address);
+}
+
+void set_failed(Measurement& out, const Drive& drive, std::string error) {
+  out.outcome = Outcome::failed;
+  out.error = std::move(error);
+  out.blame = {part_name(drive)};
+}
+
 Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptions& options) {
   Measurement out;
   out.check = "drives";
-  const std::string part = fmt::format("drive {} ({}{}{})", drive.serial.empty() ? drive.name : drive.serial,
-                                       drive.model, drive.address.empty() ? "" : ", ", drive.address);
-  out.detail = {{"part", part},
+  out.detail = {{"part", part_name(drive)},
                 {"kernel_name", drive.name},
                 {"streams", options.streams},
+                {"absent", {"parallel_mbps"}},
                 {"verified", "every read returned; what is on a disk is not ours to know"}};
-  const std::string device = files.real("/dev/" + drive.name);
-  int fd = ::open(device.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-  out.detail["direct"] = fd >= 0;
-  if (fd < 0 && errno == EINVAL) fd = ::open(device.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    out.outcome = Outcome::failed;
-    out.error = fmt::format("{} cannot be read: {}", drive.name, std::strerror(errno));
-    out.blame = {part};
+  Disk disk(files, drive);
+  out.detail["direct"] = disk.direct();
+  if (disk.fd() < 0) {
+    set_failed(out, drive, fmt::format("{} cannot be read: {}", drive.name, disk.error()));
     return out;
   }
-  Reading reading;
-  std::atomic<uint64_t> next{0};
-  const uint64_t blocks = std::max<uint64_t>(std::min(drive.bytes, kSpan) / kBlock, 1);
-  const double start = seconds_now();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < std::max(options.streams, 1); ++i)
-    threads.emplace_back([&] { read_stream(fd, blocks, next, start + options.seconds, reading); });
-  for (auto& t : threads) t.join();
-  ::close(fd);
-  const double took = std::max(seconds_now() - start, 1e-9);
-  out.metrics["read_mbps"] = {static_cast<double>(reading.bytes) / took / 1e6, "MB/s"};
+  const auto readings = read_together({&disk}, options.seconds, options.streams);
+  const Reading& reading = readings.front();
+  out.metrics["read_mbps"] = {reading.mbps, "MB/s"};
   out.metrics["read_p99_ms"] = {percentile(reading.milliseconds, 0.99), "ms"};
   out.detail["bytes"] = reading.bytes;
-  if (reading.error.empty()) return out;
-  out.outcome = Outcome::failed;
-  out.error = fmt::format("reading {}: {}", drive.name, reading.error);
-  out.blame = {part};
+  if (!reading.error.empty())
+    set_failed(out, drive, fmt::format("reading {}: {}", drive.name, reading.error));
   return out;
+}
+
+struct Measured {
+  Drive drive = {};
+  std::string like = {};
+  Measurement result = {};
+};
+
+// What drives of one kind reach side by side: they share switches and processors, and an array is made of
+// all of them. Those that cannot be read by themselves are left out.
+void read_side_by_side(const Files& files, std::vector<Measured>& all, const DrivesOptions& options) {
+  std::map<std::string, std::vector<Measured*>> kinds;
+  for (auto& one : all)
+    if (one.result.outcome == Outcome::measured) kinds[one.like].push_back(&one);
+  for (auto& [like, group] : kinds) {
+    if (group.size() < 2) continue;
+    std::vector<std::unique_ptr<Disk>> open;
+    std::vector<Disk*> disks;
+    for (const auto* one : group) {
+      open.push_back(std::make_unique<Disk>(files, one->drive));
+      disks.push_back(open.back().get());
+    }
+    const auto readings = read_together(disks, options.parallel_seconds, options.streams);
+    for (size_t i = 0; i < group.size(); ++i) {
+      Measurement& out = group[i]->result;
+      out.metrics["parallel_mbps"] = {readings[i].mbps, "MB/s"};
+      out.detail["side_by_side"] = group.size();
+      out.detail.erase("absent");
+      if (!readings[i].error.empty())
+        set_failed(out, group[i]->drive,
+                   fmt::format("reading {} beside {} others: {}", group[i]->drive.name, group.size() - 1,
+                               readings[i].error));
+    }
+  }
 }
 
 }  // namespace
@@ -132,12 +212,16 @@ Measurement run_drives(const Files& files, const DrivesOptions& options) {
   Measurement out;
   out.check = "drives";
   out.parts = Json::array();
+  std::vector<Measured> all;
   for (const auto& name : whole_disks(files)) {
     const Drive drive = describe(files, name);
-    out.parts.push_back({{"subject", drive.serial.empty() ? drive.name : drive.serial},
-                         {"like", fmt::format("{} {}", drive.model, drive.bytes)},
-                         {"result", to_json(read_drive(files, drive, options))}});
+    all.push_back({drive, fmt::format("{} {}", drive.model, drive.bytes), read_drive(files, drive, options)});
   }
+  if (options.parallel_seconds > 0) read_side_by_side(files, all, options);
+  for (const auto& one : all)
+    out.parts.push_back({{"subject", one.drive.serial.empty() ? one.drive.name : one.drive.serial},
+                         {"like", one.like},
+                         {"result", to_json(one.result)}});
   return out;
 }
 

@@ -1,14 +1,15 @@
 // Local or shared storage through fio: sequential write, then read back with every block verified.
 //
 // How to run:  muster-accept fio --path /scratch --size 16 --fstype xfs --source /dev/md/scratch
-// [--random-seconds 0]
+// [--random-seconds 0] [--jobs-per-drive 4]
 // Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block header), reading from
 //              the device: direct I/O, or, where the file system has none, after invalidating the page cache
 //              (detail.direct says which).
 // Before:      the path must be a mount point with the declared type and source, checked before and after;
 //              there must be room for twice the file.
-// Expected:    local RAID0 >= 3.2 x one drive with four drives; a result equal to one drive means a wrong
-//              chunk or a narrow PCIe link. Under emulation the numbers mean nothing, the verification does.
+// Expected:    a file system over an array against the sum of its drives, which `drives` read side by side;
+//              a result equal to one drive means a wrong chunk or a narrow PCIe link. Under emulation the
+//              numbers mean nothing, the verification does.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -27,14 +28,29 @@ namespace muster::kernels {
 namespace {
 
 constexpr const char* kByHand = "by-hand-";
+constexpr uint64_t kBlock = 1 << 20;
+constexpr uint64_t kMostJobs = 64;
 
-Command fio_command(const FioOptions& options, const std::string& file, bool direct) {
+// Jobs that write and read at the same time, each its own part of the file.
+struct Jobs {
+  uint64_t count = 1, bytes_each = 0;
+  uint64_t bytes() const { return count * bytes_each; }
+};
+Jobs jobs_of(const FioOptions& options, const Under& under) {
+  const uint64_t wanted = static_cast<uint64_t>(std::max(options.jobs_per_drive, 0)) * under.drives.size();
+  const uint64_t most = std::min(options.size_bytes / kBlock, kMostJobs);
+  const uint64_t count = std::min(wanted, most);
+  if (count < 2) return {1, options.size_bytes};
+  return {count, options.size_bytes / count / kBlock * kBlock};
+}
+
+Command fio_command(const FioOptions& options, const Jobs& jobs, const std::string& file, bool direct) {
   Command command;
   command.argv = {"fio",
                   "--output-format=json",
                   "--name=sequential",
                   "--filename=" + file,
-                  fmt::format("--size={}", options.size_bytes),
+                  fmt::format("--size={}", jobs.bytes_each),
                   "--rw=write",
                   "--bs=1M",
                   "--ioengine=psync",
@@ -47,9 +63,14 @@ Command fio_command(const FioOptions& options, const std::string& file, bool dir
                   "--do_verify=1",
                   "--verify_fatal=1",
                   "--verify_state_save=0"};
+  if (jobs.count > 1)
+    for (const auto& argument :
+         {fmt::format("--numjobs={}", jobs.count), fmt::format("--offset_increment={}", jobs.bytes_each),
+          std::string("--thread"), std::string("--group_reporting")})
+      command.argv.push_back(argument);
   if (options.random_seconds > 0)
     for (const auto& argument :
-         {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", options.size_bytes),
+         {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", jobs.bytes()),
           std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
           std::string("--ioengine=psync"), std::string("--allow_file_create=0"),
           fmt::format("--direct={}", direct ? 1 : 0), fmt::format("--runtime={}", options.random_seconds),
@@ -71,7 +92,7 @@ double number(const Json& job, const char* direction, const char* key) {
   return job.contains(pointer) && job[pointer].is_number() ? job[pointer].get<double>() : 0;
 }
 
-void read_jobs(const Json& report, const FioOptions& options, Measurement& out) {
+void read_jobs(const Json& report, uint64_t size_bytes, Measurement& out) {
   for (const auto& job : report.value("jobs", Json::array())) {
     const int error = job.value("error", 0);
     if (error != 0) {
@@ -91,11 +112,11 @@ void read_jobs(const Json& report, const FioOptions& options, Measurement& out) 
       out.metrics["random_read_p99_ms"] = {number(job, "read", "clat_ns/percentile/99.000000") / 1e6, "ms"};
     }
   }
-  const bool complete = out.detail.value("verified_bytes", 0.0) >= static_cast<double>(options.size_bytes);
+  const bool complete = out.detail.value("verified_bytes", 0.0) >= static_cast<double>(size_bytes);
   if (out.outcome == Outcome::measured && !complete) {
     out.outcome = Outcome::failed;
-    out.error = fmt::format("fio read back {} of {} bytes", out.detail.value("verified_bytes", 0.0),
-                            options.size_bytes);
+    out.error =
+        fmt::format("fio read back {} of {} bytes", out.detail.value("verified_bytes", 0.0), size_bytes);
   }
 }
 
@@ -189,12 +210,17 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     return give_up(out, Outcome::refused, room.error().message);
   if (auto made = create(files, file, options.size_bytes); !made)
     return blamed(give_up(out, Outcome::failed, made.error().message), options);
+  const Under under = drives_under(files, options.mount.source);
+  if (!under.drives.empty()) out.detail["drives"] = under.drives;
+  if (!under.level.empty()) out.detail["level"] = under.level;
+  const Jobs jobs = jobs_of(options, under);
+  out.detail["jobs"] = jobs.count;
   Result<Output> ran = fail(Code::failed, "not run");
   Result<Json> report = fail(Code::failed, "not run");
   // FUSE file systems may refuse O_DIRECT: then buffered, and it is said.
   for (const bool direct : {true, false}) {
     out.detail["direct"] = direct;
-    ran = process.run(fio_command(options, files.real(name), direct));
+    ran = process.run(fio_command(options, jobs, files.real(name), direct));
     report = ran ? parse_output(ran->out) : Result<Json>(ran.error());
     const bool refused_direct =
         ran && !ran->ok() && (ran->out + ran->err).find("O_DIRECT") != std::string::npos;
@@ -211,7 +237,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   if (!report)
     return give_up(out, Outcome::failed,
                    fmt::format("{} (exit {}): {}", report.error().message, ran->exit_code, ran->err));
-  read_jobs(*report, options, out);
+  read_jobs(*report, jobs.bytes(), out);
   if (out.outcome == Outcome::measured && !ran->ok())
     give_up(out, Outcome::failed, fmt::format("fio exited {}: {}", ran->exit_code, ran->err));
   if (out.outcome == Outcome::measured && !still)

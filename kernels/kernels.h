@@ -188,14 +188,26 @@ struct FioOptions {
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
   double timeout = 60;
+  // So many jobs for each drive under the file system, each with its own part of the file; 0: one job. One
+  // job waits for one block at a time and never sees more than a drive or two.
+  int jobs_per_drive = 0;
   // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead
   // ones of this node left is removed first. Empty: this host's name; by hand, a name by chance.
   std::string node = {}, order = {};
 };
 // Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and
 // random_read_p99_ms. Removes its file in every case. An error is an error: nothing is read or written a
-// second time.
+// second time. detail.drives: the serials of the drives under the file system, detail.level: the array's,
+// where they are this machine's.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
+
+// --- under.cc
+struct Under {                           // a file system
+  std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
+  std::string level = {};                // of an md array, as the kernel calls it; empty: none
+};
+// What this block device ("/dev/disk/by-label/scratch") is made of. Nothing for what is not one.
+Under drives_under(const Files& files, const std::string& device);
 
 // --- checksum.cc
 struct ChecksumOptions {
@@ -216,8 +228,10 @@ Measurement run_checksum_read(const Files& files, const ChecksumOptions& options
 struct DrivesOptions {
   double seconds = 2.0;  // per drive
   int streams = 4;
+  double parallel_seconds = 0;  // > 0: then all drives of one model and size side by side
 };
-// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms. Opens disks for reading only.
+// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps of drives that were
+// read side by side (else detail.absent names it). Opens disks for reading only.
 Measurement run_drives(const Files& files, const DrivesOptions& options);
 
 // --- counters.cc

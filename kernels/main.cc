@@ -80,6 +80,8 @@ void declare_parts(CLI::App& app, Arguments& a) {
   auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
   drives->add_option("--seconds", a.drives.seconds, "per drive");
   drives->add_option("--streams", a.drives.streams, "reads in flight");
+  drives->add_option("--parallel-seconds", a.drives.parallel_seconds,
+                     "then all drives of one model and size side by side for so long");
   app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
   auto* counters =
       app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
@@ -145,6 +147,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
   add_mount(*fio, a.fio.mount);
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
+  fio->add_option("--jobs-per-drive", a.fio.jobs_per_drive,
+                  "so many jobs for each drive under the file system; 0: one job");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
   fio->add_option("--node", a.fio.node,
                   "whose test it is: its file is named by node and order; empty: this host's name");

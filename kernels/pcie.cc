@@ -8,7 +8,8 @@
 //              the device at its lower end. In sysfs a link joins an endpoint or a switch's upper port with
 //              the port it is plugged into; between the ports of one switch there is none.
 // Expected:    a ratio of 1: width times speed, over what both ends can do. An idle GPU slows its link down
-//              to save power, so of GPUs only the width counts.
+//              to save power, so of GPUs only the width counts. No link changes its width to save power:
+//              `lanes_lost` above 0 is a fault of a contact, a riser or a device.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -70,6 +71,8 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
   out.metrics["speed"] = {device.speed, "GT/s"};
   out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)),
                           "ratio"};
+  const bool told = device.width >= 1;  // 0: its register says nothing, the ratio shows it
+  if (told) out.metrics["lanes_lost"] = {std::max(0.0, width - device.width), "lanes"};
   out.detail = {{"part", fmt::format("PCIe link of {} {}", kind, address)},
                 {"plugged_into", address_of(parent_of(folder))},
                 {"numa_node", files.read_line(folder + "/numa_node", "-1")},
@@ -77,6 +80,7 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
                 {"port", {{"width", port.most_width}, {"speed", port.most_speed}}},
                 {"verified", fmt::format("both ends can do x{} at {} GT/s", width, speed)}};
   if (!driver.empty()) out.detail["driver"] = address_of(driver);
+  if (!told) out.detail["absent"] = {"lanes_lost"};
   const std::string model = files.read_line(folder + "/vendor") + ":" + files.read_line(folder + "/device");
   return {{"subject", address}, {"like", model}, {"result", to_json(out)}};
 }

@@ -53,8 +53,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// Not every image carries it: it is built where there is CUDA. That it is missing is the answer, and never a
-// pass.
+// Not every image carries it: it is a package of its own. That it is missing is the answer, and never a pass:
+// detail.missing is what the controller knows it by.
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
   const std::string kernel = arguments.front();
@@ -69,7 +69,11 @@ Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> argum
               {"outcome", "unavailable"},
               {"blame", Json::array()},
               {"metrics", Json::object()},
-              {"error", "muster-accept-gpu is not on this node: the controller was built without CUDA"}};
+              {"detail", {{"missing", "muster-accept-gpu"}}},
+              {"error",
+               "muster-accept-gpu is not on this node, so its GPUs cannot be measured: install the package "
+               "muster-accept-gpu where the controller runs (scripts/build-gpu-package.sh makes it), then "
+               "`muster image build` and `muster up`"}};
 }
 
 template <size_t N>

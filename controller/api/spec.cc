@@ -8,6 +8,7 @@
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/event_log.h"
+#include "controller/gpu_results.h"
 #include "controller/services.h"
 #include "controller/spec/spec.h"
 #include "controller/store/store.h"
@@ -82,6 +83,7 @@ void put_spec(const CallPtr& call) {
   const auto refused = refused_playbooks(*call, parsed.spec);
   if (!refused.ok()) return call->error(refused.error());
   if (!refused->empty()) return call->json(422, errors_json(*refused, file));
+  if (const auto results = gpu_results_of(parsed.spec); !results.ok()) return call->error(results.error());
   Json reply = {{"cluster", parsed.spec.cluster},
                 {"nodes", parsed.spec.nodes.size()},
                 {"lab", parsed.spec.lab},

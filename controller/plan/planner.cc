@@ -11,6 +11,7 @@
 #include "controller/locate/pairing.h"
 #include "controller/plan/context.h"
 #include "controller/plan/disks.h"
+#include "controller/plan/gpu_policy.h"
 #include "controller/plan/hardware.h"
 #include "controller/plan/lint.h"
 #include "controller/plan/rails_seen.h"
@@ -477,10 +478,21 @@ class Planner {
           into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
           if (simulated_) simulated_->change(into.accept);
           if (simulated_) simulated_->change(into.accept_cluster);
+          hold_gpus(d, into, problems);
         }
       if (!real) digest["steps"] = all_steps(scratch);
     }
     d.digest = sha256(dump_ascii(digest));
+  }
+
+  // `acceptance: { gpu: mandatory }`.
+  void hold_gpus(const Draft& d, Draft& into, std::vector<std::string>& problems) const {
+    if (!spec_.gpu_acceptance.mandatory) return;
+    if (!in_.gpu_results)
+      return problems.push_back("acceptance.gpu is mandatory, and its signed results were not read");
+    const auto seen = machines_.find(d.spec->name);
+    hold_to_results(*in_.gpu_results, *d.spec, seen == machines_.end() ? nullptr : seen->second, into.accept,
+                    problems);
   }
 
   void find_machines() {

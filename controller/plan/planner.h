@@ -45,6 +45,7 @@
 #include "controller/nodes/held_by.h"
 #include "controller/plan/own_machine.h"
 #include "controller/plan/plan.h"
+#include "controller/report/gpu_results.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
 
@@ -101,6 +102,7 @@ struct PlannerInput {
   std::string controller_address;  // on the provisioning network; empty: from the spec
   OwnMachine own = {};             // where the controller itself runs
   std::string kernel_options;      // of every installed system, before the spec's own
+  std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
 };
 
 // A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.

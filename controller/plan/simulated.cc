@@ -40,8 +40,8 @@ struct Amount {
   double least;
 };
 // Seconds; MiB; bytes of the largest message.
-constexpr Amount kAmounts[] = {
-    {"seconds", 1}, {"random-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}, {"serve_seconds", 60}};
+constexpr Amount kAmounts[] = {{"seconds", 1}, {"random-seconds", 1},  {"parallel-seconds", 1},
+                               {"size", 8},    {"max_bytes", 1 << 20}, {"serve_seconds", 60}};
 
 }  // namespace
 
@@ -57,12 +57,14 @@ void Simulated::change_limits(const std::string& check, Json& expect) {
   for (auto& [metric, limit] : expect.items()) {
     if (!limit.is_object()) continue;
     if (!what_.compare)
-      for (const char* key : {"derive", "ratio", "fail_ratio", "fleet_min_ratio", "history_min_ratio"})
+      for (const char* key : {"derive", "ratio", "fail_ratio", "fleet_min_ratio", "history_min_ratio",
+                              "of_raw_reads", "otherwise_min"})
         limit.erase(key);
     const auto own = what_.limits.find(check + "/" + metric);
     if (own == what_.limits.end()) continue;
     used_.insert(own->first);
-    for (const char* key : {"min", "max", "degraded_below", "degraded_above"}) limit.erase(key);
+    for (const char* key : {"min", "max", "degraded_below", "degraded_above", "otherwise_min"})
+      limit.erase(key);
     limit.update(own->second);
     limit["set_by"] = "lab";
   }

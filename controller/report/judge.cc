@@ -8,7 +8,9 @@
 #include <tuple>
 
 #include "controller/report/expected.h"
+#include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/raw_drives.h"
 
 namespace muster {
 namespace {
@@ -37,6 +39,7 @@ struct FleetValues {
 struct Fleet {
   std::map<Key, FleetValues> values = {};
   std::map<std::string, double> healthy_links = {};  // by link_group(): what a pair of two good links reaches
+  RawReads raw = {};                                 // of drives, in this run
 };
 
 std::optional<double> number(const Json& expectation, const char* key) {
@@ -46,6 +49,7 @@ std::optional<double> number(const Json& expectation, const char* key) {
 
 Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& with) {
   Fleet fleet;
+  fleet.raw = raw_reads(steps);
   if (with.own_only) return fleet;
   for (const auto& [group, findings] : find_links(steps))
     if (findings.reference) fleet.healthy_links[group] = *findings.reference;
@@ -116,6 +120,9 @@ Check judge_data(const MeasuredStep& step) {
   } else if (bad) {
     check.measured_text = outcome;
     set_failed(check, error.empty() ? step.message : error);
+  } else if (check.mandatory && field(field(step.result, "detail"), "missing").is_string()) {
+    check.measured_text = "not there";
+    set_failed(check, error);
   } else if (step.status == "failed") {
     check.measured_text = "failed";
     set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
@@ -135,6 +142,11 @@ class Bounds {
     say(words);
     raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
   }
+  // One that others of this very model were proven to reach: who misses it is at fault, also when all do.
+  void proven_floor(double value, const std::string& words) {
+    floor(Verdict::fail, value, words);
+    raise(proven_, value);
+  }
   void ceiling(Verdict verdict, double value, const std::string& words) {
     say(words);
     auto& limit = verdict == Verdict::fail ? fail_above_ : degraded_above_;
@@ -148,7 +160,7 @@ class Bounds {
     if (!limit || value > *limit) limit = value;
   }
   std::string unit_, words_;
-  std::optional<double> fail_below_, degraded_below_, fail_above_, degraded_above_;
+  std::optional<double> fail_below_, degraded_below_, fail_above_, degraded_above_, proven_;
 };
 
 void Bounds::apply(Check& check) const {
@@ -166,7 +178,8 @@ void Bounds::apply(Check& check) const {
   const std::string text = amount(value, unit_);
   if (fail_below_ && value < *fail_below_) {
     set_failed(check, fmt::format("{} is below {}", text, amount(*fail_below_, unit_)));
-    if (check.verdict == Verdict::fail) check.missed_floor = fail_below_;
+    const bool proven = proven_ && value < *proven_;
+    if (check.verdict == Verdict::fail && !proven) check.missed_floor = fail_below_;
   } else if (fail_above_ && value > *fail_above_)
     set_failed(check, fmt::format("{} is above {}", text, amount(*fail_above_, unit_)));
   else if (low && value < *low)
@@ -202,6 +215,42 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   if (const auto ratio = number(expectation, "fail_ratio"))
     bounds.floor(Verdict::fail, *ratio * *derived.value,
                  fmt::format("fails below {:.3g} x derived ({})", *ratio, derived.text));
+}
+
+void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const std::string& metric,
+             const RawReads& raw) {
+  const auto ratio = number(expectation, "of_raw_reads");
+  if (!ratio) return;
+  const Derived sum = array_reads(step, metric, raw);
+  if (sum.value)
+    return bounds.floor(Verdict::fail, *ratio * *sum.value,
+                        fmt::format("{:.3g} x raw drives ({})", *ratio, sum.text));
+  if (const auto least = number(expectation, "otherwise_min"))
+    return bounds.floor(Verdict::fail, *least,
+                        fmt::format("profile floor {}, since {}", amount(*least, bounds.unit()), sum.text));
+  bounds.say("no floor: " + sum.text);
+}
+
+// "": held to what is proven, or nothing is said to be proven; else what is missing.
+std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredStep& step,
+                       const Comparison& with) {
+  const Json& proven = field(expectation, "proven");
+  if (!proven.is_object()) return "";
+  const auto facts = with.facts.find(step.node);
+  std::string model = step.like;
+  if (model.empty() && facts != with.facts.end() && facts->second && !facts->second->gpus.empty())
+    model = facts->second->gpus.front().model;
+  const Json& of_model = field(field(proven, "models"), model.c_str());
+  const auto value = number(of_model, "value"), ratio = number(proven, "ratio");
+  if (!value || !ratio)
+    return fmt::format("acceptance.gpu is mandatory, and the signed results {} have nothing of {}",
+                       text_of(field(proven, "by")), model.empty() ? "a GPU without a name" : model);
+  const std::string whose =
+      fmt::format("{}, median of {:.0f} {} in the signed results {}", amount(*value, bounds.unit()),
+                  number(of_model, "gpus").value_or(0), model, text_of(field(proven, "by")));
+  bounds.proven_floor(kProvenFail * *value, fmt::format("fails below {:.3g} x {}", kProvenFail, whose));
+  bounds.floor(Verdict::degraded, *ratio * *value, fmt::format("{:.3g} x the same", *ratio));
+  return "";
 }
 
 void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet) {
@@ -271,6 +320,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   Bounds bounds(check.unit);
   add_absolute(bounds, expectation);
   add_derived(bounds, expectation, step, with);
+  add_raw(bounds, expectation, step, metric, fleet.raw);
+  const std::string unproven = add_proven(bounds, expectation, step, with);
   if (!with.own_only) {
     const auto found = fleet.values.find({step.group, metric, step.like});
     const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
@@ -302,6 +353,10 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     }
   }
   bounds.apply(check);
+  if (!unproven.empty() && check.verdict != Verdict::fail) {
+    check.verdict = Verdict::skipped;
+    check.reason = unproven;
+  }
   // A measurement of one part names it.
   const std::string part = text_of(field(field(step.result, "detail"), "part"));
   const bool bad = check.verdict == Verdict::fail || check.verdict == Verdict::degraded;
@@ -341,8 +396,12 @@ Status check_expectations(const Json& expect) {
   for (const auto& [metric, expectation] : expect.items()) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     double min = -kInfinity, max = kInfinity, low = 0, high = 0;
-    std::map<std::string, double> ratios = {
-        {"fleet_min_ratio", 1}, {"history_min_ratio", 1}, {"ratio", 1}, {"fail_ratio", 1}};
+    std::map<std::string, double> ratios = {{"fleet_min_ratio", 1},
+                                            {"history_min_ratio", 1},
+                                            {"ratio", 1},
+                                            {"fail_ratio", 1},
+                                            {"of_raw_reads", 1}};
+    double least = 0;
     std::string unit, derived;
     const std::string path = "expect." + metric;
     JsonReader r(expectation, path);
@@ -350,6 +409,7 @@ Status check_expectations(const Json& expect) {
     r.get_or("max", max, kInfinity);
     r.get_or("degraded_below", low, 0.0);
     r.get_or("degraded_above", high, 0.0);
+    r.get_or("otherwise_min", least, 0.0);
     r.get_or("derive", derived, {});
     r.get_or("unit", unit, {});
     for (auto& [name, ratio] : ratios) r.get_or(name.c_str(), ratio, 1.0);
@@ -362,6 +422,8 @@ Status check_expectations(const Json& expect) {
     if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end())
       return fail(Code::invalid, fmt::format("{}.derive: nothing called '{}' can be derived", path, derived));
     const bool has_ratio = expectation.contains("ratio") || expectation.contains("fail_ratio");
+    if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
+      return fail(Code::invalid, path + ": `of_raw_reads` and `otherwise_min` belong together");
     if (derived.empty() == has_ratio)
       return fail(Code::invalid, path + ": `derive` and `ratio` or `fail_ratio` belong together");
   }

@@ -60,7 +60,12 @@ struct Comparison {
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected
 // metric. The verdict is the worst of:
 //   wrong data                                                          -> fail
+//   muster-accept-gpu is not there, in a step that must run             -> fail
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
+//   below `of_raw_reads` x what the drives under the file system read in the same run, side by side; below
+//      `otherwise_min` where these were not measured                    -> fail
+//   below kProvenFail x the signed result of this GPU model (`proven`, controller/plan/gpu_policy.h)
+//                                                                       -> fail; below its ratio -> degraded
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
 //   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
 //      nodes -> degraded; MAD
@@ -78,8 +83,8 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
                                     const std::map<std::string, std::string>& node_by_address);
 
 // `expect` of a profile step is well formed: {metric: {min, max, degraded_below, degraded_above, derive,
-// ratio, fail_ratio, fleet_min_ratio, history_min_ratio, unit}}, all optional; known keys, numbers, min <=
-// max, 0 < ratio <= 1, a value that can be derived. For the playbook checker.
+// ratio, fail_ratio, of_raw_reads, otherwise_min, fleet_min_ratio, history_min_ratio, unit}}, all optional;
+// known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be derived. For the playbook checker.
 Status check_expectations(const Json& expect);
 
 }  // namespace muster

@@ -70,6 +70,8 @@ class SpecReader {
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
   // reader_lab.cc
   void read_lab();
+  // reader_acceptance.cc
+  void read_gpu_acceptance();
   // reader_rails.cc
   struct NicWishes {  // of a role or a node
     std::optional<int> rails;

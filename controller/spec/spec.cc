@@ -163,6 +163,7 @@ ParsedSpec SpecReader::read() {
   read_rails();
   read_limits();
   read_lab();
+  read_gpu_acceptance();
   read_services();
   read_nodes();
   check_nodes();

@@ -188,6 +188,12 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
+// `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
+struct GpuAcceptance {
+  bool mandatory = false;
+  std::string results_file, key_file;  // as the spec names them
+  std::string results, key;            // their texts, carried with the spec: a signed report, a public key
+};
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -207,6 +213,7 @@ struct Spec {
   std::map<std::string, std::vector<std::string>> roles;  // role -> playbooks
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
+  GpuAcceptance gpu_acceptance;
   LimitsSpec limits;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;

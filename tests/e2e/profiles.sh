@@ -39,10 +39,19 @@ measured() {  # measured REPORT PROFILE
     and all(.nodes[]; any(.checks[]; (.name | endswith("dgemm/gflops")) and .verdict == "pass" and (.derivation | startswith("lab floor"))))
     and any(.notes[]; contains("dgemm/gflops") and contains("x 0.002"))' "$1/report.json" >/dev/null
 }
+# The array was tested on all its drives at once, each of them was read by itself and beside the others of its kind, and no lane is lost.
+drives_known() {  # drives_known REPORT
+  jq -e 'all(.nodes[]; .checks as $c
+    | ([$c[] | select(.name | endswith("drives/parallel_mbps")) | select(.verdict == "pass") | .subject]) as $raw
+    | any($c[]; (.name | endswith("local storage/data")) and .verdict == "pass" and .evidence.detail.level == "raid0"
+        and .evidence.detail.jobs > 1 and (.evidence.detail.drives | length) >= 2 and (.evidence.detail.drives - $raw) == [])
+    and all($c[] | select(.name | endswith("pcie/lanes_lost")); .verdict != "fail"))' "$1/report.json" >/dev/null
+}
 start=$SECONDS
 $muster up "$work/cluster.yaml" --yes --report "$work/quick" | tee "$work/up.log" | tail -5
 echo "  bring-up with quick took $((SECONDS - start)) s"
 check "accepted by quick" measured "$work/quick" quick
+check "local storage is known by its drives" drives_known "$work/quick"
 for profile in standard burn; do
   start=$SECONDS
   $muster accept --profile $profile --report "$work/$profile" | tail -5

@@ -82,6 +82,7 @@ TEST_CASE("GPU kernels run in their own program; without it the answer is that n
   const auto missing = measure(bench.context, params);
   REQUIRE(missing.ok());
   CHECK((*missing)["outcome"] == "unavailable");
+  CHECK((*missing)["detail"]["missing"] == "muster-accept-gpu");
   CHECK((*missing)["error"].get<std::string>().find("muster-accept-gpu is not on this node") == 0);
   bench.process.answers["gemm"] = prints(result("gpu-gemm"));
   CHECK(measure(bench.context, params).value() == result("gpu-gemm"));

@@ -740,3 +740,38 @@ TEST_CASE(
   b.reactor.advance(kSecond);
   CHECK(b.state_of("node01") == "degraded");
 }
+
+TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GPU", "[acceptance]") {
+  for (const bool lab : {true, false}) {
+    CAPTURE(lab);
+    Bench b;
+    b.plan.simulated = lab;
+    for (const auto& name : b.names) {
+      HardwareFacts facts = facts_of(name);
+      facts.gpus.resize(2);
+      // Of node04 one is real: its GPUs are measured like any others.
+      for (auto& gpu : facts.gpus) gpu.simulated = name != "node04" || &gpu == &facts.gpus.front();
+      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.check(name,
+              {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}}),
+               Bench::step("acceptance/gpu memory", "accept", {{"kernel", "gpu-memory"}},
+                           {{"copy_gbps", {{"min", 10}}}})});
+    }
+    b.reactor.advance(100);
+    b.measure = [](const std::string& node, const wire::Step& step) {
+      if (step.params["kernel"] == "dgemm") return measured("dgemm", "gflops", 50);
+      // A stand-in that seems to work is no pass either.
+      if (node == "node02") return measured("gpu-memory", "copy_gbps", 5000);
+      return Json{{"check", "gpu-memory"},
+                  {"outcome", "unavailable"},
+                  {"error", "not there"},
+                  {"detail", {{"missing", "muster-accept-gpu"}}}};
+    };
+    b.run();
+    CHECK(b.in_state("quarantined") ==
+          (lab ? std::set<std::string>{"node04"} : std::set<std::string>(b.names.begin(), b.names.end())));
+    CHECK(check_of(b.report(), "node02", "gpu memory/data").verdict ==
+          (lab ? Verdict::not_applicable : Verdict::fail));
+    CHECK(check_of(b.report(), "node04", "gpu memory/data").verdict == Verdict::fail);
+  }
+}

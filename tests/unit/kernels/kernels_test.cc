@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -604,15 +606,127 @@ TEST_CASE("a PCIe link is held against what both its ends can do, and the switch
   CHECK(part_of(found, "0000:01:00.0")["detail"]["part"] == "PCIe link of switch 0000:01:00.0");
   CHECK(ratio_of(part_of(found, "0000:05:00.0")) == 1);
   CHECK(ratio_of(part_of(found, "0000:06:00.0")) == 0);
+  // Lanes are counted by themselves, of GPUs too; a register that tells nothing lost none that we know of.
+  const auto lost = [&](const char* address) {
+    return part_of(found, address)["metrics"]["lanes_lost"]["value"].get<double>();
+  };
+  CHECK(lost("0000:03:00.0") == 0);
+  CHECK(lost("0000:04:00.0") == 4);
+  CHECK(lost("0000:01:00.0") == 8);
+  CHECK(lost("0000:05:00.0") == 0);
+  CHECK(part_of(found, "0000:06:00.0")["detail"]["absent"] == Json{"lanes_lost"});
   CHECK(run_pcie(TestRoot().files()).parts.empty());
+}
+
+TEST_CASE("drives of one kind are read side by side, each named; one alone of its kind is not") {
+  const TestRoot root;
+  const Files files = root.files();
+  const std::string content(2 << 20, 'x');
+  const auto disk = [&](const std::string& name, const std::string& model) {
+    REQUIRE(files.write("/sys/block/" + name + "/device/serial", "S" + name + "\n").ok());
+    REQUIRE(files.write("/sys/block/" + name + "/device/model", model + "\n").ok());
+    REQUIRE(files.write("/sys/block/" + name + "/size", "4096\n").ok());
+    REQUIRE(files.write("/dev/" + name, content).ok());
+  };
+  disk("nvme0n1", "PM9A3");
+  disk("nvme1n1", "PM9A3");
+  disk("nvme2n1", "SN840");
+  const Measurement found = run_drives(files, {.seconds = 0.01, .streams = 2, .parallel_seconds = 0.02});
+  REQUIRE(found.parts.size() == 3);
+  for (const char* serial : {"Snvme0n1", "Snvme1n1"}) {
+    const Json& part = part_of(found, serial);
+    CHECK(part["outcome"] == "measured");
+    CHECK(part["metrics"]["parallel_mbps"]["value"].get<double>() > 0);
+    CHECK(part["detail"]["side_by_side"] == 2);
+    CHECK_FALSE(part["detail"].contains("absent"));
+  }
+  const Json& alone = part_of(found, "Snvme2n1");
+  CHECK_FALSE(alone["metrics"].contains("parallel_mbps"));
+  CHECK(alone["detail"]["absent"] == Json{"parallel_mbps"});
+  for (const char* name : {"nvme0n1", "nvme1n1", "nvme2n1"})
+    CHECK(files.read(std::string("/dev/") + name).value() == content);
+  // One that ends early beside the others is named, and only that one.
+  REQUIRE(files.write("/dev/nvme1n1", "").ok());
+  const Measurement broken = run_drives(files, {.seconds = 0.01, .streams = 1, .parallel_seconds = 0.01});
+  CHECK(part_of(broken, "Snvme0n1")["outcome"] == "measured");
+  CHECK(part_of(broken, "Snvme1n1")["outcome"] == "failed");
+}
+
+TEST_CASE("the drives under a file system are found through arrays, volumes and partitions") {
+  const TestRoot root;
+  const Files files = root.files();
+  const auto whole = [&](const std::string& name, const std::string& serial) {
+    const std::string folder = "/sys/devices/pci/" + name;
+    REQUIRE(files.write(folder + "/device/serial", serial).ok());
+    REQUIRE(files.make_directories("/sys/class/block").ok());
+    REQUIRE(files.symlink("../../devices/pci/" + name, "/sys/class/block/" + name).ok());
+    REQUIRE(files.write(folder + "/" + name + "p1/partition", "1").ok());
+    REQUIRE(files.symlink("../../devices/pci/" + name + "/" + name + "p1", "/sys/class/block/" + name + "p1")
+                .ok());
+  };
+  whole("nvme0n1", "S0\n");
+  whole("nvme1n1", "S1\n");
+  whole("nvme2n1", "");
+  REQUIRE(files.write("/sys/class/block/md127/md/level", "raid0\n").ok());
+  REQUIRE(files.write("/sys/class/block/md127/slaves/nvme0n1", "").ok());
+  REQUIRE(files.write("/sys/class/block/md127/slaves/nvme1n1p1", "").ok());
+  REQUIRE(files.write("/sys/class/block/dm-0/slaves/md127", "").ok());
+  for (const char* device : {"/dev/md127", "/dev/dm-0", "/dev/nvme2n1p1", "/dev/loop0"})
+    REQUIRE(files.write(device, "").ok());
+  REQUIRE(files.make_directories("/dev/disk/by-label").ok());
+  REQUIRE(files.symlink("../../md127", "/dev/disk/by-label/scratch").ok());
+  const Under array = drives_under(files, "/dev/disk/by-label/scratch");
+  CHECK(array.drives == std::vector<std::string>{"S0", "S1"});
+  CHECK(array.level == "raid0");
+  CHECK(drives_under(files, "/dev/dm-0").drives == array.drives);
+  CHECK(drives_under(files, "/dev/nvme2n1p1").drives == std::vector<std::string>{"nvme2n1"});
+  CHECK(drives_under(files, "/dev/loop0").drives.empty());
+  CHECK(drives_under(files, "*leader:9421").drives.empty());
+}
+
+TEST_CASE("fio has jobs for every drive under the file system, each with its own part of the file") {
+  TestRoot root;
+  const Files files = root.files();
+  for (const char* name : {"sda", "sdb"}) {
+    REQUIRE(files.write(std::string("/sys/class/block/") + name + "/device/serial", name).ok());
+    REQUIRE(files.write(std::string("/sys/class/block/md127/slaves/") + name, "").ok());
+  }
+  REQUIRE(files.write("/sys/class/block/md127/md/level", "raid0").ok());
+  REQUIRE(files.write("/dev/md127", "").ok());
+  FakeFio fio;
+  const auto has = [&](const std::string& argument) {
+    return std::count(fio.runs.back().begin(), fio.runs.back().end(), argument) == 1;
+  };
+  fio.report = fio_report(0, 16 << 20);
+  const auto m = run_fio(files, fio, {.mount = root.scratch(), .size_bytes = 19 << 20, .jobs_per_drive = 4});
+  CHECK(m.error == "");
+  CHECK(m.outcome == Outcome::measured);  // what 8 jobs of 2 MiB verify is all of it
+  CHECK(has("--numjobs=8"));
+  CHECK(has("--size=2097152"));
+  CHECK(has("--offset_increment=2097152"));
+  CHECK(has("--group_reporting"));
+  CHECK(m.detail["drives"] == Json({"sda", "sdb"}));
+  CHECK(m.detail["level"] == "raid0");
+  fio.report = fio_report(0, 15 << 20);
+  CHECK(run_fio(files, fio, {.mount = root.scratch(), .size_bytes = 19 << 20, .jobs_per_drive = 4}).outcome ==
+        Outcome::failed);
+  // A small file is not cut into less than blocks, and without the option there is one job.
+  fio.report = fio_report(0, 1 << 20);
+  run_fio(files, fio, {.mount = root.scratch(), .size_bytes = 1 << 20, .jobs_per_drive = 4});
+  CHECK(has("--size=1048576"));
+  CHECK_FALSE(has("--group_reporting"));
+  run_fio(files, fio, {.mount = root.scratch(), .size_bytes = 19 << 20});
+  CHECK(has("--size=19922944"));
 }
 
 TEST_CASE("a disk under test is opened for reading only: the kernel saw no opening that could write") {
   const TestRoot root;
   const Files files = root.files();
-  REQUIRE(files.write("/sys/block/nvme0n1/device/serial", "S1\n").ok());
-  REQUIRE(files.write("/sys/block/nvme0n1/size", "4096\n").ok());
-  REQUIRE(files.write("/dev/nvme0n1", std::string(2 << 20, 'x')).ok());
+  for (const char* name : {"nvme0n1", "nvme1n1"}) {  // two of a kind: also side by side
+    REQUIRE(files.write(fmt::format("/sys/block/{}/device/serial", name), "S\n").ok());
+    REQUIRE(files.write(fmt::format("/sys/block/{}/size", name), "4096\n").ok());
+    REQUIRE(files.write(fmt::format("/dev/{}", name), std::string(2 << 20, 'x')).ok());
+  }
   const std::string disk = files.real("/dev/nvme0n1");
   const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   REQUIRE(watch >= 0);
@@ -627,8 +741,8 @@ TEST_CASE("a disk under test is opened for reading only: the kernel saw no openi
     return mask;
   };
   for (const int streams : {1, 4}) {
-    CHECK(run_drives(files, {.seconds = 0.01, .streams = streams}).parts[0]["result"]["outcome"] ==
-          "measured");
+    CHECK(run_drives(files, {.seconds = 0.01, .streams = streams, .parallel_seconds = 0.01})
+              .parts[0]["result"]["outcome"] == "measured");
     const uint32_t mask = seen();
     CHECK((mask & (IN_OPEN | IN_CLOSE_NOWRITE)) == (IN_OPEN | IN_CLOSE_NOWRITE));
     CHECK((mask & (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB)) == 0);

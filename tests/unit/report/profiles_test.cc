@@ -39,7 +39,8 @@ TEST_CASE("every acceptance profile is one that can be run and judged") {
       // Whole disks are only ever read: nothing a profile says to `drives` is about anything but time.
       const Json options = params.value("options", Json::object());
       if (params.value("kernel", "") == "drives")
-        for (const auto& [key, value] : options.items()) CHECK((key == "seconds" || key == "streams"));
+        for (const auto& [key, value] : options.items())
+          CHECK((key == "seconds" || key == "streams" || key == "parallel-seconds"));
       expectations += step.expect.size();
     }
     CHECK(expectations >= 5);
@@ -81,6 +82,31 @@ TEST_CASE("the profiles that accept new nodes look for silent corruption; the sh
   CHECK(runs_sdc("standard"));
   CHECK(runs_sdc("burn"));
   CHECK_FALSE(runs_sdc("quick"));
+}
+
+TEST_CASE(
+    "a lost lane stops a node in every profile that looks at lanes, and file systems have no constant "
+    "floor") {
+  for (const std::string name : {"quick", "standard", "burn", "lab"}) {
+    CAPTURE(name);
+    std::ifstream in(source_dir() + "/playbooks/acceptance/" + name + ".yaml");
+    std::stringstream text;
+    text << in.rdbuf();
+    int looked = 0;
+    for (const auto& step : parse_playbook(text.str()).playbook.steps) {
+      if (step.params.value("kernel", "") == "pcie") {
+        CHECK(step.mandatory);
+        CHECK(step.expect["lanes_lost"]["max"] == 0);
+        ++looked;
+      }
+      if (step.name == "local storage" && name != "lab")
+        for (const char* metric : {"write_mbps", "read_mbps"}) {
+          CHECK(step.expect[metric].contains("of_raw_reads"));
+          CHECK_FALSE(step.expect[metric].contains("min"));
+        }
+    }
+    CHECK(looked == 1);
+  }
 }
 
 TEST_CASE("faults of GPUs stop a node in every profile that looks at GPUs, their speeds in none") {

@@ -1,0 +1,25 @@
+// The signed results that a spec holds its GPUs to, verified. Thread: pure functions.
+#pragma once
+
+#include <optional>
+
+#include "base/pki.h"
+#include "base/result.h"
+#include "controller/report/gpu_results.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+// Nothing for a spec that does not say `gpu: mandatory`; Code::invalid with the key of the spec and what is
+// wrong when the file, its signature or its content is no good.
+inline Result<std::optional<GpuResults>> gpu_results_of(const Spec& spec) {
+  const GpuAcceptance& wanted = spec.gpu_acceptance;
+  if (!wanted.mandatory) return std::optional<GpuResults>();
+  const auto verify = [](const std::string& pem, const std::string& body, const std::string& value) {
+    return pki::verify(pem, body, value).value_or(false);
+  };
+  TRY(auto results, read_gpu_results(wanted.results, wanted.key, verify));
+  return std::optional<GpuResults>(std::move(results));
+}
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+#include "controller/plan/gpu_policy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace muster {
+namespace {
+
+// What is degraded where the profile does not say from where.
+constexpr double kDegradedBelow = 0.93;
+
+// "standard/gpu bf16" -> "gpu bf16": what the report calls its checks by.
+std::string group_of(const std::string& step_id) { return step_id.substr(step_id.find('/') + 1); }
+
+bool measures_own_gpus(const wire::Step& step) {
+  return step.module == "accept" && step.params.is_object() &&
+         step.params.value("kernel", "").rfind("gpu-", 0) == 0;
+}
+
+// A speed is what healthy machines have in common: what the profile compares with others of its kind.
+bool is_speed(const Json& limit) {
+  return limit.is_object() && (limit.contains("derive") || limit.contains("fleet_min_ratio") ||
+                               limit.contains("history_min_ratio"));
+}
+
+// Models this node's GPUs may turn out to be; empty: none of the results.
+std::set<std::string> possible_models(const GpuResults& results, const NodeSpec& node,
+                                      const HardwareFacts* facts) {
+  std::set<std::string> out;
+  bool named = false;
+  if (facts)
+    for (const auto& gpu : facts->gpus) {
+      if (gpu.model.empty() || gpu.model.rfind("10de:", 0) == 0) continue;
+      named = true;
+      if (results.models.count(gpu.model)) out.insert(gpu.model);
+    }
+  if (named || node.hardware.gpu_model.empty()) return out;
+  for (const auto& [model, speeds] : results.models)
+    if (glob_match(node.hardware.gpu_model, model)) out.insert(model);
+  return out;
+}
+
+std::string model_text(const NodeSpec& node, const HardwareFacts* facts) {
+  std::set<std::string> names;
+  if (facts)
+    for (const auto& gpu : facts->gpus)
+      if (!gpu.model.empty()) names.insert(gpu.model);
+  if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
+  return node.hardware.gpu_model.empty() ? "a model that is neither found nor declared (hardware.gpu_model)"
+                                         : node.hardware.gpu_model;
+}
+
+}  // namespace
+
+void hold_to_results(const GpuResults& results, const NodeSpec& node, const HardwareFacts* facts,
+                     std::vector<PlannedStep>& steps, std::vector<std::string>& problems) {
+  const std::set<std::string> models = possible_models(results, node, facts);
+  std::vector<std::string> have, missing;
+  for (const auto& [model, speeds] : results.models) have.push_back(model);
+  bool any = false;
+  for (auto& planned : steps) {
+    wire::Step& step = planned.step;
+    if (!measures_own_gpus(step)) continue;
+    any = true;
+    step.mandatory = true;
+    if (!step.expect.is_object()) continue;
+    step.expect.erase("blocks");
+    for (auto& [metric, limit] : step.expect.items()) {
+      if (!is_speed(limit)) continue;
+      const std::string check = group_of(step.id) + "/" + metric;
+      Json proven = Json::object();
+      for (const auto& [model, speeds] : results.models)
+        if (const auto speed = speeds.find(check); speed != speeds.end())
+          proven[model] = {{"value", speed->second.value}, {"gpus", speed->second.gpus}};
+      const bool known = std::any_of(models.begin(), models.end(),
+                                     [&](const std::string& model) { return proven.contains(model); });
+      if (!known) missing.push_back(check);
+      limit["proven"] = {{"by", results.digest.substr(0, 19)},
+                         {"ratio", limit.value("ratio", kDegradedBelow)},
+                         {"models", proven}};
+      limit.erase("derive");
+      limit.erase("ratio");
+    }
+  }
+  if (!any || missing.empty()) return;
+  if (models.empty())
+    problems.push_back(
+        fmt::format("{}: acceptance.gpu is mandatory, and the signed results are of {}, not of {}", node.name,
+                    fmt::join(have, ", "), model_text(node, facts)));
+  else
+    problems.push_back(fmt::format(
+        "{}: acceptance.gpu is mandatory, and the signed results of {} have no {}: measure one such "
+        "node with this profile, or name the profile they were made with",
+        node.name, fmt::join(models, ", "), fmt::join(missing, ", ")));
+}
+
+}  // namespace muster

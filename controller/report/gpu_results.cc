@@ -1,0 +1,71 @@
+#include "controller/report/gpu_results.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/facts.h"
+#include "base/json.h"
+#include "controller/report/measured.h"
+#include "controller/report/report.h"
+#include "controller/report/signature.h"
+
+namespace muster {
+namespace {
+
+Error useless(const std::string& why) { return fail(Code::invalid, "acceptance.gpu_results: " + why); }
+
+// GPUs of a node by UUID, as long as they are real.
+std::map<std::string, std::string> models_of(const NodeReport& node) {
+  std::map<std::string, std::string> out;
+  const auto facts = hardware_facts_from_json(node.facts);
+  if (!facts.ok()) return out;
+  for (const auto& gpu : facts->gpus)
+    if (!gpu.simulated && !gpu.uuid.empty() && gpu.model.find("SIMULATED") == std::string::npos)
+      out[gpu.uuid] = gpu.model;
+  return out;
+}
+
+bool handed_over(const NodeReport& node) {
+  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
+}
+
+}  // namespace
+
+Result<GpuResults> read_gpu_results(const std::string& text, const std::string& public_pem,
+                                    const SignatureCheck& check) {
+  const auto trusted = key_line(public_pem);
+  if (!trusted.ok())
+    return fail(Code::invalid, "acceptance.gpu_results_key: " + trusted.error().message +
+                                   " (`muster report key` prints one)");
+  const auto parts = split_signature(text);
+  if (!parts.ok()) return useless("not a report as it was signed: " + parts.error().message);
+  if (parts->public_key != *trusted)
+    return useless(fmt::format("signed by another key, {}, than gpu_results_key, {}",
+                               key_fingerprint(parts->public_key), key_fingerprint(*trusted)));
+  if (!check(public_pem, parts->body, parts->value)) return useless("its signature is not of this content");
+  const auto json = parse_json(parts->body);
+  if (!json.ok()) return useless(json.error().message);
+  const auto report = report_from_json(*json);
+  if (!report.ok()) return useless(report.error().message);
+  if (report->simulated) return useless("it says SIMULATED HARDWARE, which proves nothing about a GPU");
+  std::map<std::string, std::map<std::string, std::vector<double>>> values;
+  for (const auto& node : report->nodes) {
+    if (!handed_over(node)) continue;
+    const auto models = models_of(node);
+    for (const auto& one : node.checks) {
+      const auto model = models.find(one.subject);
+      if (model != models.end() && one.verdict == Verdict::pass && one.measured && !one.lower_is_better)
+        values[model->second][one.name].push_back(*one.measured);
+    }
+  }
+  GpuResults out;
+  out.digest = parts->digest;
+  for (const auto& [model, checks] : values)
+    for (const auto& [name, list] : checks)
+      out.models[model][name] = {median_of(list), static_cast<int>(list.size())};
+  if (out.models.empty()) return useless("no GPU was measured in it and passed, on a node that was accepted");
+  return out;
+}
+
+}  // namespace muster

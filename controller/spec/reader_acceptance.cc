@@ -1,0 +1,43 @@
+// The keys of `acceptance:` beside the profile, and the texts of the files that they name (section `carried`).
+// What these texts say is looked at by controller/report/gpu_results.h.
+#include <fmt/format.h>
+
+#include "controller/spec/reader.h"
+
+namespace muster {
+
+void SpecReader::read_gpu_acceptance() {
+  const YamlNode* acceptance = child(&root_, "acceptance");
+  const YamlNode* carried = child(&root_, "carried");
+  GpuAcceptance& out = spec_.gpu_acceptance;
+  out.mandatory = text(acceptance, "gpu") == "mandatory";
+  out.results_file = text(acceptance, "gpu_results");
+  out.key_file = text(acceptance, "gpu_results_key");
+  out.results = text(carried, "gpu_results");
+  out.key = text(carried, "gpu_results_key");
+  const auto check = [&](const char* key, const std::string& file, const std::string& content,
+                         const char* what) {
+    const std::string path = fmt::format("acceptance.{}", key);
+    if (!out.mandatory && !file.empty())
+      error(*child(acceptance, key), path, "it has no effect without `gpu: mandatory`");
+    if (!out.mandatory) return;
+    if (file.empty())
+      return error(*child(acceptance, "gpu"), "acceptance.gpu",
+                   fmt::format("mandatory needs `{}: FILE`, {}", key, what));
+    if (content.empty())
+      error(
+          *child(acceptance, key), path,
+          fmt::format("the text of {} is not in the spec: `muster up SPEC` and `muster spec check SPEC` put "
+                      "it there (carried.{})",
+                      file, key));
+  };
+  check("gpu_results", out.results_file, out.results,
+        "the signed report.json of a run that measured GPUs of this model");
+  check("gpu_results_key", out.key_file, out.key,
+        "the public key it was signed with, as `muster report key` prints it");
+  if (out.mandatory && spec_.lab)
+    error(*child(acceptance, "gpu"), "acceptance.gpu",
+          "a lab's GPUs are SIMULATED and are never held to a speed");
+}
+
+}  // namespace muster

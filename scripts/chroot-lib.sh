@@ -1,0 +1,58 @@
+# A Debian in a folder that is kept, to build in: for chroot-build.sh and build-gpu-package.sh, which source it. Packages come from the
+# host's own apt mirrors. Nothing stays mounted: what runs in it runs in mount and process namespaces of its own. Needs root.
+# shellcheck shell=bash
+
+# chroot_sources SUITE [COMPONENT...]: lines of a sources.list: the host's Debian repositories with the other suite's name, and its
+# components, or these.
+chroot_sources() {
+  local suite=$1 host keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  shift
+  host=$(. /etc/os-release; echo "$VERSION_CODENAME")
+  # shellcheck disable=SC2016  # apt's own variables
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v host="$host" -v suite="$suite" -v key="$keyring" -v own="$*" \
+      '$2 ~ "^" host "(-updates|-security)?$" { sub(host, suite, $2); print "deb [signed-by=" key "] " $1 " " $2 " " (own == "" ? $3 : own) }' |
+    sort -u
+}
+
+# chroot_make ROOT SUITE [COMPONENT...]: makes it, unless it is there.
+chroot_make() {
+  local root=$1 suite=$2 sources
+  [[ ! -e $root/.made ]] || return 0
+  sources=$(chroot_sources "${@:2}")
+  [[ -n $sources ]] || { echo "$0: the host's apt names no Debian repository of its own release" >&2; return 1; }
+  command -v mmdebstrap >/dev/null || scripts/deps.sh lab
+  echo "making a $suite system in $root"
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"
+  mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates "$suite" "$root" - <<<"$sources"
+  touch "$root/.made"
+}
+
+# chroot_copy_tree ROOT: the working tree's tracked and new files to /src there, without touching files that are as they were: ninja goes
+# by their times. What is gone here goes there too; build folders stay.
+chroot_copy_tree() {
+  local root=$1 file
+  mkdir -p "$root/src"
+  git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+    [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
+  done | tar --null -T - -c | tar -x -C "$root/src" --overwrite
+  (cd "$root/src" && find . -path './build*' -prune -o \( -type f -o -type l \) -print | sed 's,^\./,,') | sort >"$root/.there"
+  git ls-files --cached --others --exclude-standard | sort | comm -13 - "$root/.there" | (cd "$root/src" && xargs -r -d '\n' rm -f --)
+}
+
+# chroot_run ROOT [ARGUMENT...]: runs the script on standard input there, with these arguments.
+chroot_run() {
+  local root=$1
+  shift
+  cat >"$root/run.sh"
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  unshare --mount --pid --fork --kill-child bash -c '
+    set -euo pipefail
+    mount --make-rprivate /
+    mount -t proc proc "$0/proc"
+    mount --rbind /dev "$0/dev"
+    mount --rbind /sys "$0/sys"
+    mount -t tmpfs tmpfs "$0/tmp"
+    exec chroot "$0" /bin/bash /run.sh "$@"' "$root" "$@" </dev/null
+}
