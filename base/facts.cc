@@ -59,6 +59,7 @@ Result<GpuFacts> read_gpu(const Json& json, const std::string& path) {
   r.get_or("pci", out.pci, {});
   r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
   r.get_or("bus_speed", out.bus_speed, {});
+  r.get_or("simulated", out.simulated, false);
   TRY_(r.finish());
   return out;
 }
@@ -134,13 +135,15 @@ Json to_json(const DiskFacts& d) {
 
 Json to_json(const HardwareFacts& f) {
   Json gpus = Json::array(), nics = Json::array(), disks = Json::array();
-  for (const auto& g : f.gpus)
+  for (const auto& g : f.gpus) {
     gpus.push_back({{"model", g.model},
                     {"uuid", g.uuid},
                     {"serial", g.serial},
                     {"pci", g.pci},
                     {"memory_bytes", g.memory_bytes},
                     {"bus_speed", g.bus_speed}});
+    if (g.simulated) gpus.back()["simulated"] = true;
+  }
   for (const auto& n : f.nics)
     nics.push_back({{"name", n.name},
                     {"mac", n.mac},

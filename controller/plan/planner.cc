@@ -708,6 +708,7 @@ class Planner {
             "storage '" + s.name +
             "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
+    if (auto note = simulated_gpu_note(machines_); !note.empty()) plan_.notes.push_back(std::move(note));
     if (simulated_ && !profile().empty())
       for (auto& note : simulated_->notes(profile())) plan_.notes.push_back(std::move(note));
   }
