@@ -69,8 +69,8 @@ check "MooseFS is mounted where nothing of it lies" sh -c "$muster lab ssh login
 check "the second up says that nothing changed" sh -c "$muster up '$work/cluster.yaml' --yes | grep -qi nothing"
 
 # ---- standard, with counters that are not zero
-# What was counted before, and what programs do wrong, is nobody's fault now: an old Xid of the hardware, Xids of a program, a link that was away.
-on hgx01 sudo sh -c "'echo \"<3>NVRM: Xid (PCI:0000:e0:00): 63, pid=1, SIMULATED GPU: Row Remapper: new row marked\" >/dev/kmsg'"
+# What was counted before is nobody's fault now, nor is what a program does wrong: a link that was away, an Xid of a program's.
+on hgx01 sudo sh -c "'echo \"<3>NVRM: Xid (PCI:0000:e0:00): 31, pid=1, name=python3, SIMULATED GPU, MMU Fault\" >/dev/kmsg'"
 on login01 sudo sh -c "'p=\$(ls /sys/bus/pci/devices/0000:01:00.0/virtio*/net); ip link set \$p down; sleep 1; ip link set \$p up; echo \"\$p was away \$(cat /sys/class/net/\$p/carrier_down_count) times\"'"
 wait_until 120 on login01 timeout 10 stat --file-system /home/shared >/dev/null || die "login01 has its storage back"
 start=$SECONDS
@@ -104,6 +104,7 @@ $muster lab break hgx02 shape 1mbit --network rail1 --heal
 $muster lab break hgx01 slow-drive fast1 --heal
 
 # ---- one GPU falls off the bus
+check "Slurm's health check finds nothing before" on hgx02 sudo /etc/slurm/muster-health
 $muster lab break hgx02 gpu-xid 1
 check "the lab shows the fault" sh -c "$muster lab status --json | jq -e '.nodes[] | select(.name == \"hgx02\") | .faults | has(\"gpu-xid 1\")'"
 check "its driver has lost it" sh -c "! $muster lab ssh hgx02 -- nvidia-smi -L"
@@ -116,8 +117,15 @@ check "the GPU is named" grep -q '^hgx02 | counters/gpu_xids | fail .*GPU 0000:e
 check "nothing else is" sh -c "! grep -v '^hgx02 | counters/gpu_xids' '$work/xid.findings'"
 for n in head01 hgx01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
 
+sick() {
+  on hgx02 sudo /etc/slurm/muster-health >/dev/null 2>&1 || true
+  on head01 sinfo -h -N -n hgx02 -o %E | grep -q 'muster health: gpu_xids'
+}
+check "Slurm's health check takes it out, too" wait_until 180 sick
+
 # ---- healed, all are accepted again
 $muster lab break hgx02 gpu-xid 1 --heal
+on head01 sudo scontrol update nodename=hgx02 state=resume
 check "both GPUs answer" test "$(on hgx02 nvidia-smi -L | grep -c 'SIMULATED GPU')" = 2
 expect_exit 0 $muster accept --profile standard --yes --report "$work/healed"
 check "five of five are accepted again" accepted "$work/healed/report.json"
