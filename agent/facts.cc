@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "agent/disks.h"
+#include "agent/smbios.h"
 #include "agent/steps/modules.h"
 #include "agent/storage/metadata.h"
 #include "base/rail_choice.h"
@@ -132,7 +133,7 @@ std::vector<NicFacts> nic_facts(const Files& files) {
 }
 
 // From PCI alone, so that GPUs count before (and whether or not) their driver is loaded; the driver's own
-// files add names.
+// files add names. A lab's stand-ins are there only where no real one is.
 std::vector<GpuFacts> gpu_facts(const Files& files) {
   std::vector<GpuFacts> out;
   for (const auto& address : files.list(kPci)) {
@@ -156,6 +157,8 @@ std::vector<GpuFacts> gpu_facts(const Files& files) {
     }
     out.push_back(std::move(gpu));
   }
+  if (const auto standins = standin_gpus(files))
+    return standin_facts(*standins, system_facts(files).uuid.substr(0, 8));
   return out;
 }
 

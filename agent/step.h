@@ -54,7 +54,7 @@ struct StepModule {
   std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides
   std::function<Status(StepContext&, const Json& params)> verify;  // null: check again
   // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. When
-  // set, check/apply are unused.
+  // set, apply is unused, and check, which may be null, only says whether there is anything to measure here.
   std::function<Result<Json>(StepContext&, const Json& params)> measure;
   // Many checks at once where one process can answer for all (packages, services...); same order as the
   // input. Null: one by one.

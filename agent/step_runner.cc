@@ -120,6 +120,11 @@ class StepRun {
   }
 
   StepEnd measured(const StepModule& module, const wire::Step& step) {
+    if (module.check) {
+      const auto there = module.check(context_, step.params);
+      if (!there.ok()) return from_error(there.error());
+      if (there->holds == Holds::not_applicable) return {"not_applicable", there->diff, ""};
+    }
     auto result = module.measure(context_, step.params);
     if (!result.ok()) return from_error(result.error());
     return {"measured", "", "", std::move(*result)};

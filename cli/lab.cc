@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/json_dump.h"
+#include "base/standin.h"
 #include "lab/controller.h"
 #include "lab/lab.h"
 #include "lab/rack.h"
@@ -94,6 +95,8 @@ void print_nodes(const Json& nodes) {
     fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", text(node, "name"), text(node, "power"),
                text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"),
                notes);
+    if (const int gpus = node.value("simulated_gpus", 0); gpus > 0)
+      fmt::print("{:<12} {} x {}\n", "", gpus, kSimulatedGpu);
     const auto ports = ports_text(node);
     if (!ports.empty()) fmt::print("{:<12} {}\n", "", ports);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/facts.h"
+#include "base/standin.h"
 #include "base/time.h"
 #include "cli/render.h"
 
@@ -64,6 +65,12 @@ std::string memory_words(uint64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
 }
 
+// "8"; "2 (SIMULATED GPU)"
+std::string gpu_words(const HardwareFacts& facts) {
+  const std::string count = std::to_string(facts.gpus.size());
+  return simulated_gpus(facts) > 0 ? fmt::format("{} ({})", count, kSimulatedGpu) : count;
+}
+
 std::vector<std::string> machine_row(const Json& machine) {
   std::vector<std::string> row = {text_at(machine, "name"), when(time_at(machine, "time"))};
   const auto facts =
@@ -73,8 +80,7 @@ std::vector<std::string> machine_row(const Json& machine) {
     return row;
   }
   row.insert(row.end(), {clean(facts->system.serial), std::to_string(facts->cpus.count),
-                         memory_words(facts->memory_bytes), std::to_string(facts->gpus.size()),
-                         drives_words(facts->disks)});
+                         memory_words(facts->memory_bytes), gpu_words(*facts), drives_words(facts->disks)});
   return row;
 }
 
@@ -86,7 +92,7 @@ std::string parts(const HardwareFacts& f) {
        {"firmware:", clean(f.firmware)},
        {"CPUs:", fmt::format("{} in {} sockets, {}", f.cpus.count, f.cpus.sockets, clean(f.cpus.model))},
        {"memory:", memory_words(f.memory_bytes)},
-       {"GPUs:", std::to_string(f.gpus.size())}});
+       {"GPUs:", gpu_words(f)}});
   Rows gpus, nics = {{"PORT", "MAC", "SPEED", "DRIVER", "PCI"}},
              disks = {{"DRIVE", "MODEL", "SIZE", "WWID", "ON IT NOW"}};
   for (const auto& g : f.gpus) gpus.push_back({clean(g.model), clean(g.serial), clean(g.pci)});

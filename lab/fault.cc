@@ -27,10 +27,18 @@ Status take_duration(Break& request, const std::string& word) {
   return Ok{};
 }
 
+Status take_gpu(Break& request, const std::string& word) {
+  if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 2)
+    return fail(Code::invalid, request.fault + " takes the number of a stand-in, from 0, not '" + word + "'");
+  request.gpu = std::stoll(word);
+  return Ok{};
+}
+
 Status take_argument(Break& request, const std::string& word) {
   const auto& fault = request.fault;
   if (fault == "bmc-503" || fault == "net-cut") return take_seconds(request, fault, word);
   if (fault == "post") return take_duration(request, word);
+  if (fault == "gpu-xid") return take_gpu(request, word);
   if (fault == "shape")
     request.rate = word;
   else if (fault == "foreign-fs" || fault == "slow-drive" || fault == "extra-disk" || fault == "pcie-error")
@@ -59,6 +67,10 @@ const std::map<std::string, std::string>& fault_list() {
       {"post",
        "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
        "reset, until --heal"},
+      {"gpu-xid",
+       "SIMULATED GPU number N (from 0) falls off the bus: Xid 79 in the kernel's log every other second, "
+       "and "
+       "the driver's stand-in loses it, until --heal or a restart; the system must be up"},
       {"crash-once",
        "the next system that boots, RAM system or installed one, takes an uncorrectable machine "
        "check; once"},
@@ -68,6 +80,7 @@ const std::map<std::string, std::string>& fault_list() {
 }
 
 std::string shown_name(const Break& request) {
+  if (request.gpu >= 0) return fmt::format("{} {}", request.fault, request.gpu);
   const bool fast = !request.network.empty() && request.network != kProvisioning;
   return fast ? request.fault + " " + request.network : request.fault;
 }
@@ -75,7 +88,7 @@ std::string shown_name(const Break& request) {
 Json to_json(const Break& b) {
   return {{"node", b.node},   {"fault", b.fault}, {"switch", b.network_switch},   {"seconds", b.seconds},
           {"drive", b.drive}, {"rate", b.rate},   {"file_system", b.file_system}, {"network", b.network},
-          {"heal", b.heal}};
+          {"gpu", b.gpu},     {"heal", b.heal}};
 }
 
 Result<Break> break_from_json(const Json& json) {
@@ -89,6 +102,7 @@ Result<Break> break_from_json(const Json& json) {
   reader.get_or("rate", b.rate, std::string());
   reader.get_or("file_system", b.file_system, std::string());
   reader.get_or("network", b.network, std::string());
+  reader.get_or("gpu", b.gpu, int64_t{-1});
   reader.get_or("heal", b.heal, false);
   TRY_(reader.finish());
   return b;
@@ -106,6 +120,8 @@ Status take_words(Break& request, const std::vector<std::string>& words) {
   if (words.size() == 3) TRY_(take_argument(request, words[2]));
   if (request.fault == "post" && !request.heal && request.seconds <= 0)
     return fail(Code::invalid, "post takes how long, such as 12m or 90s");
+  if (request.fault == "gpu-xid" && request.gpu < 0)
+    return fail(Code::invalid, "gpu-xid takes the number of a stand-in, from 0");
   return Ok{};
 }
 

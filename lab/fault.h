@@ -18,6 +18,7 @@ struct Break {
   int64_t seconds = 0;
   std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
   std::string network;                   // net-cut, shape: empty is the provisioning network
+  int64_t gpu = -1;                      // gpu-xid: which stand-in, from 0
   bool heal = false;
 };
 Json to_json(const Break& request);

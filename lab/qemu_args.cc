@@ -77,7 +77,8 @@ std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const
   a.insert(a.end(), {"-display", "none", "-vga", "none", "-nodefaults"});
   add("-uuid", node.uuid);
   add("-smbios",
-      fmt::format("type=1,manufacturer=QEMU,product=muster lab machine (SIMULATED),serial={}", node.serial));
+      fmt::format("type=1,manufacturer={},product={},serial={}", kLabVendor, kLabProduct, node.serial));
+  if (node.gpus > 0) add("-smbios", "type=11,value=" + standin_text({node.gpus, node.gpu_model}));
   add("-drive", "if=pflash,format=raw,readonly=on,file=" + host.firmware);
   add("-drive", "if=pflash,format=raw,file=" + dir.node(node.name, "vars.fd"));
   add("-chardev", fmt::format("socket,id=console,path={},server=on,wait=off,logfile={},logappend=on",

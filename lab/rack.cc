@@ -172,6 +172,7 @@ Json Rack::status() {
                      {"serial", node.serial},
                      {"drives", drives},
                      {"ports", ports_json(node.ports)},
+                     {"simulated_gpus", node.gpus},
                      {"firmware_tests_left_s", seconds_left(slot->machine->testing())},
                      {"faults", slot->faults}});
   }
@@ -214,6 +215,7 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
+  if (fault == "gpu-xid") return break_gpu(slot, request);
   return break_drive(slot, request);
 }
 

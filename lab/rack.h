@@ -56,6 +56,7 @@ class Rack {
   Result<std::string> break_network(Slot& slot, const Break& request);
   Result<std::string> break_drive(Slot& slot, const Break& request);
   Result<std::string> extra_disk(Slot& slot, const Break& request);
+  Result<std::string> break_gpu(Slot& slot, const Break& request);  // rack_gpu.cc
   // rack_network.cc
   Result<Json> break_switch(const Break& request);
   Status begin_outage(const std::string& reason, const Outages::Taps& taps, DurationMs span);

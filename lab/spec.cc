@@ -129,6 +129,15 @@ void uncable(const YAML::Node& list, const std::string& where, LabNode& node, Pr
   }
 }
 
+// What stand-ins for GPUs call themselves.
+std::string gpu_model(const YAML::Node& node, const std::string& fallback, const std::string& where,
+                      Problems& problems) {
+  if (!node) return fallback;
+  const auto wrong = wrong_standin_model(scalar(node));
+  if (!wrong.empty()) problems.push_back(fmt::format("{}: {}: expected {}", at(node), where, wrong));
+  return wrong.empty() ? scalar(node) : fallback;
+}
+
 std::string profile_name(const YAML::Node& node, const std::string& fallback, Problems& problems) {
   if (!node) return fallback;
   const auto name = scalar(node);
@@ -254,6 +263,8 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.smp = spec.smp;
     node.drives = make_drives(spec.drives, node.number);
     node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
+    node.gpus = spec.gpus;
+    node.gpu_model = spec.gpu_model;
     set_identity(node, spec.cluster);
     spec.nodes.push_back(std::move(node));
   }
@@ -291,6 +302,8 @@ void override_node(const YAML::Node& keys, const std::string& where, LabNode& no
         make_ports(node.number, boolean(keys["storage_nic"], storage, where + ".storage_nic", problems),
                    integer(keys["rails"], rails, 0, kMaxRails, where + ".rails", problems));
   uncable(keys["uncabled"], where + ".uncabled", node, problems);
+  node.gpus = integer(keys["gpus"], node.gpus, 0, kMostStandinGpus, where + ".gpus", problems);
+  node.gpu_model = gpu_model(keys["gpu_model"], node.gpu_model, where + ".gpu_model", problems);
 }
 
 // lab.nodes.<name or range>: what these machines have differently.
@@ -315,7 +328,8 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
       }
       if (name == names.front().name)
         refuse_unknown_keys(entry.second, where,
-                            {"profile", "memory_mib", "smp", "drives", "storage_nic", "rails", "uncabled"},
+                            {"profile", "memory_mib", "smp", "drives", "storage_nic", "rails", "uncabled",
+                             "gpus", "gpu_model"},
                             problems);
       override_node(entry.second, where, *node, problems);
     }
@@ -362,16 +376,18 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
     return;
   }
   const auto section = lab ? lab : YAML::Node(YAML::NodeType::Map);
-  refuse_unknown_keys(
-      section, "lab",
-      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails", "time_scale", "acceptance"},
-      problems);
+  refuse_unknown_keys(section, "lab",
+                      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails",
+                       "time_scale", "acceptance", "gpus", "gpu_model"},
+                      problems);
   spec.memory_mib = integer(section["memory_mib"], 1024, 128, 65536, "lab.memory_mib", problems);
   spec.smp = integer(section["smp"], 1, 1, 16, "lab.smp", problems);
   spec.profile = profile_name(section["profile"], "generic", problems);
   spec.drives = drives_from(section["drives"], problems);
   spec.storage_nic = boolean(section["storage_nic"], false, "lab.storage_nic", problems);
   spec.rails = integer(section["rails"], 0, 0, kMaxRails, "lab.rails", problems);
+  spec.gpus = integer(section["gpus"], 0, 0, kMostStandinGpus, "lab.gpus", problems);
+  spec.gpu_model = gpu_model(section["gpu_model"], kStandinModel, "lab.gpu_model", problems);
   spec.time_scale = time_scale(section["time_scale"], problems);
   const auto nodes = root["nodes"];
   if (!nodes || !nodes.IsSequence() || nodes.size() == 0)
@@ -434,6 +450,8 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   node.smp = spec.smp;
   node.drives = make_drives(spec.drives, node.number);
   node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
+  node.gpus = spec.gpus;
+  node.gpu_model = spec.gpu_model;
   set_identity(node, spec.cluster);
   return node;
 }

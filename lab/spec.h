@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/standin.h"
 #include "lab/ports.h"
 
 namespace muster::lab {
@@ -38,6 +39,9 @@ struct LabNode {
   std::string uuid, serial;  // SMBIOS; derived from cluster and name, so equal in every lab of that spec
   std::vector<LabDrive> drives;
   std::vector<LabPort> ports;  // beside the provisioning one
+  // SIMULATED GPU: how many the lab stands in for; none: the machine says nothing of GPUs.
+  int gpus = 0;
+  std::string gpu_model = kStandinModel;
 };
 
 // A drive as declared, before it is multiplied per node.
@@ -64,6 +68,8 @@ struct LabSpec {
   int smp = 1;
   bool storage_nic = false;
   int rails = 0;
+  int gpus = 0;
+  std::string gpu_model = kStandinModel;
   // How long firmware tests take here of what `lab break post` says: 0.1 rehearses 12 minutes in 72 seconds.
   double time_scale = 1;
 };

@@ -33,7 +33,9 @@ Json to_json(const LabSpec& spec) {
                      {"uuid", n.uuid},
                      {"serial", n.serial},
                      {"drives", drives},
-                     {"ports", ports_json(n.ports)}});
+                     {"ports", ports_json(n.ports)},
+                     {"gpus", n.gpus},
+                     {"gpu_model", n.gpu_model}});
   }
   for (const auto& t : spec.drives)
     templates.push_back({{"name", t.name},
@@ -52,6 +54,8 @@ Json to_json(const LabSpec& spec) {
           {"smp", spec.smp},
           {"storage_nic", spec.storage_nic},
           {"rails", spec.rails},
+          {"gpus", spec.gpus},
+          {"gpu_model", spec.gpu_model},
           {"time_scale", spec.time_scale}};
 }
 
@@ -70,6 +74,8 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     spec.storage_nic = json.value("storage_nic", false);
     spec.rails = json.value("rails", 0);
     spec.time_scale = json.value("time_scale", 1.0);
+    spec.gpus = json.value("gpus", 0);
+    spec.gpu_model = json.value("gpu_model", kStandinModel);
     for (const auto& t : json.at("drives"))
       spec.drives.push_back({t.at("name"), t.at("size_bytes"), t.at("serial_prefix"), t.at("count")});
     for (const auto& n : json.at("nodes")) {
@@ -89,6 +95,8 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
         node.drives.push_back({d.at("name"), d.at("size_bytes"), d.at("serial"), d.at("boot")});
       for (const auto& p : n.value("ports", Json::array()))
         node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled")});
+      node.gpus = n.value("gpus", 0);
+      node.gpu_model = n.value("gpu_model", kStandinModel);
       spec.nodes.push_back(std::move(node));
     }
     return spec;

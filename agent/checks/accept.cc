@@ -363,6 +363,7 @@ StepModule accept_module() {
        parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
        parameter("peers", "list", false, "other nodes: {peer} in an option is the name of the next of them"),
        parameter("deadline_seconds", "int", false, "killed after so long", 120)});
+  m.check = has_what_it_measures;
   m.measure = measure_kernel;
   return m;
 }
@@ -408,6 +409,7 @@ StepModule accept_rdma_module() {
                  300),
        parameter("serve_seconds", "int", false, "the own server accepts nobody after so long", 600),
        parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 600)});
+  m.check = has_what_it_measures;
   m.measure = measure_rdma;
   return m;
 }
@@ -435,6 +437,7 @@ StepModule accept_mpi_module() {
        parameter("deadline_seconds", "int", false, "killed after so long", 180),
        parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is killed after so long",
                  60)});
+  m.check = has_what_it_measures;
   m.measure = measure_mpi;
   return m;
 }

@@ -13,4 +13,7 @@ StepModule accept_links_module();  // TCP to every peer, both directions; serves
 StepModule accept_rdma_module();   // RDMA to every peer by perftest, rail by rail; serves the peers meanwhile
 StepModule accept_mpi_module();    // all-reduce over several nodes, started from this one
 
+// `check` of these modules: not applicable where GPUs are to be loaded and a lab only stands in for them.
+Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params);
+
 }  // namespace muster::checks

@@ -35,6 +35,7 @@ StepModule acs_module();
 StepModule networks_module();
 StepModule rail_qos_module();
 StepModule nccl_conf_module();
+StepModule cdi_module();
 StepModule sys_values_module();
 // agent/steps: disks
 StepModule partition_module();

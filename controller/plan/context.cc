@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/plan/external.h"
+#include "controller/plan/gpu_type.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/services.h"
 
@@ -165,13 +166,15 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
     const HardwareFacts* facts = found == machines.end() ? nullptr : found->second;
     if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
     const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
-    const int gpus = facts ? static_cast<int>(facts->gpus.size()) : n.hardware.gpus.value_or(0);
+    const std::vector<GpuFacts> found_gpus = facts ? facts->gpus : std::vector<GpuFacts>();
+    const int gpus = facts ? static_cast<int>(found_gpus.size()) : n.hardware.gpus.value_or(0);
     Json one = name_and_address(n);
     one.update({{"role", n.role},
                 {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
                 {"memory_mib", bytes / 100 * 95 >> 20},
                 {"gpus", gpus},
-                {"gpu_files", gpu_files(gpus)}});
+                {"gpu_files", gpu_files(gpus)},
+                {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)}});
     out.push_back(std::move(one));
   }
   return out;

@@ -800,6 +800,7 @@ class Planner {
       if (d.imaging && d.seen->facts) rails[d.spec->name] = rails_seen(spec_, *d.spec, *d.seen->facts);
     for (auto& note : rail_notes(rails)) plan_.notes.push_back(std::move(note));
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
+    if (auto note = simulated_gpu_note(machines_); !note.empty()) plan_.notes.push_back(std::move(note));
     if (simulated_ && !profile().empty())
       for (auto& note : simulated_->notes(profile())) plan_.notes.push_back(std::move(note));
   }

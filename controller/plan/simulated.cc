@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
+#include "base/standin.h"
 
 namespace muster {
 
@@ -109,6 +110,16 @@ std::vector<std::string> Simulated::notes(const std::string& profile) const {
     out.push_back(fmt::format("the spec's lab.acceptance names what profile {} does not have: {}", profile,
                               fmt::join(unknown, ", ")));
   return out;
+}
+
+std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>& machines) {
+  std::vector<std::string> those;
+  for (const auto& [name, facts] : machines)
+    if (const int count = simulated_gpus(*facts); count > 0)
+      those.push_back(fmt::format("{} ({})", name, count));
+  if (those.empty()) return "";
+  return fmt::format("{}: stood in for by the lab on {}; nothing is measured on them", kSimulatedGpu,
+                     fmt::join(those, ", "));
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 // spec's `lab.acceptance` gives to virtual machines. What it changed is said in the plan and in the report.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,5 +27,8 @@ class Simulated {
   const LabAcceptance& what_;
   std::set<std::string> used_;
 };
+
+// For the operator: on which of these machines a lab stands in for GPUs; "" when on none.
+std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>& machines);
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <set>
 
+#include "base/standin.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/hardware.h"
 #include "controller/report/measured.h"
@@ -107,13 +108,16 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
 }
 
 void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vector<Check>& out) {
-  const std::string found = fmt::format("{} found", facts.gpus.size());
+  const bool simulated = simulated_gpus(facts) > 0;
+  const std::string found =
+      fmt::format("{} found{}", facts.gpus.size(), simulated ? fmt::format(", {}", kSimulatedGpu) : "");
+  const std::string title = simulated ? fmt::format("GPUs ({})", kSimulatedGpu) : "GPUs";
   const bool declared = spec.gpus.value_or(0) > 0 || !spec.gpu_model.empty();
   if (!declared && (!spec.gpus || facts.gpus.empty())) {  // a GPU where the spec says 0 is no match either
-    out.push_back(not_declared("gpus", "GPUs", found));
+    out.push_back(not_declared("gpus", title, found));
     return;
   }
-  Check count = hardware_check("gpus", "GPUs");
+  Check count = hardware_check("gpus", title);
   if (spec.gpus) {
     judge_count(count, static_cast<double>(facts.gpus.size()), *spec.gpus, "GPUs");
   } else {
@@ -123,6 +127,7 @@ void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vecto
     count.derivation = "a GPU model is declared";
     if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared and absent";
   }
+  if (simulated) count.measured_text = found;
   out.push_back(std::move(count));
   if (spec.gpu_model.empty()) return;
   std::vector<std::pair<std::string, std::string>> models;

@@ -106,6 +106,18 @@ void with_rails(FakeMachine& m) {
   (void)find_step_module("networks")->apply(context, two_rails());
 }
 
+void with_gpus(FakeMachine& m) {
+  booted(m);
+  for (const char* path : {"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl", "/usr/bin/nvidia-smi"})
+    m.put(path, "");
+  std::string known = "2 libs found in cache `/etc/ld.so.cache'\n";
+  for (const char* library : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+    m.put(std::string("/usr/lib/") + library, "");
+    known += std::string("\t") + library + " (libc6,x86-64) => /usr/lib/" + library + "\n";
+  }
+  m.put("/ldconfig", known);
+}
+
 using Samples = std::map<std::string, Sample>;
 
 void nothing(FakeMachine&) {}
@@ -428,6 +440,11 @@ Samples samples_of_other_storage() {
 Samples samples_of_networks() {
   return {
       {"networks", {with_ports, [](FakeMachine&) { return two_rails(); }}},
+      {"cdi",
+       {with_gpus,
+        [](FakeMachine&) {
+          return Json{{"gpus", 2}};
+        }}},
       {"nccl_conf", {with_rails, [](FakeMachine&) { return Json::object(); }}},
       {"rail_qos",
        {with_rails,

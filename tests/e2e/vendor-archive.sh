@@ -41,7 +41,12 @@ for v in $driver $newer; do
 done
 stub cuda-toolkit-13-0 13.0.1-1
 for v in 2.28.3-1+cuda13.0 2.29.1-1+cuda13.1; do stub libnccl2 $v; stub libnccl-dev $v "libnccl2 (= $v)"; done
-for v in 1:4.4.1-1 1:4.5.0-1; do stub datacenter-gpu-manager-4-core $v; stub datacenter-gpu-manager-4-cuda13 $v "datacenter-gpu-manager-4-core (= $v)"; done
+for v in 1:4.4.1-1 1:4.5.0-1; do
+  mkdir -p "$work/stub/usr/lib/systemd/system"
+  printf '[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' >"$work/stub/usr/lib/systemd/system/nvidia-dcgm.service"
+  stub datacenter-gpu-manager-4-core $v
+  stub datacenter-gpu-manager-4-cuda13 $v "datacenter-gpu-manager-4-core (= $v)"
+done
 
 archive() {   # name pattern-left-out: an index of the pool, signed
   local dir=$work/www/$1 deb
@@ -86,7 +91,7 @@ $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.lo
 check "node01 is accepted" test "$(node_state node01)" = accepted
 on() { node_ssh node01 "$@" | tr -d '\r'; }
 check "every step of gpu-vendor that needs a GPU says so" \
-  jq -e '[.nodes[0].steps[] | select(.name | startswith("gpu-vendor/"))] | length == 4 and all(.status == "not_applicable" and .message == "no GPU")' "$work/report/report.json"
+  jq -e '[.nodes[0].steps[] | select(.name | startswith("gpu-vendor/"))] | length == 7 and all(.status == "not_applicable" and .message == "no GPU")' "$work/report/report.json"
 version() { on dpkg-query -W -f "'\${Version}'" "$1"; }
 for p in nvidia-open nvidia-kernel-open-dkms libcuda1 nvidia-persistenced nvidia-fabricmanager; do
   check "$p is $driver although the archive has $newer" test "$(version $p)" = $driver-1

@@ -262,6 +262,7 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
 Output FakeMachine::system(const std::vector<std::string>& argv) {
   std::string module = argv.back();
   std::replace(module.begin(), module.end(), '-', '_');
+  if (argv[0] == "ldconfig") return good(get("/ldconfig"));
   if (argv[0] == "modprobe") return put("/sys/module/" + module + "/refcnt", "0\n"), good();
   if (argv[0] == "rmmod") {
     if (files().read_line("/sys/module/" + module + "/refcnt") != "0")

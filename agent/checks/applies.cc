@@ -1,0 +1,30 @@
+// Whether a measurement has anything to measure here: loads of GPUs do not on a lab's stand-ins
+// (base/standin.h), where a figure would be made up. What the stand-ins' driver counts is read all the same:
+// errors are rehearsed.
+#include <fmt/format.h>
+
+#include "agent/checks/checks.h"
+#include "agent/smbios.h"
+#include "agent/steps/modules.h"
+
+namespace muster::checks {
+namespace {
+
+bool loads_gpus(const Json& params) {
+  const std::string load = steps::text_of(params, "load");
+  return steps::text_of(params, "kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training" ||
+         steps::bool_of(params, "gpu_memory", false);
+}
+
+}  // namespace
+
+Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params) {
+  if (!loads_gpus(params)) return steps::holds();
+  const auto standins = standin_gpus(context.files);
+  if (!standins) return steps::holds();
+  return CheckResult{Holds::not_applicable,
+                     fmt::format("{}: {} stood in for by the lab, nothing is there to measure", kSimulatedGpu,
+                                 standins->count)};
+}
+
+}  // namespace muster::checks

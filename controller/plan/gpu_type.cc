@@ -1,0 +1,80 @@
+#include "controller/plan/gpu_type.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace muster {
+namespace {
+
+// Devices of NVIDIA in the PCI ID database (pci.ids): the RAM system has no driver, and what it reports must
+// give the type that the installed system reports, or every second run would change Slurm's configuration.
+struct Known {
+  const char *pci, *type;
+};
+constexpr Known kDevices[] = {
+    {"10de:1db1", "v100"}, {"10de:1db4", "v100"},      {"10de:1db5", "v100"},         {"10de:1db6", "v100"},
+    {"10de:1eb8", "t4"},   {"10de:20b0", "a100"},      {"10de:20b2", "a100"},         {"10de:20b5", "a100"},
+    {"10de:20f1", "a100"}, {"10de:2230", "rtx_a6000"}, {"10de:2235", "a40"},          {"10de:2236", "a10"},
+    {"10de:2321", "h100"}, {"10de:2330", "h100"},      {"10de:2331", "h100"},         {"10de:2335", "h200"},
+    {"10de:233b", "h200"}, {"10de:2342", "gh200"},     {"10de:26b1", "rtx_6000_ada"}, {"10de:26b5", "l40"},
+    {"10de:26b9", "l40s"}, {"10de:27b8", "l4"},        {"10de:2901", "b200"},
+};
+
+// Words that say who made it, how large its memory is, and how it is built in.
+bool tells_no_type(const std::string& word) {
+  static const char* const kWords[] = {"nvidia", "tesla", "quadro", "pcie", "nvl",      "generation", "hbm2",
+                                       "hbm2e",  "hbm3",  "hbm3e",  "gpu",  "graphics", "simulated"};
+  if (std::any_of(std::begin(kWords), std::end(kWords), [&](const char* w) { return word == w; }))
+    return true;
+  if (word.rfind("sxm", 0) == 0) return true;
+  return word.size() > 2 && word.compare(word.size() - 2, 2, "gb") == 0 &&
+         std::all_of(word.begin(), word.end() - 2, [](unsigned char c) { return std::isdigit(c); });
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// A pattern that leaves open what is in the middle of a word: "H?00", "A1*0".
+bool is_vague(const std::string& model) {
+  if (model.find_first_of("?[") != std::string::npos) return true;
+  for (size_t i = 1; i + 1 < model.size(); ++i)
+    if (model[i] == '*' && is_word(model[i - 1]) && is_word(model[i + 1])) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string gpu_type(const std::string& model) {
+  if (model.rfind("10de:", 0) == 0) {
+    for (const auto& known : kDevices)
+      if (model == known.pci) return known.type;
+    return "";
+  }
+  if (is_vague(model)) return "";
+  std::string out, word;
+  for (const char c : model + " ") {
+    if (is_word(c)) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (!word.empty() && !tells_no_type(word)) out += (out.empty() ? "" : "_") + word;
+    word.clear();
+  }
+  // A product has a letter in front and a number: "*NVIDIA*" names none, and a type like 100 would be a
+  // count.
+  const bool product = !out.empty() && out.find_first_of("0123456789") != std::string::npos &&
+                       std::isalpha(static_cast<unsigned char>(out[0]));
+  return product && out.size() <= 24 ? out : "";
+}
+
+std::string gpu_type_of(const std::string& declared_model, const std::vector<GpuFacts>& found) {
+  if (const std::string declared = gpu_type(declared_model); !declared.empty()) return declared;
+  std::string out;
+  for (const auto& gpu : found) {
+    const std::string type = gpu_type(gpu.model);
+    if (type.empty() || (!out.empty() && type != out)) return "";
+    out = type;
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# the reference cluster in small, five machines in four roles, SIMULATED GPUs: quick, then standard, accepted; then one rail, one drive, one GPU: each named
+source "$(dirname "$0")/lib.sh"
+for tool in gpg gcc dpkg-deb python3; do command -v $tool >/dev/null || die "there is no $tool here"; done
+
+# The stand-ins' packages in an archive of their own, whose key the spec pins.
+port=8099 url=http://10.20.0.1:8099
+lab/stub-gpu/build.sh "$work/www" >"$work/stub.log" 2>&1 || { cat "$work/stub.log"; die "the stand-ins' packages"; }
+{ sed '/^  nvidia_/d' lab/hgx.yaml; sed "s#ARCHIVE#$url#" "$work/www/vars.yaml"; } >"$work/cluster.yaml"
+export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
+lab_up
+ip netns exec muster-hgx python3 -m http.server -d "$work/www" -b 10.20.0.1 $port >"$work/http.log" 2>&1 &
+
+names="head01 hgx01 hgx02 login01 store01"
+verdicts() { jq -r '[.nodes | sort_by(.name)[] | .name + " " + .verdict] | join("\n")' "$1"; }
+accepted() { [[ $(jq -r '[.nodes[] | select(.verdict == "accepted") | .name] | sort | join(" ")' "$1") == "$names" ]]; }
+# What is not as it should be, one line each: for assertions, and for whoever reads a failure.
+findings() {
+  jq -r '.nodes[] | .name as $n | .checks[] | select(.verdict == "fail" or .verdict == "degraded" or .verdict == "skipped")
+         | [$n, .name, .verdict, .subject, (.blame | join(",")), .reason] | join(" | ")' "$1"
+}
+on() { node_ssh "$@" | tr -d '\r'; }
+
+# ---- installed, configured, accepted by quick
+start=$SECONDS
+$muster up "$work/cluster.yaml" --yes --report "$work/quick" >"$work/up.log" || { tail -n 60 "$work/up.log"; findings "$work/quick/report.json"; die "bring-up"; }
+report=$work/quick/report.json
+echo "  bring-up with quick took $((SECONDS - start)) s"
+verdicts "$report" | sed 's/^/  /'
+check "five of five are accepted by quick" accepted "$report"
+check "the report says SIMULATED HARDWARE" jq -e .simulated "$report"
+
+# Every line about the GPUs says what they are, and nothing of them counts as measured.
+check "node show says SIMULATED GPU of each" sh -c "$muster node show hgx01 | grep -c 'SIMULATED GPU' | grep -qx 3"   # the number, and each of two
+check "the plan says it" grep -q 'SIMULATED GPU: stood in for by the lab on hgx01 (2), hgx02 (2)' "$work/up.log"
+check "the check of the hardware says it" \
+  jq -e '[.nodes[] | select(.name | startswith("hgx")) | .checks[] | select(.name == "hardware/gpus" or .name == "hardware/gpu_model")] | length == 4 and all(.verdict == "pass" and (.measured_text | contains("SIMULATED GPU")))' "$report"
+no_gpu_measured() {
+  jq -e '[.nodes[] | select(.name | startswith("hgx")) | .checks[] | select(.name | test("^gpu (bf16|fp8|silent|memory|copies|nccl|training)"))]
+         | length > 0 and all(.verdict == "not_applicable" and (.derivation | contains("SIMULATED GPU")))' "$1" >/dev/null
+}
+check "no load of GPUs was measured, and none passed" no_gpu_measured "$report"
+check "what the stand-ins' driver counts was read" \
+  jq -e '[.nodes[].checks[] | select(.name == "gpu counters/gpus_lost")] | length == 2 and all(.verdict == "pass" and .measured == 0)' "$report"
+check "the other roles have no GPUs" jq -e '[.nodes[] | select(.name | startswith("hgx") | not) | .checks[] | select(.name | startswith("gpu "))] | length == 0' "$report"
+
+# ---- the GPU software
+for n in hgx01 hgx02; do
+  check "$n: every step of gpu-vendor that needs a GPU was carried out" \
+    jq -e --arg n "$n" '[.nodes[] | select(.name == $n) | .steps[] | select(.name | startswith("gpu-vendor/"))] | length == 7 and all(.status == "applied" or .status == "already")' "$report"
+  check "$n: a container of a plain user has both devices and the library" \
+    jq -e --arg n "$n" '[.nodes[] | select(.name == $n) | .steps[] | select(.name | startswith("apptainer/GPUs in a container"))] | length == 1 and all(.status == "applied" or .status == "already")' "$report"
+  on "$n" cat /etc/cdi/nvidia.json >"$work/$n-cdi.json"
+  check "$n: its CDI file has two devices and all of them, with the driver's libraries" \
+    jq -e '.kind == "nvidia.com/gpu" and ([.devices[].name] == ["0", "1", "all"]) and ([.containerEdits.mounts[].hostPath] | any(endswith("/libcuda.so.1")) and any(endswith("/libnvidia-ml.so.1")))' "$work/$n-cdi.json"
+done
+check "DCGM's stand-in knows two" sh -c "$muster lab ssh hgx01 -- sudo dcgmi discovery -l | grep -q '^2 GPUs found'"
+check "a login shell finds nvcc" test "$(on hgx01 sh -lc "'command -v nvcc'")" = /usr/local/cuda/bin/nvcc
+check "Slurm knows their type" test "$(on head01 sinfo -h -N -o "'%N %G'" | grep '^hgx' | sort -u | tr -s ' \n' ' ')" = "hgx01 gpu:h100:2 hgx02 gpu:h100:2 "
+gres() { on login01 srun -N1 -n1 -w "$1" --gres=gpu:h100:2 --chdir=/tmp sh -c "'echo \$CUDA_VISIBLE_DEVICES'"; }
+check "a job asks for two by type and gets them" test "$(gres hgx02)" = 0,1
+check "no more than there are" sh -c "! $muster lab ssh login01 -- srun -N1 -n1 -w hgx01 --gres=gpu:h100:3 --immediate=5 --chdir=/tmp true"
+
+# ---- networks and storage
+check "rails are found beside a port without cable" sh -c "test \$($muster lab ssh hgx02 -- cat /etc/muster/networks.json | jq '[.ports[] | select(.rail >= 0)] | length') = 2"
+for rail in 0 1; do check "rail $rail carries 9000 bytes in one piece" on hgx01 sudo ping -q -c 3 -W 5 -M "do" -s 8972 -I "10.100.$rail.11" "10.100.$rail.12"; done
+check "NFS comes over the storage network" sh -c "$muster lab ssh login01 -- cat /proc/self/mountinfo | grep -q ' /home/shared .* - nfs4 10.30.0.'"
+check "MooseFS is mounted where nothing of it lies" sh -c "$muster lab ssh login01 -- findmnt -n -o FSTYPE /shared | grep -q '^fuse'"
+check "the second up says that nothing changed" sh -c "$muster up '$work/cluster.yaml' --yes | grep -qi nothing"
+
+# ---- standard, with counters that are not zero
+# What was counted before is nobody's fault now, nor is what a program does wrong: a link that was away, an Xid of a program's.
+on hgx01 sudo sh -c "'echo \"<3>NVRM: Xid (PCI:0000:e0:00): 31, pid=1, name=python3, SIMULATED GPU, MMU Fault\" >/dev/kmsg'"
+on login01 sudo sh -c "'p=\$(ls /sys/bus/pci/devices/0000:01:00.0/virtio*/net); ip link set \$p down; sleep 1; ip link set \$p up; echo \"\$p was away \$(cat /sys/class/net/\$p/carrier_down_count) times\"'"
+wait_until 120 on login01 timeout 10 stat --file-system /home/shared >/dev/null || die "login01 has its storage back"
+start=$SECONDS
+expect_exit 0 $muster accept --profile standard --yes --report "$work/standard"
+report=$work/standard/report.json
+echo "  standard took $((SECONDS - start)) s"
+check "five of five are accepted by standard" accepted "$report"
+check "no load of GPUs was measured, and none passed" no_gpu_measured "$report"
+rdma() { jq -c '.nodes[] | .name as $n | .checks[] | select(.name | startswith("rdma/")) | [$n, .name, .subject, .verdict, .measured_text, .reason]' "$1"; }
+rdma "$report"
+check "both rails were measured from both ends" \
+  jq -e '[.nodes[].checks[] | select(.name == "rdma/send_gbps" and .verdict == "pass") | .subject] | length == 4 and (map(select(endswith("rail 1"))) | length == 2)' "$report"
+
+# ---- one rail shaped, one drive slow: both are named, and nothing else
+serial=$(jq -r '[.nodes[] | select(.name == "hgx01") | .disks[] | select(.group == "fast") | .serial] | sort | .[0]' "$report")
+echo "  rail 1 of hgx02 at 1mbit, drive fast1 ($serial) of hgx01 at 2000000 bytes/s"
+$muster lab break hgx02 shape 1mbit --network rail1
+$muster lab break hgx01 slow-drive fast1 --rate 2000000
+got=0
+$muster accept --profile standard --yes --report "$work/slow" >"$work/slow.log" 2>&1 || got=$?
+report=$work/slow/report.json
+findings "$report" >"$work/slow.findings"
+sed 's/^/  /' "$work/slow.findings"
+check "that is not accepted (exit $got)" test "$got" = 3 -o "$got" = 5
+check "rail 1 is named" grep -q '^hgx0[12] | rdma/.*rail 1' "$work/slow.findings"
+check "rail 0 is not" sh -c "! grep '| rdma/' '$work/slow.findings' | grep -q 'rail 0'"
+check "the drive is named by its serial" sh -c "grep '^hgx01 | drives/read_mbps' '$work/slow.findings' | grep -q '$serial'"
+check "nothing else is" sh -c "! grep -vE '^hgx0[12] \| rdma/.*rail 1|^hgx01 \| drives/read_mbps .*$serial' '$work/slow.findings'"
+for n in head01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
+$muster lab break hgx02 shape 1mbit --network rail1 --heal
+$muster lab break hgx01 slow-drive fast1 --heal
+
+# ---- one GPU falls off the bus
+check "Slurm's health check finds nothing before" on hgx02 sudo /etc/slurm/muster-health
+$muster lab break hgx02 gpu-xid 1
+check "the lab shows the fault" sh -c "$muster lab status --json | jq -e '.nodes[] | select(.name == \"hgx02\") | .faults | has(\"gpu-xid 1\")'"
+check "its driver has lost it" sh -c "! $muster lab ssh hgx02 -- nvidia-smi -L"
+report=$work/xid/report.json
+expect_exit 3 $muster accept --profile quick --yes --report "$work/xid"
+findings "$report" >"$work/xid.findings"
+sed 's/^/  /' "$work/xid.findings"
+check "hgx02 is quarantined" test "$(node_state hgx02)" = quarantined
+check "the GPU is named" grep -q '^hgx02 | counters/gpu_xids | fail .*GPU 0000:e1:00' "$work/xid.findings"
+check "nothing else is" sh -c "! grep -v '^hgx02 | counters/gpu_xids' '$work/xid.findings'"
+for n in head01 hgx01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
+
+sick() {
+  on hgx02 sudo /etc/slurm/muster-health >/dev/null 2>&1 || true
+  on head01 sinfo -h -N -n hgx02 -o %E | grep -q 'muster health: gpu_xids'
+}
+check "Slurm's health check takes it out, too" wait_until 180 sick
+
+# ---- healed, all are accepted again
+$muster lab break hgx02 gpu-xid 1 --heal
+on head01 sudo scontrol update nodename=hgx02 state=resume
+check "both GPUs answer" test "$(on hgx02 nvidia-smi -L | grep -c 'SIMULATED GPU')" = 2
+expect_exit 0 $muster accept --profile standard --yes --report "$work/healed"
+check "five of five are accepted again" accepted "$work/healed/report.json"

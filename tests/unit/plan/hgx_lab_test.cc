@@ -1,0 +1,129 @@
+// lab/hgx.yaml, the reference cluster in small: the same five machines to the lab and to the controller, and
+// a plan with everything that tests/e2e/hgx.sh looks at.
+#include <set>
+
+#include "controller/plan/lint.h"
+#include "lab/spec.h"
+#include "tests/source_dir.h"
+#include "tests/unit/plan/shipped.h"
+#include "tests/unit/plan/spec_text.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+std::string spec_text() {
+  return replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
+                  "\"" + std::string(kKey) + "\"");
+}
+
+// Machines as the lab's agents report them.
+PlannerInput input_of(const std::string& text) {
+  PlannerInput in = shipped_input(text);
+  for (auto& [name, seen] : in.nodes)
+    if (name.rfind("hgx", 0) == 0) seen.facts->gpus = standin_facts({2}, "abcd");
+  return in;
+}
+
+std::map<std::string, Json> steps_of(const Plan& plan, const std::string& node) {
+  std::map<std::string, Json> out;
+  for (const auto& action : plan.actions)
+    if (action.node == node && action.params.is_object() && action.params.contains("steps"))
+      for (const auto& step : action.params["steps"]) out[step["id"]] = step;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the small reference cluster: five machines in four roles, to the lab and to the controller",
+          "[plan][lab][standin]") {
+  const auto parsed = parse_spec(spec_text());
+  for (const auto& e : parsed.errors) FAIL_CHECK(to_string(e, "lab/hgx.yaml"));
+  const auto machines = lab::lab_spec_from_yaml(spec_text());
+  if (!machines.ok()) FAIL(machines.error().message);
+  REQUIRE(machines->nodes.size() == 5);
+  std::set<std::string> roles;
+  for (const auto& node : parsed.spec.nodes) {
+    const auto* machine = lab::find_node(*machines, node.name);
+    REQUIRE(machine);
+    roles.insert(node.role);
+    CHECK(machine->mac == node.mac);
+    CHECK(machine->address == node.address);
+    CHECK(machine->bmc_address == node.power.address);
+    CHECK(machine->gpus == node.hardware.gpus.value_or(0));
+    for (const auto& [name, group] : node.disks) {
+      int64_t found = 0;
+      for (const auto& drive : machine->drives)
+        found += glob_match(group.match.serial.value_or(""), drive.serial) &&
+                 drive.size_bytes == group.match.size_bytes;
+      CAPTURE(node.name, name);
+      CHECK(found == group.match.count);
+    }
+  }
+  CHECK(roles.size() == 4);
+  int64_t memory = 0, dark = 0;
+  for (const auto& node : machines->nodes) {
+    memory += node.memory_mib;
+    for (const auto& port : node.ports) dark += !port.cabled;
+  }
+  CHECK(dark == 1);
+  CHECK(memory <= 8 << 10);
+}
+
+TEST_CASE("the small reference cluster has a plan without an objection, which says SIMULATED GPU",
+          "[plan][lab][standin]") {
+  const PlannerInput in = input_of(spec_text());
+  const Plan plan = planned_of(in);
+  CHECK(plan.kind == "install");
+  CHECK(plan.nodes.size() == 5);
+  CHECK(plan.simulated);
+  const auto says = [&](const std::string& words) {
+    return std::any_of(plan.notes.begin(), plan.notes.end(),
+                       [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  CHECK(says("SIMULATED GPU: stood in for by the lab on hgx01 (2), hgx02 (2)"));
+  CHECK_FALSE(says("left out"));
+
+  const auto steps = steps_of(plan, "hgx01");
+  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
+  CHECK(slurm.find("SlurmctldHost=head01(") != std::string::npos);
+  CHECK(slurm.find("NodeName=hgx01 ") != std::string::npos);
+  CHECK(slurm.find(" Gres=gpu:h100:2 ") != std::string::npos);
+  CHECK(slurm.find("NodeName=store01 ") == std::string::npos);
+  const Json gres = steps.at("scheduler/gpus[hgx01]")["params"];
+  CHECK(gres["content"] == "# Written by muster.\nName=gpu Type=h100 File=/dev/nvidia[0-1]\n");
+  CHECK(steps.at("gpu-vendor/devices for containers[hgx01]")["params"]["gpus"] == 2);
+  CHECK(steps.count("apptainer/GPUs in a container of an unprivileged user[hgx01]") == 1);
+  CHECK(steps.count("quick/gpu bf16") == 1);      // which the node then calls not applicable
+  CHECK(steps.count("quick/gpu counters") == 1);  // which it reads
+  const auto others = steps_of(plan, "head01");
+  CHECK(others.count("quick/gpu bf16") == 0);
+}
+
+TEST_CASE("every limit that the small reference cluster sets is one of quick's or standard's",
+          "[plan][lab][standin]") {
+  for (const char* profile : {"quick", "standard"}) {
+    const PlannerInput in =
+        input_of(replaced(spec_text(), "profile: quick }", std::string("profile: ") + profile + " }"));
+    const Plan plan = planned_of(in);
+    std::string unknown;
+    for (const auto& note : plan.notes)
+      if (const size_t at = note.find("does not have: "); at != std::string::npos) unknown = note.substr(at);
+    CAPTURE(profile, unknown);
+    CHECK((unknown.find("rdma/") != std::string::npos) == (std::string(profile) == "quick"));
+    CHECK(unknown.find("drives/") == std::string::npos);
+    if (std::string(profile) == "standard") CHECK(unknown.empty());
+  }
+}
+
+TEST_CASE("GPUs of unknown type are scheduled untyped", "[plan][standin]") {
+  PlannerInput in = input_of(replaced(spec_text(), ", gpu_model: \"*H100*\"", ""));
+  for (auto& [name, seen] : in.nodes)
+    for (auto& gpu : seen.facts->gpus) gpu.model = "10de:ffff";
+  const auto steps = steps_of(planned_of(in), "hgx01");
+  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
+  CHECK(slurm.find(" Gres=gpu:2 ") != std::string::npos);
+  CHECK(steps.at("scheduler/gpus[hgx01]")["params"]["content"] ==
+        "# Written by muster.\nName=gpu File=/dev/nvidia[0-1]\n");
+}
