@@ -54,7 +54,7 @@ check "accepted by quick" measured "$work/quick" quick
 check "local storage is known by its drives" drives_known "$work/quick"
 for profile in standard burn; do
   start=$SECONDS
-  $muster accept --profile $profile --report "$work/$profile" | tail -5
+  $muster accept --profile $profile --yes --report "$work/$profile" | tail -5
   echo "  $profile took $((SECONDS - start)) s"
   check "accepted by $profile" measured "$work/$profile" $profile
 done
