@@ -67,3 +67,38 @@ TEST_CASE("the specs that are shown have a plan without an objection", "[plan][d
     }
   }
 }
+
+TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of whom", "[plan][docs][rails]") {
+  PlannerInput in = shipped_input(text_of(source_dir() + "/docs/specs/hgx-h100.yaml"));
+  for (auto& [name, seen] : in.nodes) {
+    if (name.rfind("hgx", 0) != 0) continue;
+    HardwareFacts& facts = *seen.facts;
+    const auto nic = [&facts](const std::string& mac, const std::string& pci, const std::string& path) {
+      NicFacts out;
+      out.mac = mac;
+      out.pci = pci;
+      out.pci_path = path;
+      facts.nics.push_back(out);
+    };
+    nic(in.spec.node(name)->mac, "0000:c1:00.0", "pci0000:c0/0000:c0:01.0");
+    nic("b8:ce:f6:00:99:01", "0000:c1:00.1", "pci0000:c0/0000:c0:01.0");  // the storage port
+    for (int i = 0; i < 8; ++i) {
+      const std::string n = std::to_string(i), bus = "pci0000:1" + n,
+                        switched = bus + "/0000:1" + n + ":01.0";
+      facts.gpus[static_cast<size_t>(i)].pci_path = switched;
+      // Adapters are longer than Ethernet's addresses: InfiniBand. One board is wired the other way round.
+      const std::string beside = name == "hgx05" ? std::to_string(7 - i) : n;
+      nic("80:00:00:20:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:00:00:0" + n, "0000:2" + n + ":00.0",
+          "pci0000:1" + beside + "/0000:1" + beside + ":01.0");
+    }
+  }
+  std::vector<std::string> said;
+  const Plan plan = planned_of(in);
+  for (const auto& note : plan.notes)
+    if (note.rfind("rails of ", 0) == 0) said.push_back(note);
+  REQUIRE(said.size() == 2);
+  std::sort(said.begin(), said.end());
+  CHECK(said[0].rfind("rails of hgx01, hgx02, hgx03, hgx04, hgx06, hgx07, hgx08: rail 0 = 0000:20:00.0, ",
+                      0) == 0);
+  CHECK(said[1].rfind("rails of hgx05: rail 0 = 0000:27:00.0, rail 1 = 0000:26:00.0, ", 0) == 0);
+}
