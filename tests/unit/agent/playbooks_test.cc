@@ -136,7 +136,11 @@ Json context() {
               {"rails_infiniband", true},
               {"foreign_ports", false}});
   Json machine = first;
-  machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
+  machine.update({{"cpus", 2},
+                  {"memory_mib", 1900},
+                  {"gpus", 8},
+                  {"gpu_files", "/dev/nvidia[0-7]"},
+                  {"gpu_type", "h100"}});
   out.update({{"machines", {machine}},
               {"own_gpus", {machine}},
               {"has_gpus", true},
