@@ -137,7 +137,11 @@ Json context() {
               {"foreign_ports", false},
               {"controller_rules", {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}}}}});
   Json machine = first;
-  machine.update({{"cpus", 2}, {"memory_mib", 1900}, {"gpus", 8}, {"gpu_files", "/dev/nvidia[0-7]"}});
+  machine.update({{"cpus", 2},
+                  {"memory_mib", 1900},
+                  {"gpus", 8},
+                  {"gpu_files", "/dev/nvidia[0-7]"},
+                  {"gpu_type", "h100"}});
   out.update({{"machines", {machine}},
               {"own_gpus", {machine}},
               {"has_gpus", true},
