@@ -1,10 +1,10 @@
-// IpmiBmc: the IPMI side of a lab machine: Debian's ipmi_sim (package openipmi), a BMC that nobody here wrote,
-// which switches the machine through `muster lab chassis` and the lab's control socket.
+// IpmiBmc: the IPMI side of a lab machine: Debian's ipmi_sim (package openipmi), a BMC that nobody here
+// wrote, which switches the machine through `muster lab chassis` and the lab's control socket.
 //
 // One process per machine on the machine's BMC address, UDP port 623. It ends with its IpmiBmc; one that a
-// killed `lab serve` left behind is ended by the next, or by `muster lab down` with the namespace. As ipmi_sim
-// is: it offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and has neither
-// serial-over-LAN nor sensors of the machine. Thread: one at a time.
+// killed `lab serve` left behind is ended by the next, or by `muster lab down` with the namespace. As
+// ipmi_sim is: it offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and
+// has neither serial-over-LAN nor sensors of the machine. Thread: one at a time.
 #pragma once
 
 #include <string>

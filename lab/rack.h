@@ -27,8 +27,8 @@ struct RackOptions {
   LabDir dir;
   QemuHost host;
   uint16_t bmc_port = 443;
-  std::string program = {};  // `muster`, for ipmi_sim to call
   std::function<SteadyMs()> now = steady_now;
+  std::string program = {};  // `muster`, for ipmi_sim to call
 };
 
 class Rack {

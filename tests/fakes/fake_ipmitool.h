@@ -1,7 +1,7 @@
 // A stand-in for the program ipmitool and the BMC behind it: a Process that takes the driver's calls and
 // remembers. It misbehaves as docs and recordings say BMCs and ipmitool 1.8.19 do: a wrong password, a wrong
-// cipher suite and nobody there end alike, but for what -v adds; boot flags go after 60 s unless they are to be
-// kept, which some refuse; the bits for valid and UEFI are dropped on reading; power lags; accounts lock.
+// cipher suite and nobody there end alike, but for what -v adds; boot flags go after 60 s unless they are to
+// be kept, which some refuse; the bits for valid and UEFI are dropped on reading; power lags; accounts lock.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Debian's ipmi_sim (package openipmi) on a free UDP port of 127.0.0.1: a BMC that nobody here wrote, in front
-// of a machine that is a few files. Known of it: it offers cipher suite 3 and not 17, and drops the valid and
-// the UEFI bit of the boot flags. Ended with SIGKILL, which needs no answer; it dies with this process, too.
+// Debian's ipmi_sim (package openipmi) on a free UDP port of 127.0.0.1: a BMC that nobody here wrote, in
+// front of a machine that is a few files. Known of it: it offers cipher suite 3 and not 17, and drops the
+// valid and the UEFI bit of the boot flags. Ended with SIGKILL, which needs no answer; it dies with this
+// process, too.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,6 +20,18 @@
 #include "tests/fakes/temp_dir.h"
 
 namespace muster::testing {
+
+inline int free_udp_port() {
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a);
+  socklen_t size = sizeof a;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
+  close(fd);
+  return ntohs(a.sin_port);
+}
 
 class IpmiSim {
  public:
@@ -73,20 +86,8 @@ while [ $# -gt 1 ]; do
 done
 )sh";
 
-  static int free_port() {
-    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a);
-    socklen_t size = sizeof a;
-    getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
-    close(fd);
-    return ntohs(a.sin_port);
-  }
-
   void start(const std::string& guid) {
-    if (!port_) port_ = free_port();
+    if (!port_) port_ = free_udp_port();
     dir_.write("lan.conf", "name \"test\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 " +
                                std::to_string(port_) + "\n    priv_limit admin\n    guid " + guid +
                                "\n    allowed_auths_admin none md2 md5 straight\n  endlan\n"

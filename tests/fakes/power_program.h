@@ -1,5 +1,5 @@
-// A program as operators write them for the driver `command`, in a folder of its own, with a machine that is a
-// few files: power, what boots next, what booted. It can be made deaf, dead, slow to tell or talkative.
+// A program as operators write them for the driver `command`, in a folder of its own, with a machine that is
+// a few files: power, what boots next, what booted. It can be made deaf, dead, slow to tell or talkative.
 #pragma once
 
 #include <filesystem>
