@@ -56,6 +56,9 @@ struct Command {
   std::string cwd = {};
   // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
   std::function<void(std::string_view)> on_output = {};
+  bool clean_env = false;  // `env` is the whole environment
+  // Of stdout and stderr together, in bytes; who writes more is killed (Code::failed). 0: no limit.
+  size_t max_output = 0;
 };
 
 struct Output {

@@ -270,9 +270,9 @@ Result<Fd> make_input(const std::string& input) {
   return file;
 }
 
-std::vector<std::string> make_environment(const std::map<std::string, std::string>& added) {
+std::vector<std::string> make_environment(const std::map<std::string, std::string>& added, bool clean) {
   std::map<std::string, std::string> merged;
-  for (char** entry = environ; entry && *entry; ++entry) {
+  for (char** entry = clean ? nullptr : environ; entry && *entry; ++entry) {
     std::string_view text = *entry;
     size_t equals = text.find('=');
     if (equals == std::string_view::npos) continue;
@@ -312,7 +312,7 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<std::string> argv = command.argv;
-  std::vector<std::string> env = make_environment(command.env);
+  std::vector<std::string> env = make_environment(command.env, command.clean_env);
   pid_t pid = -1;
   int number = ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, pointers(argv).data(),
                               pointers(env).data());
@@ -338,11 +338,13 @@ class Child {
   // Ends when the program itself has ended: a daemon it left behind may hold the pipes for ever.
   Result<Output> wait() {
     while (!exited()) {
+      if (too_much()) return talks_too_much();
       if (left() <= 0) return overrun();
       poll_once(left());
     }
     drain(out_, output_.out);
     drain(err_, output_.err);
+    if (too_much()) return talks_too_much();
     if (WIFSIGNALED(status_))
       output_.exit_code = 128 + WTERMSIG(status_);
     else
@@ -386,14 +388,28 @@ class Child {
       into.append(buffer.data(), static_cast<size_t>(n));
       if (command_.on_output) command_.on_output(std::string_view(buffer.data(), static_cast<size_t>(n)));
       // A program that never stops talking must not keep us from its deadline.
-      if (left() <= 0) return;
+      if (left() <= 0 || too_much()) return;
     }
   }
 
-  Error overrun() {
+  bool too_much() const {
+    return command_.max_output && output_.out.size() + output_.err.size() > command_.max_output;
+  }
+
+  void end_group() {
     ::kill(-pid_, SIGKILL);
     deadline_ = SteadyClock::now() + std::chrono::milliseconds(kReapMs);
-    while (!exited() && left() > 0) poll_once(left());
+    while (!exited() && left() > 0) ::poll(nullptr, 0, 5);
+  }
+
+  Error talks_too_much() {
+    end_group();
+    return fail(Code::failed, fmt::format("{} wrote more than {} bytes and was ended", command_.argv[0],
+                                          command_.max_output));
+  }
+
+  Error overrun() {
+    end_group();
     return fail(Code::timeout, fmt::format("{} did not end within {} ms and was killed{}", command_.argv[0],
                                            command_.deadline, exited_ ? "" : " (it does not die)"));
   }

@@ -10,6 +10,7 @@
 #include "base/json_dump.h"
 #include "base/standin.h"
 #include "lab/controller.h"
+#include "lab/ipmi_bmc.h"
 #include "lab/lab.h"
 #include "lab/rack.h"
 #include "lab/serve.h"
@@ -211,6 +212,15 @@ void run_serve(const Flags& flags) {
   if (auto done = lab::serve(*dir, host); !done) complain(*flags, done.error());
 }
 
+void run_chassis(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  const auto answer =
+      lab::control(*dir, "POST", "/chassis", {{"node", flags->node}, {"words", flags->words}}, 10 * kSecond);
+  if (!answer) return complain(*flags, answer.error());
+  fmt::print("{}", lab::chassis_lines(*answer));
+}
+
 void run_restart(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
@@ -305,6 +315,12 @@ void add_serve(CLI::App& lab_app, const Flags& flags) {
   serve->add_option("--password", flags->password);
   serve->add_flag("--no-tls", flags->no_tls);
   serve->callback([flags] { run_serve(flags); });
+
+  auto* chassis = verb(lab_app, flags, "chassis", "(called by ipmi_sim) get or set power and boot device");
+  chassis->group("");
+  chassis->add_option("node", flags->node)->required();
+  chassis->add_option("what", flags->words, "get NAME..., set NAME VALUE...")->required();
+  chassis->callback([flags] { run_chassis(flags); });
 }
 
 }  // namespace

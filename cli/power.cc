@@ -5,6 +5,7 @@
 #include "base/json_dump.h"
 #include "cli/verbs.h"
 #include "cli/context.h"
+#include "cli/power_test.h"
 
 namespace muster::cli {
 namespace {
@@ -47,6 +48,7 @@ void add_power(CLI::App& app, Context& context) {
     action->add_option("NODES", *nodes, "e.g. gpu[01-04]")->required();
     action->callback([action = std::string(name), nodes, &context] { act(context, action, *nodes); });
   }
+  add_power_test(*verb, context);
   verb->footer("Example:\n  muster power cycle gpu03");
 }
 

@@ -1,4 +1,6 @@
 // Every driver of the controller, in one list. A new one is one file and one line here.
+#include "controller/power/command.h"
+#include "controller/power/ipmi.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
@@ -8,6 +10,8 @@ namespace muster {
 const std::vector<PowerDriver>& power_drivers() {
   static const std::vector<PowerDriver> drivers = {
       with_retries(redfish_driver()),
+      with_retries(ipmi_driver()),
+      with_retries(command_driver()),
   };
   return drivers;
 }

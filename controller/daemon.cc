@@ -201,6 +201,8 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.node = name;
   where.target.address = node->power.address;
   where.target.pin_sha256 = node->power.pin;
+  where.target.program = node->power.program;
+  where.target.cipher_suite = node->power.cipher_suite;
   where.target.expected_uuid = executor.node_row(name).product_uuid;
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();

@@ -62,6 +62,11 @@ void PowerService::state(const std::string& node, std::function<void(Result<Powe
       node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done));
 }
 
+void PowerService::boot_once_network(const std::string& node, Done done) {
+  submit<Ok>(
+      node, [call = times_.call](Power& p) { return p.boot_once_network(call); }, std::move(done));
+}
+
 void PowerService::describe(const std::string& node, std::function<void(Result<Json>)> done) {
   submit<Json>(
       node, [call = times_.call](Power& p) { return p.describe(call); }, std::move(done));

@@ -37,6 +37,8 @@ class Bmc {
 
   HttpResponse handle(const HttpRequest& request);
 
+  // The same machine by IPMI (lab/ipmi_bmc.h): "get power boot", "set boot pxe". Answers NAME: VALUE.
+  Result<Json> chassis(const std::vector<std::string>& words);
   // Fault: every request is answered 503 until `until`.
   void fail_until(TimeMs until);
   // "Once Pxe", "Disabled": for `lab status`.
@@ -73,6 +75,8 @@ class Bmc {
   HttpResponse perform(const std::string& type);
   void change_power(bool to_on);
   HttpResponse accepted_action();
+
+  Status chassis_set(const std::string& name, const std::string& value);  // bmc_chassis.cc
 
   // bmc_resources.cc: what GET shows.
   std::optional<Json> resource(const std::string& path);

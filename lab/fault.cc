@@ -53,6 +53,7 @@ Status take_argument(Break& request, const std::string& word) {
 const std::map<std::string, std::string>& fault_list() {
   static const std::map<std::string, std::string> faults = {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
+      {"other-guid", "an IPMI BMC shows another GUID, as one that was replaced, until --heal"},
       {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
       {"kill", "power cut: the machine is gone at once"},
       {"net-cut", "the machine's link passes nothing for --seconds N (default 60); --network: which"},

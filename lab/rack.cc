@@ -1,6 +1,7 @@
 #include "lab/rack.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <fstream>
@@ -81,9 +82,26 @@ Status Rack::mount(const LabNode& node) {
   slot->machine = std::make_unique<QemuMachine>(options_.dir, node, options_.host);
   TRY_(slot->machine->prepare());
   TRY(auto password, bmc_password());
-  TRY(auto certificate, bmc_certificate(options_.dir, node));
   const BmcIdentity identity{node.name, node.uuid, node.serial, node.mac, node.memory_mib, node.smp};
   slot->bmc = std::make_unique<Bmc>(*profile, identity, "admin", password, *slot->machine, wall_clock);
+  if (node.ipmi)
+    TRY_(serve_ipmi(node, *slot, password));
+  else
+    TRY_(serve_redfish(node, *slot));
+  slots_[node.name] = std::move(slot);
+  return Ok{};
+}
+
+Status Rack::serve_ipmi(const LabNode& node, Slot& slot, const std::string& password) {
+  slot.ipmi = std::make_unique<IpmiBmc>(
+      options_.dir, node,
+      IpmiOptions{
+          .program = options_.program, .user = "admin", .password = password, .address = node.bmc_address});
+  return slot.ipmi->start();
+}
+
+Status Rack::serve_redfish(const LabNode& node, Slot& slot) {
+  TRY(auto certificate, bmc_certificate(options_.dir, node));
   HttpServerOptions http;
   http.address = node.bmc_address;
   http.port = options_.bmc_port;
@@ -94,15 +112,30 @@ Status Rack::mount(const LabNode& node) {
   http.max_body = 64 << 10;
   http.idle_timeout = 30 * kSecond;
   auto server = start_http_server(
-      http, [this, name = node.name, bmc = slot->bmc.get()](HttpRequest request, ResponderPtr responder) {
+      http, [this, name = node.name, bmc = slot.bmc.get()](HttpRequest request, ResponderPtr responder) {
         auto response = bmc->handle(request);
         log_request(name, request, response.status);
         responder->respond(std::move(response));
       });
   if (!server) return std::move(server).error().with("BMC of " + node.name);
-  slot->server = std::move(*server);
-  slots_[node.name] = std::move(slot);
+  slot.server = std::move(*server);
   return Ok{};
+}
+
+Result<Json> Rack::chassis(const std::string& node, const std::vector<std::string>& words) {
+  std::lock_guard lock(mutex_);
+  auto* slot = find(node);
+  if (!slot) return fail(Code::not_found, "the lab has no machine named " + node);
+  auto answer = slot->bmc->chassis(words);
+  if (!words.empty() && words[0] == "set")
+    log_order(node, fmt::format("IPMI {} {}", fmt::join(words, " "), answer.ok() ? "ok" : "refused"));
+  return answer;
+}
+
+void Rack::log_order(const std::string& node, const std::string& text) {
+  std::lock_guard lock(log_mutex_);
+  std::ofstream(options_.dir.path("bmc.log"), std::ios::app)
+      << fmt::format("{} {} {}\n", to_iso8601(wall_clock()), node, text);
 }
 
 // What changes something, for people and tests: bmc.log. Logins carry a password and are logged without their
@@ -110,10 +143,8 @@ Status Rack::mount(const LabNode& node) {
 void Rack::log_request(const std::string& node, const HttpRequest& request, int status) {
   if (request.method == "GET" || request.method == "HEAD") return;
   const bool login = request.path.find("/Sessions") != std::string::npos;
-  std::lock_guard lock(log_mutex_);
-  std::ofstream out(options_.dir.path("bmc.log"), std::ios::app);
-  out << fmt::format("{} {} {} {} {} {}\n", to_iso8601(wall_clock()), node, request.method, request.path,
-                     status, login ? "-" : request.body.substr(0, 300));
+  log_order(node, fmt::format("{} {} {} {}", request.method, request.path, status,
+                              login ? "-" : request.body.substr(0, 300)));
 }
 
 Rack::Slot* Rack::find(const std::string& name) {
@@ -167,6 +198,7 @@ Json Rack::status() {
                      {"bmc_address", node.bmc_address},
                      {"bmc_requests", slot->bmc->requests_served()},
                      {"profile", node.profile},
+                     {"ipmi", node.ipmi},
                      {"in_spec", node.in_spec},
                      {"uuid", node.uuid},
                      {"serial", node.serial},
@@ -212,7 +244,8 @@ Result<Json> Rack::break_node(const Break& request) {
 Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   const auto& fault = request.fault;
   if (fault == "post" || strikes().count(fault)) return break_boot(slot, request);
-  if (fault == "bmc-503" || fault == "never-powers-on" || fault == "kill") return break_bmc(slot, request);
+  if (fault == "bmc-503" || fault == "other-guid" || fault == "never-powers-on" || fault == "kill")
+    return break_bmc(slot, request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
   if (fault == "gpu-xid") return break_gpu(slot, request);
@@ -251,6 +284,15 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
     if (!request.heal) slot.faults[request.fault] = "power-on is accepted and does nothing";
     return std::string(request.heal ? "powers on again" : "power-on is accepted and does nothing");
   }
+  if (slot.ipmi && request.fault == "other-guid") {
+    TRY_(slot.ipmi->start(!request.heal));
+    if (!request.heal) slot.faults[request.fault] = "the BMC shows another GUID";
+    return std::string(request.heal ? "shows its own GUID"
+                                    : "shows another GUID, as a BMC that was replaced");
+  }
+  if (slot.ipmi || request.fault == "other-guid")
+    return fail(Code::invalid, fmt::format("{} has {} BMC: {} is for the other kind", request.node,
+                                           slot.ipmi ? "an IPMI" : "a Redfish", request.fault));
   const auto seconds = request.heal ? 0 : request.seconds > 0 ? request.seconds : 30;
   slot.bmc->fail_until(wall_clock() + seconds * kSecond);
   return fmt::format("the BMC answers 503 for {} s", seconds);

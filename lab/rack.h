@@ -28,6 +28,7 @@ struct RackOptions {
   QemuHost host;
   uint16_t bmc_port = 443;
   std::function<SteadyMs()> now = steady_now;
+  std::string program = {};  // `muster`, for ipmi_sim to call
 };
 
 class Rack {
@@ -40,11 +41,16 @@ class Rack {
   Result<Json> add(const std::string& name, bool on = false);
   Result<Json> carry_out(const Break& request);  // what was done, in words
   Json status();
+  // What ipmi_sim asks of a machine (lab/ipmi_bmc.h).
+  Result<Json> chassis(const std::string& node, const std::vector<std::string>& words);
   void power_off_all();
 
  private:
   struct Slot;
   Status mount(const LabNode& node);
+  Status serve_redfish(const LabNode& node, Slot& slot);
+  Status serve_ipmi(const LabNode& node, Slot& slot, const std::string& password);
+  void log_order(const std::string& node, const std::string& text);
   Result<std::string> bmc_password() const;
   Slot* find(const std::string& name);
   Status save();

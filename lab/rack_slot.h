@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/http.h"
+#include "lab/ipmi_bmc.h"
 #include "lab/rack.h"
 
 namespace muster::lab {
@@ -13,9 +14,11 @@ namespace muster::lab {
 struct Rack::Slot {
   std::unique_ptr<QemuMachine> machine;
   std::unique_ptr<Bmc> bmc;
-  std::unique_ptr<HttpServer> server;
+  std::unique_ptr<HttpServer> server;  // Redfish, or
+  std::unique_ptr<IpmiBmc> ipmi;
   std::map<std::string, std::string> faults;  // in force now, with words
   ~Slot() {
+    ipmi.reset();
     server.reset();   // no request reaches a BMC that is going away
     machine.reset();  // joins the thread that calls back into bmc
   }

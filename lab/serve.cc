@@ -36,6 +36,15 @@ Result<Json> control_request(Rack& rack, const HttpRequest& request) {
     TRY(auto what, break_from_json(body));
     return rack.carry_out(what);
   }
+  if (request.path == "/chassis") {
+    std::string node;
+    std::vector<std::string> words;
+    JsonReader reader(body, "chassis");
+    reader.get("node", node);
+    reader.get("words", words);
+    TRY_(reader.finish());
+    return rack.chassis(node, words);
+  }
   if (request.path == "/add") {
     std::string name;
     bool on = false;
@@ -56,7 +65,10 @@ Status serve(const LabDir& dir, const QemuHost& host) {
   TRY(auto spec, lab_spec_from_json(json));
   auto process = make_process();
   auto reactor = make_reactor(1);
-  Rack rack({dir, host}, spec, *process, *reactor);
+  std::error_code unknown;
+  RackOptions options{dir, host};
+  options.program = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  Rack rack(std::move(options), spec, *process, *reactor);
   TRY_(rack.start());
   TRY_(Files("/").remove(dir.control()));
   HttpServerOptions http;

@@ -3,7 +3,8 @@
 //
 // Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines go on and
 // are found again through their pid files, by the next serve or by `muster lab down`). Control API (HTTP over
-// the Unix socket): GET /status, POST /break, POST /add {"name"}; errors as {"code","message"}.
+// the Unix socket): GET /status, POST /break, POST /add {"name"}, POST /chassis {"node", "words"} (what
+// ipmi_sim asks, by `muster lab chassis`); errors as {"code","message"}.
 #pragma once
 
 #include <string>

@@ -252,6 +252,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
       problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
     node.address = with_n(own_address);
     node.bmc_address = with_n(power_address);
+    node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
     in_addr parsed{};
     if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(
@@ -446,6 +447,7 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   }
   node.bmc_address = address;
   node.profile = spec.profile;
+  node.ipmi = spec.ipmi;
   node.memory_mib = spec.memory_mib;
   node.smp = spec.smp;
   node.drives = make_drives(spec.drives, node.number);

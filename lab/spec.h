@@ -33,6 +33,7 @@ struct LabNode {
   std::string address;      // expected address on the provisioning network, for `lab ssh`
   std::string bmc_address;  // without prefix
   std::string profile = "generic";
+  bool ipmi = false;  // the spec's driver: the BMC speaks IPMI, and no Redfish
   int memory_mib = 1024;
   int smp = 1;
   bool in_spec = true;       // false: added later, unknown to the spec
@@ -64,6 +65,7 @@ struct LabSpec {
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";
+  bool ipmi = false;  // as the last of the spec's
   int memory_mib = 1024;
   int smp = 1;
   bool storage_nic = false;

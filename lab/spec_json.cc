@@ -27,6 +27,7 @@ Json to_json(const LabSpec& spec) {
                      {"address", n.address},
                      {"bmc_address", n.bmc_address},
                      {"profile", n.profile},
+                     {"ipmi", n.ipmi},
                      {"memory_mib", n.memory_mib},
                      {"smp", n.smp},
                      {"in_spec", n.in_spec},
@@ -50,6 +51,7 @@ Json to_json(const LabSpec& spec) {
           {"nodes", nodes},
           {"drives", templates},
           {"profile", spec.profile},
+          {"ipmi", spec.ipmi},
           {"memory_mib", spec.memory_mib},
           {"smp", spec.smp},
           {"storage_nic", spec.storage_nic},
@@ -71,6 +73,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     json.at("memory_mib").get_to(spec.memory_mib);
     json.at("smp").get_to(spec.smp);
     // A lab that was up before there were such things has none.
+    spec.ipmi = json.value("ipmi", false);
     spec.storage_nic = json.value("storage_nic", false);
     spec.rails = json.value("rails", 0);
     spec.time_scale = json.value("time_scale", 1.0);
@@ -88,6 +91,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
       n.at("profile").get_to(node.profile);
       n.at("memory_mib").get_to(node.memory_mib);
       n.at("smp").get_to(node.smp);
+      node.ipmi = n.value("ipmi", false);
       n.at("in_spec").get_to(node.in_spec);
       n.at("uuid").get_to(node.uuid);
       n.at("serial").get_to(node.serial);

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/controller.h"
+#include "lab/ipmi_bmc.h"
 #include "lab/kvm_probe.h"
 #include "lab/lab.h"
 #include "lab/network.h"
@@ -44,7 +46,8 @@ Status check_host(const QemuHost& host) {
 // The spec with the lab's own public key in it; secret and key pair are made once per folder.
 Status write_credentials(Process& process, const LabDir& dir, std::string spec_text) {
   Files files("/");
-  if (!files.exists(dir.secret())) TRY_(files.write(dir.secret(), "admin:" + random_hex(12) + "\n", 0600));
+  // IPMI holds 20 characters.
+  if (!files.exists(dir.secret())) TRY_(files.write(dir.secret(), "admin:" + random_hex(8) + "\n", 0600));
   const auto key = dir.path("ssh/id_ed25519");
   TRY_(files.make_directories(dir.path("ssh"), 0700));
   if (!files.exists(key)) {
@@ -68,6 +71,9 @@ class Builder {
     if (!spec_.adopted.empty())
       warn(fmt::format("left out, because a lab has no machine for a host that is adopted: {}",
                        fmt::join(spec_.adopted, ", ")));
+    const auto by_ipmi = [](const LabNode& node) { return node.ipmi; };
+    if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(), by_ipmi) && !std::filesystem::exists(kIpmiSim))
+      return fail(Code::not_found, fmt::format("the lab misses:\n  {} (package openipmi)", kIpmiSim));
     TRY_(files_and_keys());
     TRY_(accelerator());
     TRY(const auto claim, claim_namespace(namespace_name(spec_)));
@@ -139,7 +145,7 @@ class Builder {
     for (DurationMs waited = 0; waited < limit; waited += 100) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       if (control(dir_, "GET", "/status", {}, 5 * kSecond).ok()) {
-        options_.say(fmt::format("{} machines with a Redfish BMC each, all off", spec_.nodes.size()));
+        options_.say(fmt::format("{} machines with a BMC each, all off", spec_.nodes.size()));
         return Ok{};
       }
       if (!alive(child)) break;

@@ -56,6 +56,8 @@ void power_state(const CallPtr&);
 void power_on(const CallPtr&);
 void power_off(const CallPtr&);
 void power_cycle(const CallPtr&);
+void power_network_once(const CallPtr&);
+void power_describe(const CallPtr&);
 // admin.cc
 void get_version(const CallPtr&);
 void make_backup(const CallPtr&);

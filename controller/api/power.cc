@@ -46,4 +46,18 @@ void power_cycle(const CallPtr& call) {
   });
 }
 
+// The next boot only, and nothing is switched. Without a pending netboot the boot server then sends the
+// machine to its disk.
+void power_network_once(const CallPtr& call) {
+  note(call, "network-once");
+  call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
+}
+
+void power_describe(const CallPtr& call) {
+  call->services.power.describe(call->arg("node"), [call](Result<Json> seen) {
+    if (!seen.ok()) return call->error(seen.error());
+    call->ok(*seen);
+  });
+}
+
 }  // namespace muster::api

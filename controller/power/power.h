@@ -27,7 +27,9 @@ struct PowerTarget {
   std::string node;
   std::string address;         // "10.20.1.11" or "10.20.1.11:8443"
   std::string user, password;  // resolved secret; never logged
-  std::string pin_sha256;      // BMC certificate; empty: learn on first use (reported through on_pin)
+  // What the BMC is known by, redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."). Empty:
+  // learn on first use (reported through on_pin).
+  std::string pin_sha256;
   std::function<void(const std::string& fingerprint)> on_pin = {};
   std::function<void()> on_refused =
       {};                     // the BMC refused user and password: each further try may lock the account
@@ -36,6 +38,8 @@ struct PowerTarget {
   // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so
   // acting on one is refused.
   std::shared_ptr<const Machines> machines = {};
+  int cipher_suite = 0;      // ipmi; 0: 17, or 3 where the BMC does not take that
+  std::string program = {};  // command: its name in the folder of such programs
 };
 
 class Power {

@@ -85,14 +85,9 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
     error(entry, path, fmt::format("missing key 'image': {} images are declared", images.size()));
 
   read_adopt(entry, path, node);
-  const YamlNode* power = child(&entry, "power");
   if (!entry.find("power") && !entry.find("adopt")) error(entry, path, "missing key 'power'");
-  node.power.driver = text(power, "driver");
-  node.power.secret = text(power, "secret");
-  node.power.pin = text(power, "pin");
-  if (node.power.driver == "redfish" && node.power.secret.empty() && !child(power, "secret"))
-    error(*power, path + ".power",
-          "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+  if (const YamlNode* power = child(&entry, "power"); power && power->is_map())
+    read_power(*power, path + ".power", node.power);
   read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
   node.vars = read_vars(child(&entry, "vars"));
@@ -101,6 +96,38 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   if (!node.image.empty() && !child(&entry, "mac"))
     error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
   return node;
+}
+
+// Which keys each driver needs, and which are not its own.
+void SpecReader::read_power(const YamlNode& power, const std::string& path, PowerSpec& out) {
+  out.driver = text(&power, "driver");
+  out.secret = text(&power, "secret");
+  out.pin = text(&power, "pin");
+  out.program = text(&power, "program");
+  out.cipher_suite = static_cast<int>(integer(&power, "cipher_suite", 0));
+  const bool bmc = out.driver == "redfish" || out.driver == "ipmi";
+  const bool known = bmc || out.driver == "command";
+  if (bmc && out.secret.empty() && !child(&power, "secret"))
+    error(power, path, "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+  if (out.driver == "command" && !child(&power, "program"))
+    error(power, path, "missing key 'program': the name of a program in /etc/muster/power.d");
+  const auto only_for = [&](const char* key, bool its_own, const char* driver) {
+    const YamlNode* given = child(&power, key);
+    if (given && known && !its_own)
+      error(*given, path + "." + key, fmt::format("belongs to the driver {}, not to {}", driver, out.driver));
+  };
+  only_for("program", out.driver == "command", "command");
+  only_for("cipher_suite", out.driver == "ipmi", "ipmi");
+  only_for("pin", bmc, "redfish or ipmi");
+  const int suite = out.cipher_suite;
+  if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 12 && suite != 17)
+    error(*child(&power, "cipher_suite"), path + ".cipher_suite",
+          fmt::format("{} is none that authenticates and encrypts: 17, 3, 12 or 8", suite));
+  const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
+  if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)
+    error(*child(&power, "pin"), path + ".pin",
+          fmt::format("the driver {} knows a BMC by {}", out.driver,
+                      out.driver == "ipmi" ? "its GUID (guid:...)" : "its certificate (sha256:...)"));
 }
 
 // An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said

@@ -48,7 +48,8 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
-  if (node.power.address.empty()) return;
+  // For a program of the operator's it is whatever that program understands.
+  if (node.power.address.empty() || node.power.driver == "command") return;
   const YamlNode& at = *child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
   const size_t colon = node.power.address.find(':');
@@ -62,11 +63,11 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
   // A name would be looked up anew before each power call, and may then be another machine.
-  if (!address && node.power.driver == "redfish")
+  if (!address && (node.power.driver == "redfish" || node.power.driver == "ipmi"))
     return error_once(
         at, path,
-        fmt::format("'{}' is not an address such as 10.20.1.11 (the redfish driver takes no host names)",
-                    node.power.address));
+        fmt::format("'{}' is not an address such as 10.20.1.11 (the {} driver takes no host names)",
+                    node.power.address, node.power.driver));
   if (!address && (looks_numeric || host.find_first_not_of(
                                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
                                         std::string::npos))
@@ -86,7 +87,9 @@ void SpecReader::check_nodes() {
     check_unique("name", node.name, node, place, "name");
     check_unique("MAC", node.mac, node, place, "mac");
     check_unique("address", node.address, node, place, "address");
-    check_unique("power address", node.power.address, node, place, "power");
+    const std::string& program = node.power.program;  // each has addresses of its own
+    check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node, place,
+                 "power");
     check_address(node, place);
     check_power_address(node, place);
   }

@@ -102,6 +102,8 @@ struct HardwareSpec {
 };
 struct PowerSpec {
   std::string driver, address, secret, pin;
+  std::string program;   // command
+  int cipher_suite = 0;  // ipmi; 0: the driver finds out
 };
 // A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is
 // never muster's to replace.

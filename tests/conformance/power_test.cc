@@ -1,10 +1,16 @@
 #include "tests/catch.h"
 
+#include "controller/power/command.h"
+#include "controller/power/ipmi.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
 #include "lab/bmc_profile.h"
 #include "tests/conformance/power_suite.h"
 #include "tests/fakes/bmc_bench.h"
+#include "tests/fakes/fake_ipmitool.h"
+#include "tests/fakes/ipmi_sim.h"
+#include "tests/fakes/jump_waiter.h"
+#include "tests/fakes/power_program.h"
 
 using namespace muster;
 using namespace muster::conformance;
@@ -27,16 +33,120 @@ class RedfishHarness : public PowerHarness {
   std::unique_ptr<Power> power_;
 };
 
+PowerTarget ipmi_target(const std::string& address, const std::string& user, const std::string& password) {
+  PowerTarget target;
+  target.node = "gpu01";
+  target.address = address;
+  target.user = user;
+  target.password = password;
+  return target;
+}
+
+class IpmiHarness : public PowerHarness {
+ public:
+  explicit IpmiHarness(const std::function<void(testing::FakeIpmitool&)>& manners) {
+    manners(*bmc_);
+    power_ =
+        with_retries(make_ipmi(ipmi_target("10.20.1.11", bmc_->user, bmc_->password), bmc_->waiter(), bmc_),
+                     bmc_->waiter(), 1);
+  }
+  Power& power() override { return *power_; }
+  bool machine_runs() override { return bmc_->machine.running(); }
+  void machine_ignores_polite_requests() override { bmc_->machine.set_listens(false); }
+  void machine_is_dead() override { bmc_->machine.set_dead(true); }
+  std::string boots() override { return bmc_->boots(); }
+
+ private:
+  std::shared_ptr<testing::FakeIpmitool> bmc_ = std::make_shared<testing::FakeIpmitool>();
+  std::unique_ptr<Power> power_;
+};
+
+// The real ipmitool in front of the real ipmi_sim.
+class IpmiSimHarness : public PowerHarness {
+ public:
+  Power& power() override { return *power_; }
+  bool machine_runs() override { return sim_.runs(); }
+  void machine_ignores_polite_requests() override { sim_.set("deaf", ""); }
+  void machine_is_dead() override { sim_.set("dead", ""); }
+  std::string boots() override { return sim_.get("boots"); }
+
+ private:
+  testing::IpmiSim sim_{"123456789abcdef0123456789abcdef0"};
+  Waiter waiter_ = testing::jump_waiter();
+  std::unique_ptr<Power> power_ = with_retries(
+      make_ipmi(ipmi_target(sim_.address(), sim_.kUser, sim_.kPassword), waiter_, make_process()), waiter_,
+      1);
+};
+
+class CommandHarness : public PowerHarness {
+ public:
+  CommandHarness() {
+    PowerTarget target = ipmi_target("pdu1:7", "", "");
+    target.program = "outlet";
+    power_ = with_retries(make_command_power(target, waiter_, program_.folder(), make_process()), waiter_, 1);
+  }
+  Power& power() override { return *power_; }
+  bool machine_runs() override { return program_.runs(); }
+  void machine_ignores_polite_requests() override { program_.set("deaf", ""); }
+  void machine_is_dead() override { program_.set("dead", ""); }
+  std::string boots() override { return program_.get("boots"); }
+
+ private:
+  testing::PowerProgram program_;
+  Waiter waiter_ = testing::jump_waiter();
+  std::unique_ptr<Power> power_;
+};
+
+using Check = void (*)(PowerHarness&);
+const std::vector<Check> kSuite = {switches_on_and_off,         asking_for_what_holds_is_ok,
+                                   polite_off_becomes_forced,   network_boot_holds_once,
+                                   a_dead_machine_is_a_timeout, power_cycles_at_once};
+
 }  // namespace
 
 TEST_CASE("power conformance over every emulated BMC", "[power][conformance]") {
   for (const lab::BmcProfile& profile : lab::bmc_profiles()) {
     INFO(profile.name);
-    using Check = void (*)(PowerHarness&);
-    for (const Check check : {switches_on_and_off, asking_for_what_holds_is_ok, polite_off_becomes_forced,
-                              network_boot_holds_once, a_dead_machine_is_a_timeout, power_cycles_at_once}) {
+    for (const Check check : kSuite) {
       RedfishHarness harness(profile.name);
       check(harness);
     }
+  }
+}
+
+TEST_CASE("power conformance of ipmi, over BMCs of all manners", "[power][conformance][ipmi]") {
+  using Bmc = testing::FakeIpmitool;
+  const std::vector<std::pair<const char*, std::function<void(Bmc&)>>> manners = {
+      {"plain", [](Bmc&) {}},
+      {"suite 3 only", [](Bmc& b) { b.suites = {3}; }},
+      {"suite 17 only", [](Bmc& b) { b.suites = {17}; }},
+      {"boot flags expire", [](Bmc& b) { b.keeps_flags = false; }},
+      {"shows neither valid nor UEFI", [](Bmc& b) { b.shows_valid = b.shows_uefi = false; }},
+      {"shows no GUID", [](Bmc& b) { b.knows_guid = false; }},
+      {"lags", [](Bmc& b) { b.lag = 7 * kSecond; }},
+      {"no polite power-off", [](Bmc& b) { b.knows_soft_off = false; }},
+      {"loses sessions", [](Bmc& b) { b.lost_sessions = 3; }},
+      {"loses answers", [](Bmc& b) { b.lost_answers = 2; }},
+      {"busy", [](Bmc& b) { b.busy = 5; }},
+  };
+  for (const auto& [name, apply] : manners)
+    for (const Check check : kSuite) {
+      INFO(name);
+      IpmiHarness harness(apply);
+      check(harness);
+    }
+}
+
+TEST_CASE("power conformance of ipmi: the real ipmitool against ipmi_sim", "[power][conformance][ipmi]") {
+  for (const Check check : kSuite) {
+    IpmiSimHarness harness;
+    check(harness);
+  }
+}
+
+TEST_CASE("power conformance of command, over a real program", "[power][conformance][command]") {
+  for (const Check check : kSuite) {
+    CommandHarness harness;
+    check(harness);
   }
 }

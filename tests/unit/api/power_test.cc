@@ -1,8 +1,10 @@
 // Operators' power verbs through a whole controller, to a BMC behind real HTTPS.
+#include <cstdlib>
 #include <filesystem>
 
 #include "controller/power_port.h"
 #include "tests/fakes/bmc_bench.h"
+#include "tests/fakes/power_program.h"
 #include "tests/unit/api/controller.h"
 
 using namespace muster;
@@ -115,6 +117,7 @@ roles: { cpu: { playbooks: [ base ] } }
   // A wrong address in the spec leads to it: the BMC says whose it is, while the node was never seen.
   refused("off");
   refused("cycle");
+  refused("network-once");
   netboot();
   // It is a node of the cluster by now: it may be looked at, and is still not switched off.
   c.on_reactor([&] {
@@ -124,5 +127,54 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 200);
   refused("off");
   refused("cycle");
+  refused("network-once");
   netboot();
+}
+
+TEST_CASE("the next boot is set to the network without a machine being switched", "[api][power]") {
+  BmcBench bench("generic");
+  testing::Controller c;
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: node01, role: cpu, power: { driver: redfish, address: ")" +
+                           bench.target.address + R"(", secret: bmc },
+      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  const auto once = c.call(Door::local, "POST", "/v1/power/node01/network-once");
+  INFO(once.body);
+  CHECK(once.status == 200);
+  CHECK(parse_json(once.body).value()["power"] == "off");
+  CHECK_FALSE(bench.machine.running());
+  CHECK(bench.bmc().override_text() == "Once Pxe");
+  const auto seen = c.call(Door::local, "GET", "/v1/power/node01/describe");
+  CHECK(seen.status == 200);
+  CHECK(parse_json(seen.body).value()["driver"] == "redfish");
+}
+
+TEST_CASE("a program of the operator's switches a node, one at a time", "[api][power][command]") {
+  testing::PowerProgram program;
+  ::setenv("MUSTER_POWER_PROGRAMS", program.folder().c_str(), 1);
+  testing::Controller c;
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: node01, role: cpu, power: { driver: command, program: outlet, address: "pdu1:7" },
+      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
+  INFO(stored.body);
+  REQUIRE(stored.status == 200);
+  CHECK(c.call(Door::local, "POST", "/v1/power/node01/network-once").status == 200);
+  CHECK_FALSE(program.runs());
+  CHECK(c.call(Door::local, "POST", "/v1/power/node01/on").status == 200);
+  CHECK(program.runs());
+  CHECK(program.get("boots") == "n");
+  ::unsetenv("MUSTER_POWER_PROGRAMS");
 }

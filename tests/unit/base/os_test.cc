@@ -37,6 +37,25 @@ std::string text(const Result<Output>& result) { return result.ok() ? result->ou
 
 }  // namespace
 
+TEST_CASE("a program that prints without end is killed at its limit, and its output is not kept", "[base]") {
+  auto process = make_process();
+  const auto endless = process->run({.argv = {"yes"}, .deadline = kMinute, .max_output = 100000});
+  REQUIRE_FALSE(endless.ok());
+  CHECK(endless.error().code == Code::failed);
+  const auto both =
+      process->run({.argv = {"sh", "-c", "printf %s 12345; printf %s 67890 >&2"}, .max_output = 9});
+  CHECK_FALSE(both.ok());
+  CHECK(process->run({.argv = {"sh", "-c", "printf %s 12345; printf %s 67890 >&2"}, .max_output = 10})->out ==
+        "12345");
+}
+
+TEST_CASE("a program can have an environment of its own", "[base]") {
+  Command command{.argv = {"/usr/bin/env"}, .env = {{"ONLY", "this"}}, .clean_env = true};
+  CHECK(make_process()->run(command)->out == "ONLY=this\n");
+  command.clean_env = false;
+  CHECK(make_process()->run(command)->out != "ONLY=this\n");
+}
+
 TEST_CASE("Files is rooted and writes atomically, with parents and mode") {
   TestFolder folder;
   Files files(folder.path() + "/");

@@ -120,6 +120,30 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.node("gpu09") == nullptr);
 }
 
+TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[spec][power]") {
+  const auto ipmi =
+      parse_spec(with("driver: redfish, address: 10.20.1.99",
+                      "driver: ipmi, cipher_suite: 3, pin: \"guid:0123456789abcdef0123456789abcdef\", "
+                      "address: \"10.20.1.99:6230\""),
+                 kNames);
+  CHECK(ipmi.errors.empty());
+  CHECK(ipmi.spec.nodes.back().power.cipher_suite == 3);
+  // Two programs may each have an outlet 7, and one program has it once.
+  const std::string outlet = "driver: command, program: pdu1, address: \"outlet 7\"";
+  const auto command = parse_spec(with("driver: redfish, address: 10.20.1.99, secret: bmc", outlet), kNames);
+  CHECK(command.errors.empty());
+  CHECK(command.spec.nodes.back().power.program == "pdu1");
+  CHECK(command.spec.nodes.back().power.address == "outlet 7");
+  const auto of_gpus = [&](const std::string& program) {
+    std::string text = with("driver: redfish, address: 10.20.1.99, secret: bmc", outlet);
+    const std::string from = "driver: redfish, address: \"10.20.1.{n+10}\", secret: bmc";
+    return errors_of(text.replace(text.find(from), from.size(),
+                                  "driver: command, program: " + program + ", address: \"outlet {n+6}\""));
+  };
+  CHECK(of_gpus("pdu2").empty());
+  CHECK(of_gpus("pdu1").find("power address pdu1 outlet 7 is given to both") != std::string::npos);
+}
+
 TEST_CASE("limits, variables and a lab section are read", "[spec]") {
   const ParsedSpec parsed = parse_spec(good() +
                                            "limits: { parallel_imaging: 4, power_stagger: 500 ms, "

@@ -1,0 +1,153 @@
+#include "cli/power_test.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <vector>
+
+#include "base/json_dump.h"
+#include "cli/bringup.h"
+#include "cli/context.h"
+#include "cli/render.h"
+
+namespace muster::cli {
+namespace {
+
+struct Step {
+  const char* name;
+  const char* verb;
+  const char* power;  // what the state must be after it
+};
+
+// Each order twice: asking for what holds is not an error, and switches nothing.
+constexpr Step kSteps[] = {
+    {"off", "off", "off"},
+    {"off again", "off", "off"},
+    {"network once: set, nothing switched", "network-once", "off"},
+    {"network once again", "network-once", "off"},
+    {"on", "on", "on"},
+    {"on again", "on", "on"},
+    {"off while it runs", "off", "off"},
+};
+
+std::string text_at(const Json& json, const char* key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+class Test {
+ public:
+  Test(const std::string& node, const PowerTestHooks& hooks)
+      : hooks_(hooks), report_{{"node", node}, {"driver", nullptr}, {"steps", Json::array()}} {}
+
+  Result<Json> run() {
+    TRY(const Json first, hooks_.call("state"));
+    const std::string before = text_at(first, "power");
+    if (before == "on" && !hooks_.may_switch_off())
+      return fail(Code::denied, "nothing was switched: the machine is on, say --yes to have it switched off");
+    note("state", true, before, 0);
+    bool passed = describe();
+    for (const Step& step : kSteps) passed = passed && carry_out(step);
+    // As it was found, and also where a step failed.
+    if (before == "on") passed = carry_out({"on, as it was before", "on", "on"}) && passed;
+    report_["passed"] = passed;
+    return std::move(report_);
+  }
+
+ private:
+  bool describe() {
+    const TimeMs begin = hooks_.now();
+    const auto seen = hooks_.call("describe");
+    if (seen.ok()) report_["driver"] = *seen;
+    return note("describe", seen.ok(), seen.ok() ? text_at(*seen, "driver") : seen.error().message,
+                hooks_.now() - begin);
+  }
+
+  bool carry_out(const Step& step) {
+    const TimeMs begin = hooks_.now();
+    const auto done = hooks_.call(step.verb);
+    // Its own answer has a state in it; another look must say the same.
+    const auto seen = done.ok() ? hooks_.call("state") : done;
+    if (!seen.ok()) return note(step.name, false, seen.error().message, hooks_.now() - begin);
+    const std::string power = text_at(*seen, "power");
+    const bool right = power == step.power && text_at(*done, "power") == step.power;
+    return note(step.name, right,
+                right ? power
+                      : fmt::format("it says {}, then {}, and {} was expected", text_at(*done, "power"),
+                                    power, step.power),
+                hooks_.now() - begin);
+  }
+
+  bool note(const std::string& name, bool ok, const std::string& detail, DurationMs took) {
+    const Json step = {{"step", name}, {"ok", ok}, {"detail", detail}, {"ms", took}};
+    report_["steps"].push_back(step);
+    hooks_.finished(step);
+    return ok;
+  }
+
+  const PowerTestHooks& hooks_;
+  Json report_;
+};
+
+void show_step(const Json& step) {
+  fmt::print("  {:<6} {:<38} {:>7.1f} s  {}\n", step["ok"].get<bool>() ? "ok" : "FAILED",
+             step["step"].get<std::string>(), static_cast<double>(step["ms"].get<int64_t>()) / 1000,
+             clean(step["detail"].get<std::string>()));
+  std::fflush(stdout);
+}
+
+bool may_switch_off(Context& context, const std::string& node, bool yes) {
+  if (yes) return true;
+  if (context.json) return false;
+  Api api(context);
+  const auto known = api.get("/v1/nodes/" + url_encode(node));
+  const std::string state = known.ok() ? text_at(*known, "state") : "";
+  return ask(fmt::format("{}{} is on. The test switches it off, hard, and on again twice. Go on?", node,
+                         state.empty() ? "" : " (" + clean(state) + ")"));
+}
+
+void run_test(Context& context, const std::string& node, bool yes) {
+  PowerTestHooks hooks;
+  hooks.call = [&](const std::string& verb) {
+    Api api(context);
+    const std::string path = "/v1/power/" + url_encode(node) + "/" + verb;
+    return verb == "state" || verb == "describe" ? api.get(path) : api.post(path, Json::object());
+  };
+  hooks.now = [] {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+  };
+  hooks.may_switch_off = [&] { return may_switch_off(context, node, yes); };
+  hooks.finished = [&](const Json& step) {
+    if (!context.json) show_step(step);
+  };
+  const auto report = test_power(node, hooks);
+  if (!report.ok()) return complain(context, report.error());
+  const bool passed = report->at("passed").get<bool>();
+  context.exit = passed ? kAccepted : kFailed;
+  show(context, *report, [&] {
+    fmt::print("{}: {}\n", node,
+               passed ? "the driver keeps its contract here; what the machine booted was not looked at"
+                      : "the driver does not keep its contract here");
+  });
+}
+
+}  // namespace
+
+Result<Json> test_power(const std::string& node, const PowerTestHooks& hooks) {
+  return Test(node, hooks).run();
+}
+
+void add_power_test(CLI::App& power, Context& context) {
+  auto node = std::make_shared<std::string>();
+  auto yes = std::make_shared<bool>(false);
+  CLI::App* test = power.add_subcommand(
+      "test", "does the driver keep its contract: state, off, network once, on, each twice and read back");
+  test->add_option("NODE", *node, "one node; it is switched off and on")->required();
+  test->add_flag("--yes,-y", *yes, "switch it off without asking, also while it runs something");
+  test->callback([node, yes, &context] { run_test(context, *node, *yes); });
+  test->footer("Example:\n  muster power test gpu03");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,62 @@
+// IpmiTool: one BMC's conversation through the program `ipmitool`: sessions, cipher suites, and what its
+// complaints mean.
+//
+// Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
+// since BMCs crash when they are asked faster. Knows nothing of power or boot flags. Codes: `unavailable` no
+// session came about, nothing was done; `denied` user or password refused (after which nothing more is sent),
+// or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its present
+// state; `timeout` anything else, the commands may have been carried out. Thread: one at a time; blocking.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/os.h"
+#include "controller/power/power.h"
+#include "controller/power/waiter.h"
+
+namespace muster {
+
+using IpmiBytes = std::vector<uint8_t>;
+std::string hex_of(const IpmiBytes& bytes);  // "a004000000"
+
+class IpmiTool {
+ public:
+  IpmiTool(PowerTarget target, Waiter waiter, std::shared_ptr<Process> process);
+
+  // Starts the clock of one public call.
+  void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
+  DurationMs left() const { return end_ - waiter_.now(); }
+  void pause(DurationMs span);
+
+  // The data of each command's answer, in order. An Error when one of them failed; all were sent even so.
+  Result<std::vector<IpmiBytes>> ask(const std::vector<IpmiBytes>& commands);
+  // Why the last ask() failed: command and completion code, where the BMC gave one.
+  struct Refusal {
+    int command = -1, completion = -1;
+  };
+  const Refusal& refusal() const { return refusal_; }
+  // 17 or 3; 0 before the first session.
+  int suite() const { return suite_; }
+
+ private:
+  enum class Login { established, unreachable, other_suite, refused, not_allowed };
+  static Login login_of(const std::string& complaint);
+  Result<Output> run(const std::string& script, int suite);
+  Result<Output> in_a_suite(const std::string& script);
+  Error judge(const std::string& complaint);
+
+  PowerTarget target_;
+  Waiter waiter_;
+  std::shared_ptr<Process> process_;
+  std::string host_, port_ = "623";
+  TimeMs end_ = 0;
+  std::optional<TimeMs> last_;  // the end of the session before
+  int suite_ = 0;
+  Refusal refusal_;
+  std::optional<Error> refused_;
+};
+
+}  // namespace muster

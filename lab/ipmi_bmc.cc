@@ -1,0 +1,83 @@
+#include "lab/ipmi_bmc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/os.h"
+
+namespace muster::lab {
+namespace {
+
+constexpr const char* kEmulator =
+    "mc_setbmc 0x20\n"
+    "mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\n"
+    "mc_enable 0x20\n";
+
+}  // namespace
+
+std::string IpmiBmc::config(bool other_guid) const {
+  std::string guid = node_.uuid;
+  guid.erase(std::remove(guid.begin(), guid.end(), '-'), guid.end());
+  if (other_guid) std::reverse(guid.begin(), guid.end());  // digits: no order of bytes makes it the same
+  return fmt::format(
+      R"(name "{node}"
+set_working_mc 0x20
+  startlan 1
+    addr {address} {port}
+    priv_limit admin
+    guid {guid}
+    allowed_auths_callback none md2 md5 straight
+    allowed_auths_user none md2 md5 straight
+    allowed_auths_operator none md2 md5 straight
+    allowed_auths_admin none md2 md5 straight
+  endlan
+  chassis_control "{program} lab chassis --dir {dir} {node}"
+  user 1 false "" "" user 10 none md2 md5 straight
+  user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
+)",
+      fmt::arg("node", node_.name), fmt::arg("address", options_.address), fmt::arg("port", options_.port),
+      fmt::arg("guid", guid), fmt::arg("program", options_.program), fmt::arg("dir", dir_.root()),
+      fmt::arg("user", options_.user), fmt::arg("password", options_.password));
+}
+
+Status IpmiBmc::start(bool other_guid) {
+  end();
+  Files files("/");
+  const std::string pid_file = dir_.node(node_.name, "ipmi.pid"),
+                    lan = dir_.node(node_.name, "ipmi-lan.conf"),
+                    emulator = dir_.node(node_.name, "ipmi.emu"), state = dir_.node(node_.name, "ipmi");
+  if (const auto left = read_pid_file(pid_file); left.ok()) TRY_(terminate(*left, 0));
+  TRY_(files.make_directories(state, 0700));
+  TRY_(files.write(lan, config(other_guid), 0600));
+  TRY_(files.write(emulator, kEmulator));
+  Spawn spawn_sim;
+  spawn_sim.argv = {kIpmiSim, "-n", "-c", lan, "-f", emulator, "-s", state};
+  spawn_sim.log = dir_.node(node_.name, "ipmi.log");
+  spawn_sim.mark = lan;
+  auto child = spawn(spawn_sim);
+  if (!child.ok())
+    return std::move(child).error().with("the IPMI BMC of " + node_.name + " (package openipmi)");
+  child_ = *child;
+  return write_pid_file(pid_file, child_);
+}
+
+// With SIGKILL: it keeps nothing that a tidy end would save, and must end also where it hangs.
+void IpmiBmc::end() {
+  if (child_.pid <= 0) return;
+  if (const auto ended = terminate(child_, 0); !ended.ok())
+    log::error("an IPMI BMC does not end", {{"node", node_.name}, {"error", ended.error().message}});
+  child_ = {};
+  (void)Files("/").remove(dir_.node(node_.name, "ipmi.pid"));
+}
+
+std::string chassis_lines(const Json& answer) {
+  std::string out;
+  if (!answer.is_object()) return out;
+  for (const auto& [name, value] : answer.items())
+    if (value.is_string()) out += name + ":" + value.get<std::string>() + "\n";
+  return out;
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# two machines behind IPMI BMCs (ipmi_sim): blank to accepted; power verbs; wrong password, another GUID and a BMC that is gone are told apart
+source "$(dirname "$0")/lib.sh"
+command -v ipmitool >/dev/null || die "ipmitool is missing: scripts/deps.sh lab"
+small_spec 2 's/driver: redfish/driver: ipmi/' >"$work/cluster.yaml"
+grep -q 'driver: ipmi' "$work/cluster.yaml" || die "the quickstart's driver was not replaced"
+lab_up
+check "each machine has an ipmi_sim, and no Redfish" \
+  test "$($muster lab status --json | jq '[.nodes[] | select(.ipmi)] | length')" = 2
+check "nobody listens for Redfish" sh -c "! $muster lab exec -- curl -sk -m 5 -o /dev/null https://10.20.1.11/redfish/v1"
+
+start=$SECONDS
+up_begins
+up_ends 0
+echo "  bring-up took $((SECONDS - start)) s"
+check "both are accepted" test "$(node_state node01) $(node_state node02)" = "accepted accepted"
+check "their boot device was set to the network by IPMI" \
+  test "$(grep -c ' node0[12] IPMI set boot pxe ok' "$MUSTER_LAB_DIR/bmc.log")" -ge 2
+check "their GUIDs are pinned" test "$(grep -c '"guid:[0-9a-f]\{32\}"' "$MUSTER_LAB_DIR/state/bmc-pins.json")" = 2
+secret=$(cat "$MUSTER_LAB_DIR"/bmc-secret)
+check "the BMC password is in no log" sh -c "! grep -rqF -- '${secret##*:}' '$MUSTER_LAB_DIR'/*.log '$MUSTER_LAB_DIR'/nodes/*/ipmi.log '$work/report' '$work/up.log'"
+
+echo "  power by hand"
+power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .power'; }
+check "state" sh -c "$muster power state node01 | grep -qx 'node01: on'"
+expect_exit 0 $muster power off node01
+check "the machine is off" test "$(power node01)" = off
+check "a test of the driver passes on it, and leaves it off" \
+  sh -c "$muster power test node01 --json >'$work/test.json' && jq -e '.passed and .driver.driver == \"ipmi\" and .driver.cipher_suite == 3' '$work/test.json'"
+check "the machine is off again" test "$(power node01)" = off
+expect_exit 0 $muster power on node01
+check "the machine is on" test "$(power node01)" = on
+$muster power test node01 </dev/null >"$work/asked" 2>&1 && die "a machine that is on was switched off unasked"
+check "a test does not switch a machine off unasked" test "$(power node01)" = on
+
+echo "  a wrong password"
+printf 'admin:wrong' | $muster secret set bmc
+got=0; $muster power state node02 >"$work/wrong" 2>&1 || got=$?
+check "it is refused (exit 4)" test "$got" = 4
+check "and says so" grep -q "refuses the user and password" "$work/wrong"
+got=0; $muster power state node02 >"$work/wrong2" 2>&1 || got=$?
+check "the BMC is not asked again with it" grep -q "not asked with them again" "$work/wrong2"
+$muster secret set bmc <"$MUSTER_LAB_DIR/bmc-secret"
+check "the right one, at once" sh -c "$muster power state node02 | grep -qx 'node02: on'"
+
+echo "  another BMC at the address"
+$muster lab break node02 other-guid
+got=0; $muster power off node02 >"$work/guid" 2>&1 || got=$?
+check "it is refused (exit 4)" test "$got" = 4
+check "and says what it shows and what it should" grep -q "has the GUID guid:.* has guid:" "$work/guid"
+check "the machine stays on" test "$(power node02)" = on
+$muster lab break node02 other-guid --heal
+check "its own again" sh -c "$muster power state node02 | grep -qx 'node02: on'"
+
+echo "  lab serve ends; its ipmi_sim do not outlive the lab"
+$muster lab down
+check "nothing is left" sh -c "! pgrep -f '$MUSTER_LAB_DIR/' >/dev/null"

@@ -1,0 +1,93 @@
+// muster power test, over drivers that keep their contract and ones that do not.
+#include "cli/power_test.h"
+
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::cli;
+
+namespace {
+
+// A machine behind an API: keeps the contract unless it is told not to.
+struct Machine {
+  std::string power = "off";
+  std::string broken = "";  // the verb that fails
+  bool network_switches = false, off_lies = false, allowed = true;
+  std::vector<std::string> calls;
+  int asked = 0;
+
+  PowerTestHooks hooks() {
+    return {[this](const std::string& verb) { return call(verb); }, [] { return TimeMs{0}; },
+            [this] {
+              ++asked;
+              return allowed;
+            },
+            [](const Json&) {}};
+  }
+  Result<Json> call(const std::string& verb) {
+    calls.push_back(verb);
+    if (verb == broken) return fail(Code::unavailable, "the BMC does not answer");
+    if (verb == "describe") return Json{{"driver", "redfish"}};
+    if (verb == "on") power = "on";
+    if (verb == "off" && !off_lies) power = "off";
+    if (verb == "network-once" && network_switches) power = "on";
+    return Json{{"power", verb == "off" ? "off" : power}};
+  }
+  size_t orders() const {
+    return static_cast<size_t>(std::count_if(calls.begin(), calls.end(),
+                                             [](const auto& c) { return c != "state" && c != "describe"; }));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a driver that keeps its contract passes, and the machine is left as it was", "[power][cli]") {
+  for (const std::string before : {"off", "on"}) {
+    Machine machine;
+    machine.power = before;
+    const auto report = test_power("gpu01", machine.hooks());
+    REQUIRE(report.ok());
+    CHECK(report->at("passed") == true);
+    CHECK(machine.power == before);
+    CHECK(machine.asked == (before == "on" ? 1 : 0));
+  }
+}
+
+TEST_CASE("a machine that is on is not switched off without leave", "[power][cli]") {
+  Machine machine;
+  machine.power = "on";
+  machine.allowed = false;
+  const auto report = test_power("gpu01", machine.hooks());
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().code == Code::denied);
+  CHECK(machine.orders() == 0);
+}
+
+TEST_CASE("a state that cannot be read ends the test before anything is switched", "[power][cli]") {
+  Machine machine;
+  machine.broken = "state";
+  CHECK(test_power("gpu01", machine.hooks()).error().code == Code::unavailable);
+  CHECK(machine.orders() == 0);
+}
+
+TEST_CASE("a broken promise fails at its step, and the machine is switched on again", "[power][cli]") {
+  const auto failed_at = [](Machine& machine) {
+    machine.power = "on";
+    const auto report = test_power("gpu01", machine.hooks());
+    REQUIRE(report.ok());
+    CHECK(report->at("passed") == false);
+    CHECK(machine.power == "on");
+    for (const Json& step : report->at("steps"))
+      if (!step["ok"].get<bool>()) return step["step"].get<std::string>();
+    return std::string();
+  };
+  Machine lies, network, no_network, silent;
+  lies.off_lies = true;
+  CHECK(failed_at(lies) == "off");
+  network.network_switches = true;
+  CHECK(failed_at(network) == "network once: set, nothing switched");
+  no_network.broken = "network-once";
+  CHECK(failed_at(no_network) == "network once: set, nothing switched");
+  silent.broken = "describe";
+  CHECK(failed_at(silent) == "describe");
+}
