@@ -1,4 +1,5 @@
 // Every driver of the controller, in one list. A new one is one file and one line here.
+#include "controller/power/in_band.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
@@ -8,6 +9,7 @@ namespace muster {
 const std::vector<PowerDriver>& power_drivers() {
   static const std::vector<PowerDriver> drivers = {
       with_retries(redfish_driver()),
+      in_band_driver(),
   };
   return drivers;
 }

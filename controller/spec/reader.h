@@ -95,6 +95,7 @@ class SpecReader {
   void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,
                    const NodeSpec& common);
   NodeSpec read_common(const YamlNode& entry, const std::string& path);
+  void check_power_keys(const YamlNode* power, const std::string& path, const NodeSpec& node);
   void read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node);
   void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);

@@ -93,6 +93,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   if (node.power.driver == "redfish" && node.power.secret.empty() && !child(power, "secret"))
     error(*power, path + ".power",
           "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+  check_power_keys(power, path + ".power", node);
   read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
   node.vars = read_vars(child(&entry, "vars"));
@@ -101,6 +102,20 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   if (!node.image.empty() && !child(&entry, "mac"))
     error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
   return node;
+}
+
+// Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
+// believed to be used.
+void SpecReader::check_power_keys(const YamlNode* power, const std::string& path, const NodeSpec& node) {
+  if (!power || !power->is_map() || node.power.driver.empty()) return;
+  if (node.power.driver != "ssh") {
+    if (!power->find("address")) error(*power, path, "missing key 'address'");
+    return;
+  }
+  for (const char* key : {"address", "secret", "pin"})
+    if (const YamlNode* found = child(power, key))
+      error(*found, path + "." + key,
+            "driver ssh has no BMC: the node is reached by the agent of the system it runs");
 }
 
 // An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said
