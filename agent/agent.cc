@@ -12,8 +12,12 @@ bool is_droppable(const std::string& kind) { return kind == "log" || kind == "pr
 
 // Orders after which this process is gone: reported first, carried out afterwards.
 bool departs(const std::string& kind) {
-  return kind == "boot_disk" || kind == "reboot" || kind == "power_off";
+  return kind == "boot_disk" || kind == "reboot" || kind == "power_off" || kind == "kexec";
 }
+// Of them, those that are work first, and go only when that succeeded.
+bool gets_ready(const std::string& kind) { return kind == "kexec"; }
+
+bool succeeded(const Json& finish) { return finish.is_object() && finish.value("ok", false); }
 
 Json finish_data(const Status& status, Json result) {
   if (status.ok()) return {{"ok", true}, {"code", ""}, {"message", ""}, {"result", std::move(result)}};
@@ -126,7 +130,8 @@ void Agent::on_acked(Result<uint64_t> reply) {
     it = it->second <= *reply ? reported_.erase(it) : std::next(it);
   schedule_post(0);
   if (!std::exchange(greeted_, true)) schedule_poll(0);
-  if (current_ && departs(current_->kind) && finished_.count(current_->id) && !reported_.count(current_->id))
+  if (current_ && departs(current_->kind) && finished_.count(current_->id) &&
+      succeeded(finished_[current_->id]) && !reported_.count(current_->id))
     depart();
 }
 
@@ -168,7 +173,8 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
 
 void Agent::stop(const std::string& order) {
   if (waiting_ && waiting_->id == order) waiting_.reset();
-  if (!current_ || current_->id != order || settling_ || withdrawn_ || departs(current_->kind)) return;
+  if (!current_ || current_->id != order || settling_ || withdrawn_) return;
+  if (departs(current_->kind) && !gets_ready(current_->kind)) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: it stops at its next safe point");
   if (runner_busy_) runner_.cancel();  // else it has not begun yet
@@ -194,7 +200,7 @@ void Agent::begin(const wire::WorkOrder& order) {
   current_ = order;
   running_id_ = order.id;
   deadline_passed_ = settling_ = withdrawn_ = false;
-  if (!departs(order.kind)) arm_deadline(order.deadline);
+  if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
                     // Running it again is harmless, so a journal that cannot be written is reported and does
                     // not stop the work.
@@ -207,7 +213,7 @@ void Agent::run_order() {
   if (!current_) return;
   if (withdrawn_) return settle(fail(Code::cancelled, "withdrawn by the controller"), Json::object());
   emit(current_->id, "started", Json::object());
-  if (departs(current_->kind)) return settle(Ok{}, Json::object());
+  if (departs(current_->kind) && !gets_ready(current_->kind)) return settle(Ok{}, Json::object());
   runner_busy_ = true;
   const std::string id = current_->id;
   const auto on_event = [this, id](const std::string& kind, Json data) {
@@ -265,8 +271,9 @@ void Agent::settle(const Status& status, Json result) {
 void Agent::on_settled(Json finish) {
   const std::string id = current_->id;
   finished_[id] = finish;
+  const bool goes = departs(current_->kind) && succeeded(finish);
   reported_[id] = emit(id, "finished", std::move(finish));
-  if (departs(current_->kind)) return;  // on_acked() goes on
+  if (goes) return;  // on_acked() goes on
   current_.reset();
   next_order();
 }
@@ -283,8 +290,10 @@ void Agent::depart() {
   if (runner_busy_) return;
   runner_busy_ = true;
   const std::string id = current_->id;
+  wire::WorkOrder order = *current_;
+  if (gets_ready(order.kind)) order.kind = kLeaveReady;
   runner_.run(
-      *current_,
+      order,
       guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
       guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
 }

@@ -10,6 +10,7 @@
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
 //      finished and acknowledged
 //     BEFORE the runner carries them out, because nobody can report afterwards;
+//   - `kexec` gets everything ready first, as work that may fail or be withdrawn; then it is a departure;
 //   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
 //      never anything else;
 //   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s

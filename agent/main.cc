@@ -16,6 +16,7 @@
 //                                                 has every program that was run and what it said
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
 //       agent/steps/acs.h)
+//   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
 //   muster-agent version
 #include <sys/reboot.h>
 #include <unistd.h>
@@ -39,6 +40,8 @@
 #include "agent/identity.h"
 #include "agent/storage_state.h"
 #include "agent/image/image_job.h"
+#include "agent/image/writer.h"
+#include "agent/kexec.h"
 #include "agent/preview.h"
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
@@ -123,10 +126,16 @@ Status leave_ram(int how) {
 
 // The next boot's agent must be this one: the join of this boot ended all that were before.
 Status start_disk(const Files& files, const std::string& node, const Json& params) {
-  const Status handed =
-      hand_over_identity(files, kRamIdentity, node, params.is_object() ? params.value("digest", "") : "");
+  const std::string digest = params.is_object() ? params.value("digest", "") : "";
+  const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
   if (!handed.ok())
     log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
+  // Nobody else can tell this machine what to boot.
+  if (ram_options(files.read_line("/proc/cmdline"), {}).until_joined) {
+    const Status first = start_own_disk_first(files, node, digest);
+    if (!first.ok())
+      log::warning("the firmware's order decides what boots", {{"why", first.error().message}});
+  }
   return leave_ram(RB_AUTOBOOT);
 }
 
@@ -142,7 +151,7 @@ WorkFunctions ram_functions(const Files& files, Process& process, const std::str
   return out;
 }
 
-WorkFunctions installed_functions(Process& process) {
+WorkFunctions installed_functions(const Files& files, Process& process) {
   const auto systemctl = [&process](const char* verb) -> Status {
     Command command;
     command.argv = {"systemctl", "--no-block", verb};
@@ -156,6 +165,15 @@ WorkFunctions installed_functions(Process& process) {
   WorkFunctions out;
   out.reboot = [systemctl](const Json&) { return systemctl("reboot"); };
   out.power_off = [systemctl](const Json&) { return systemctl("poweroff"); };
+  out.kexec = [&files, &process](const wire::WorkOrder& order, const CancelCheck& cancelled) -> Result<Json> {
+    TRY(const wire::KexecJob job, wire::kexec_job_from_json(order.params));
+    const auto fetch = [](const std::string& base_url, const std::string& path) -> Result<std::string> {
+      TRY(const auto source, http_source(base_url));
+      return source->whole(path);
+    };
+    return prepare_kexec({files, process, fetch, cancelled}, job);
+  };
+  out.leave_ready = [&files, &process] { return leave_by_kexec(files, process); };
   return out;
 }
 
@@ -241,6 +259,7 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   Files files;
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
+  forget_kexec(files, *process);
   const auto it = options.find("config");
   const std::string folder =
       folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
@@ -248,7 +267,7 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   // The image writer hands on what the RAM system's agent wrote; this system is an installed one all the
   // same.
   if (config.mode == wire::Mode::ram) config.mode = wire::Mode::installed;
-  return serve(files, *process, folder, config, installed_functions(*process));
+  return serve(files, *process, folder, config, installed_functions(files, *process));
 }
 
 Result<std::string> line_from_stdin() {
@@ -313,6 +332,15 @@ Status run_preview() {
   TRY(const Json answer, preview(files, *process, request));
   fmt::print("{}\n", dump_ascii(answer));
   return Ok{};
+}
+
+// Exit status 4: the kernel does not allow it.
+int run_kexec() {
+  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  const Status loaded = load_kexec(text);
+  if (loaded.ok()) return 0;
+  fmt::print(stderr, "{}\n", loaded.error().message);
+  return loaded.error().code == Code::denied ? 4 : 1;
 }
 
 Status run_rollback(const std::string& name) {
@@ -399,7 +427,7 @@ int usage() {
   fmt::print(stderr,
              "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
              "NAME | --stdin) [--start] [--folder DIR] | preview --stdin | facts | check [--log FILE] | "
-             "apply [--log FILE] | acs | rollback NAME | version\n");
+             "apply [--log FILE] | acs | kexec --stdin|--now | rollback NAME | version\n");
   return 2;
 }
 
@@ -415,13 +443,15 @@ int main_with(int argc, char** argv) {
   std::map<std::string, std::string> options;
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--stdin" || name == "--start") {
+    if (name == "--stdin" || name == "--start" || name == "--now") {
       options[name.substr(2)] = "";
       continue;
     }
     if (name.rfind("--", 0) != 0 || i + 1 >= argc) return usage();
     options[name.substr(2)] = argv[++i];
   }
+  if (verb == "kexec" && options.count("stdin")) return run_kexec();
+  if (verb == "kexec" && options.count("now")) start_loaded_kernel(Files());
   Status ended = Ok{};
   if (verb == "run")
     ended = run_installed(options);

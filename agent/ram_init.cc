@@ -18,11 +18,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <sstream>
 
 #include "agent/modules.h"
+#include "agent/ram_network.h"
 #include "base/log.h"
 
 namespace muster {
@@ -62,6 +64,12 @@ Status mount_one(const Mount& m) {
   return fail(Code::failed, std::string("mounting ") + m.at + ": " + strerror(errno));
 }
 
+Status load_by_name(const Files& files, const std::string& name) {
+  utsname u;
+  ::uname(&u);
+  return ModuleLoader(files, std::string("/usr/lib/modules/") + u.release, insert_module).load(name);
+}
+
 void load_modules(RamEnvironment& env) {
   utsname u;
   ::uname(&u);
@@ -74,6 +82,14 @@ void load_modules(RamEnvironment& env) {
   env.problems.insert(env.problems.end(), problems.begin(), problems.end());
 }
 
+// Drivers of some cards take their time. Of a bond not every port may come.
+void wait_for_ports(const Files& files, const RamNetwork& network, int64_t until) {
+  const auto there = [&](const std::string& mac) { return interface_with_mac(files, mac).ok(); };
+  const std::vector<std::string> wanted =
+      network.ports.empty() ? std::vector<std::string>{network.mac} : network.ports;
+  while (!std::all_of(wanted.begin(), wanted.end(), there) && monotonic_ms() < until) pause_ms(50);
+}
+
 void bring_up_network(RamEnvironment& env, const RamOptions& options) {
   (void)configure_ipv4("lo", "127.0.0.1/8");
   const auto network = ram_network(env.cmdline);
@@ -81,14 +97,16 @@ void bring_up_network(RamEnvironment& env, const RamOptions& options) {
     env.problems.push_back(network.error().message + ": no network");
     return;
   }
-  const int64_t until = monotonic_ms() + options.wait_for_link;
-  auto name = interface_with_mac(Files("/"), network->mac);
-  for (; !name && monotonic_ms() < until; name = interface_with_mac(Files("/"), network->mac)) pause_ms(50);
-  Status up = name ? configure_ipv4(*name, network->cidr) : Status(std::move(name).error());
-  if (up)
-    env.interface = *name;
+  const Files files("/");
+  const auto load = [&files](const std::string& name) { return load_by_name(files, name); };
+  wait_for_ports(files, *network, monotonic_ms() + options.wait_for_link);
+  auto device =
+      network->bond_mode.empty() ? interface_with_mac(files, network->mac) : make_bond(files, *network, load);
+  if (device.ok()) device = address_device(*device, *network, load);
+  if (device.ok())
+    env.interface = *device;
   else
-    env.problems.push_back(up.error().message);
+    env.problems.push_back(device.error().message);
 }
 
 [[noreturn]] void reboot_now() {
@@ -106,7 +124,7 @@ pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const 
 
 // Reaps everything, restarts the agent, watches the dead-man timer.
 [[noreturn]] void supervise(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env,
-                            const RamOptions& options) {
+                            const RamOptions& options, int64_t started) {
   pid_t child = -1;
   int64_t start_after = 0;
   for (;;) {
@@ -118,7 +136,7 @@ pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const 
       start_after = monotonic_ms() + options.restart_pause;
       log::error("the agent ended; it will be started again", {{"status", std::to_string(status)}});
     }
-    if (monotonic_ms() - shared_contact->load() > options.dead_man) {
+    if (gives_up(options, started, shared_contact->load(), monotonic_ms())) {
       log::error("no contact with the controller: rebooting from disk");
       reboot_now();
     }
@@ -134,33 +152,28 @@ void ram_contact() {
   if (shared_contact) shared_contact->store(monotonic_ms());
 }
 
+RamOptions ram_options(const std::string& cmdline, RamOptions options) {
+  constexpr int64_t kLeast = 30, kMost = 24 * 3600;
+  const std::string text = cmdline_value(cmdline, "muster.give_up");
+  int64_t seconds = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (text.empty() || wrong != std::errc() || end != text.data() + text.size()) return options;
+  options.dead_man = std::clamp(seconds, kLeast, kMost) * kSecond;
+  options.until_joined = true;
+  return options;
+}
+
+bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64_t now) {
+  if (options.until_joined && contact != started) return false;
+  return now - contact > options.dead_man;
+}
+
 Status mount_kernel_file_systems() {
   for (const auto& m : kMounts) {
     Status s = mount_one(m);
     if (!s && m.required) return s;
   }
   return Ok{};
-}
-
-std::string cmdline_value(const std::string& cmdline, const std::string& key) {
-  std::istringstream in(cmdline);
-  for (std::string word; in >> word;)
-    if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
-  return "";
-}
-
-Result<RamNetwork> ram_network(const std::string& cmdline) {
-  RamNetwork network{cmdline_value(cmdline, "muster.mac"), cmdline_value(cmdline, "muster.ip")};
-  if (network.mac.empty()) return fail(Code::invalid, "the kernel command line has no muster.mac");
-  if (network.cidr.empty()) return fail(Code::invalid, "the kernel command line has no muster.ip");
-  const size_t slash = network.cidr.find('/');
-  in_addr address;
-  const bool is_address = ::inet_pton(AF_INET, network.cidr.substr(0, slash).c_str(), &address) == 1;
-  const int prefix = slash == std::string::npos ? 0 : std::atoi(network.cidr.c_str() + slash + 1);
-  if (!is_address || prefix < 1 || prefix > 32)
-    return fail(Code::invalid,
-                "muster.ip is not an address with prefix, such as 10.20.0.11/24, but '" + network.cidr + "'");
-  return network;
 }
 
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac) {
@@ -212,9 +225,11 @@ void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions option
   static std::atomic<int64_t> fallback;
   shared_contact = page == MAP_FAILED ? &fallback : new (page) std::atomic<int64_t>();
   ram_contact();
+  const int64_t started = shared_contact->load();
   RamEnvironment env;
   if (auto s = mount_kernel_file_systems(); !s) env.problems.push_back(s.error().message);
   env.cmdline = Files("/").read_line("/proc/cmdline");
+  options = ram_options(env.cmdline, options);
   load_modules(env);
   // efivarfs may have needed its module.
   for (const auto& m : kMounts)
@@ -223,7 +238,7 @@ void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions option
     (void)::sethostname(node.c_str(), node.size());
   bring_up_network(env, options);
   for (const auto& p : env.problems) log::warning("RAM system", {{"problem", p}});
-  supervise(agent, env, options);
+  supervise(agent, env, options, started);
 }
 
 }  // namespace muster

@@ -5,14 +5,17 @@
 // was given, and then runs the agent in a child. It never exits and never trusts the child: a child that ends
 // is started again after a pause. Dead-man timer: when no contact with the controller was reported for ten
 // minutes, the machine is rebooted; its boot-once override is spent, so it comes up from disk as it was.
-// Thread: process 1 has one; ram_contact() may be called from any thread of the child.
-// Never: writes to a disk, opens a shell, prints secrets.
+// A machine that handed over from its own system (muster.give_up=SECONDS, docs/decisions/0030) goes back to
+// that only as long as it has not joined: the join ended that system's certificate, and its disk may be
+// written from then on, so it stays and waits for its controller. Thread: process 1 has one; ram_contact()
+// may be called from any thread of the child. Never: writes to a disk, opens a shell, prints secrets.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "agent/boot_network.h"
 #include "base/os.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -30,6 +33,7 @@ struct RamEnvironment {
 
 struct RamOptions {
   DurationMs dead_man = 10 * kMinute;  // without contact; counts from start
+  bool until_joined = false;           // after the first contact it is off
   DurationMs restart_pause = 2 * kSecond;
   DurationMs wait_for_link = 30 * kSecond;  // for an interface with muster.mac to appear
 };
@@ -39,19 +43,16 @@ struct RamOptions {
 // Called by the agent whenever the controller answered. Harmless outside the RAM system.
 void ram_contact();
 
+// `options` with what the kernel command line says about giving up; what it says wrongly does not count.
+RamOptions ram_options(const std::string& cmdline, RamOptions options);
+// Whether it is time to go back to the disk. `contact` is `started` as long as there was none; all by one
+// clock.
+bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64_t now);
+
 // Parts, for tests and for other early programs.
 Status mount_kernel_file_systems();
 // Kernel name of the interface with this MAC ("52:54:00:00:01:01"); not_found.
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);
 // "10.20.0.11/24" on `interface`, and the interface up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
-// Where the boot network is, as the kernel command line says: muster.mac and muster.ip. iPXE writes the
-// address in itself on a machine nobody declared. Code::invalid says which of the two is missing or is none.
-struct RamNetwork {
-  std::string mac, cidr;
-};
-Result<RamNetwork> ram_network(const std::string& cmdline);
-// Value of key=value in a kernel command line; empty when absent.
-std::string cmdline_value(const std::string& cmdline, const std::string& key);
-
 }  // namespace muster

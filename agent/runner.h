@@ -22,6 +22,8 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
+inline constexpr const char* kLeaveReady = "kexec-now";
+
 class WorkRunner {
  public:
   // kind and data of wire::Event: progress, step, log.
@@ -29,7 +31,9 @@ class WorkRunner {
   using Done = std::function<void(WorkOutcome)>;
   virtual ~WorkRunner() = default;
   // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success;
-  // the runner just does it, and calls `done` only when that failed.
+  // the runner just does it, and calls `done` only when that failed. `kexec` is work like any other, which
+  // gets everything ready; when its success was acknowledged it comes again, under the kind kLeaveReady, to
+  // be done.
   virtual void run(const wire::WorkOrder& order, Emit emit, Done done) = 0;
   // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
   // when idle.

@@ -87,6 +87,13 @@ class RealWorkRunner : public WorkRunner {
       if (result.ok()) return {Ok{}, std::move(*result)};
       return {result.error(), Json::object()};
     }
+    if (order.kind == "kexec" && functions_.kexec) {
+      auto result = functions_.kexec(order, [this] { return cancelled_.load(); });
+      if (result.ok()) return {Ok{}, std::move(*result)};
+      return {result.error(), Json::object()};
+    }
+    if (order.kind == kLeaveReady && functions_.leave_ready)
+      return {functions_.leave_ready(), Json::object()};
     const auto& leave = order.kind == "boot_disk" ? functions_.boot_disk
                         : order.kind == "reboot"  ? functions_.reboot
                                                   : functions_.power_off;

@@ -3,7 +3,7 @@
 // Owned by agent/main.cc. Image writing and rebooting are given to it as functions, because they differ
 // between the RAM system and an installed one; an order whose function is missing is refused (a RAM-system
 // order sent to an installed agent, for example). Kinds: inventory (result: HardwareFacts as JSON), steps and
-// check (agent/step_runner.h), image, boot_disk, reboot, power_off. Thread: WorkRunner's contract; the
+// check (agent/step_runner.h), image, boot_disk, reboot, power_off, kexec. Thread: WorkRunner's contract; the
 // functions run in the worker thread.
 #pragma once
 
@@ -22,6 +22,10 @@ struct WorkFunctions {
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       image = {};
+  // Gets everything ready to hand over to the RAM system; `leave_ready` does it, which the manager of this
+  // system carries out after it was told to.
+  std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
+  std::function<Status()> leave_ready = {};
   // These do not come back when they succeed.
   std::function<Status(const Json&params)> boot_disk = {}, reboot = {}, power_off = {};
 };

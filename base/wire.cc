@@ -230,4 +230,29 @@ Result<ImageJob> image_job_from_json(const Json& j) {
   return m;
 }
 
+Json to_json(const KexecJob& m) {
+  return {{"base_url", m.base_url},
+          {"kernel_path", m.kernel_path},
+          {"kernel_sha256", m.kernel_sha256},
+          {"initrd_path", m.initrd_path},
+          {"initrd_sha256", m.initrd_sha256},
+          {"arguments", m.arguments},
+          {"mac", m.mac},
+          {"gateway", m.gateway}};
+}
+Result<KexecJob> kexec_job_from_json(const Json& j) {
+  JsonReader r(j, "kexec job");
+  KexecJob m;
+  r.get("base_url", m.base_url);
+  r.get("kernel_path", m.kernel_path);
+  r.get("kernel_sha256", m.kernel_sha256);
+  r.get("initrd_path", m.initrd_path);
+  r.get("initrd_sha256", m.initrd_sha256);
+  r.get("arguments", m.arguments);
+  r.get("mac", m.mac);
+  r.get_or("gateway", m.gateway, std::string());
+  TRY_(r.finish());
+  return m;
+}
+
 }  // namespace muster::wire

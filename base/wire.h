@@ -48,7 +48,7 @@ struct JoinReply {
 // that has finished an id re-sends its result and does nothing else.
 struct WorkOrder {
   std::string id;    // "<run>-<its start, hexadecimal>/<action>#<attempt>"
-  std::string kind;  // inventory | image | boot_disk | steps | check | reboot | power_off
+  std::string kind;  // inventory | image | boot_disk | steps | check | reboot | power_off | kexec
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
 };
@@ -137,5 +137,19 @@ struct ImageJob {
 };
 Json to_json(const ImageJob& j);
 Result<ImageJob> image_job_from_json(const Json& j);
+
+// kexec: the running system hands over to the RAM system. Got ready first (checked, fetched, loaded) and
+// reported; carried out when that report was acknowledged.
+struct KexecJob {
+  std::string base_url;  // of the boot HTTP server, "http://10.20.0.1:7480"
+  std::string kernel_path, kernel_sha256, initrd_path, initrd_sha256;
+  // Of the RAM system's kernel; where the network is the node itself adds. Holds the one-time token.
+  std::string arguments;
+  // Of the new system: the port it will know its network by, and its router. Where it could not be reached
+  // the old one is not left.
+  std::string mac, gateway;
+};
+Json to_json(const KexecJob& j);
+Result<KexecJob> kexec_job_from_json(const Json& j);
 
 }  // namespace muster::wire

@@ -1,5 +1,6 @@
 // Every driver of the controller, in one list. A new one is one file and one line here.
 #include "controller/power/command.h"
+#include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
@@ -12,6 +13,7 @@ const std::vector<PowerDriver>& power_drivers() {
       with_retries(redfish_driver()),
       with_retries(ipmi_driver()),
       with_retries(command_driver()),
+      in_band_driver(),
   };
   return drivers;
 }

@@ -84,6 +84,22 @@ void BootService::rearm(const std::string& node, std::function<void(Status)> don
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
 
+// Each has a token of its own, which dies with the power-on: an order that is made again after a crash of the
+// controller finds the token of the first one still good.
+void BootService::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+  if (!armed(node))
+    return reactor_.post([done = std::move(done), node] {
+      done(fail(Code::unavailable, "no power-on of " + node + " is pending"));
+    });
+  const uint64_t id = power_ons_[node].id;
+  mint(node, "join", [this, node, id, done = std::move(done)](Result<std::string> token) {
+    if (!token.ok()) return done(std::move(token).error());
+    if (const PowerOn& now = power_ons_[node]; now.id != id || !now.armed)
+      return done(fail(Code::cancelled, "another power-on began"));
+    done(hooks_.leave(node, *token));
+  });
+}
+
 // The first time because its RAM system runs, again because it leaves it.
 void BootService::disarm(const std::string& node) {
   const auto found = power_ons_.find(node);

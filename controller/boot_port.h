@@ -51,11 +51,14 @@ class BootService : public BootPort {
     // get it.
     std::function<void(const std::string& node)> joined = {};
     std::function<void(const std::string& node, const std::string& reason)> contested = {};
+    // What the node's own agent needs to start the RAM system by itself: params of an order `kexec`.
+    std::function<Result<Json>(const std::string& node, const std::string& token)> leave = {};
   };
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);
 
   void arm(const std::string& node, std::function<void(Status)> done) override;
   void rearm(const std::string& node, std::function<void(Status)> done) override;
+  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
   void disarm(const std::string& node) override;
   bool armed(const std::string& node) const;
   // Machines nobody declared get a discovery-only RAM system while this is on.

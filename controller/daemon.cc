@@ -23,6 +23,7 @@
 #include "controller/dhcp_service.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
+#include "controller/image/ram.h"
 #include "controller/image_service.h"
 #include "controller/link_hub.h"
 #include "controller/nodes/storage_told.h"
@@ -68,7 +69,8 @@ struct Core {
          events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
        },
        [this](const std::string& node) { link.hang_up(node); },
-       [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); }}};
+       [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
+       [this](const std::string& node, const std::string& token) { return leave_order(node, token); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   Discovery discovery{reactor,
@@ -94,6 +96,9 @@ struct Core {
   std::string node_of_mac(const std::string& mac);
   DurationMs netboot_limit();
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
+  BootDecision ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
+                          const std::string& token);
+  Result<Json> leave_order(const std::string& node, const std::string& token);
   std::string address();
   void connect_agents();
   void forget_declared();
@@ -262,12 +267,9 @@ std::string ram_kernel_options(const std::string& own, const Spec& cluster, cons
          panic_argument(own + " " + declared);  // of two the kernel takes the last
 }
 
-Result<std::string> Core::boot_script(const std::string& name, const std::string& mac,
-                                      const std::string& token) {
-  TRY(const auto current, spec.get());
-  const Spec& cluster = current->spec;
-  const NodeSpec* node = cluster.node(name);
-  if (!node && cluster.nodes.empty()) return fail(Code::not_found, "the spec has no nodes");
+// But for where its network is.
+BootDecision Core::ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
+                              const std::string& token) {
   const std::string image = node ? node->image : discovery_image(cluster);
   BootDecision decision;
   decision.ram = true;
@@ -279,14 +281,44 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
   decision.pin = authority.ca_fingerprint().substr(authority.ca_fingerprint().find(':') + 1);
   decision.token = token;
   decision.node = name;
-  decision.mac = mac;
   decision.extra = ram_kernel_options(options.kernel_options, cluster, node);
+  return decision;
+}
+
+Result<std::string> Core::boot_script(const std::string& name, const std::string& mac,
+                                      const std::string& token) {
+  TRY(const auto current, spec.get());
+  const Spec& cluster = current->spec;
+  const NodeSpec* node = cluster.node(name);
+  if (!node && cluster.nodes.empty()) return fail(Code::not_found, "the spec has no nodes");
+  BootDecision decision = ram_system(cluster, node, name, token);
+  decision.mac = mac;
   const int prefix = prefix_length(cluster.network.provisioning.cidr);
   if (node)
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
   return ipxe_script(decision);
+}
+
+// The old system is back in time for the run to see it: half of what the run waits for the RAM system.
+Result<Json> Core::leave_order(const std::string& name, const std::string& token) {
+  constexpr DurationMs kGiveUp = 10 * kMinute;
+  TRY(const auto current, spec.get());
+  const Spec& cluster = current->spec;
+  const NodeSpec* node = cluster.node(name);
+  if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
+  BootDecision decision = ram_system(cluster, node, name, token);
+  decision.give_up = std::min<DurationMs>(kGiveUp, cluster.limits.netboot / 2);
+  wire::KexecJob job{
+      decision.base_url, decision.kernel,        "", decision.initrd, "", ram_arguments(decision),
+      node->mac,         cluster.network.gateway};
+  if (job.arguments.empty())
+    return fail(Code::invalid, "the RAM system's kernel options cannot be put on a command line");
+  TRY(const RamInfo ram, packed_ram_system(images.folder(node->image)));
+  job.kernel_sha256 = ram.kernel_sha256;
+  job.initrd_sha256 = ram.initrd_sha256;
+  return wire::to_json(job);
 }
 
 class RealDaemon : public Daemon {

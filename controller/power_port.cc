@@ -57,6 +57,12 @@ void PowerService::power_on(const std::string& node, Done done) {
       node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
 }
 
+bool PowerService::switches(const std::string& node) const {
+  const auto where = lookup_(node);
+  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
+  return !driver || driver->switches;
+}
+
 void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
   submit<PowerState>(
       node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done));
@@ -64,7 +70,7 @@ void PowerService::state(const std::string& node, std::function<void(Result<Powe
 
 void PowerService::boot_once_network(const std::string& node, Done done) {
   submit<Ok>(
-      node, [call = times_.call](Power& p) { return p.boot_once_network(call); }, std::move(done));
+      node, [call = times_.call](Power& p) { return p.boot_once_network(call); }, std::move(done), true);
 }
 
 void PowerService::describe(const std::string& node, std::function<void(Result<Json>)> done) {

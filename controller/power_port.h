@@ -51,6 +51,8 @@ class PowerService : public PowerPort {
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   void power_on(const std::string& node, Done done) override;
+  // True, too, where it cannot be told: the call itself then says what is wrong.
+  bool switches(const std::string& node) const override;
   // Operators' own verbs.
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);

@@ -224,9 +224,15 @@ std::string declared_mac(const YAML::Node& macs, size_t index, size_t count, int
   return out;
 }
 
+// Adopted, or to be installed through the system it was adopted with: it exists already.
+bool exists_already(const YAML::Node& group) {
+  const auto power = group["power"];
+  return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
+}
+
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto names = expand_names(group["name"], problems);
-  if (group["adopt"]) {
+  if (exists_already(group)) {
     for (const auto& name : names) spec.adopted.push_back(name.name);
     return;
   }
@@ -283,9 +289,9 @@ std::set<std::string> taken_addresses(const YAML::Node& network, const YAML::Nod
   if (network && network.IsMap())
     for (const auto* key : {"gateway", "dns", "ntp"}) take(network[key]);
   for (const auto& group : nodes) {
-    if (!group.IsMap() || !group["adopt"]) continue;
+    if (!group.IsMap() || !exists_already(group)) continue;
     take(group["address"]);
-    if (group["adopt"].IsMap()) take(group["adopt"]["host"]);
+    if (group["adopt"] && group["adopt"].IsMap()) take(group["adopt"]["host"]);
   }
   return out;
 }

@@ -300,6 +300,7 @@ const std::vector<Place>& places() {
       {"agent/journal.", 2, "agent ports"},
       {"agent/runner.h", 2, "agent ports"},
       {"agent/identity.", 2, "agent ports"},
+      {"agent/boot_network.", 2, "agent ports"},
       // 3: executor and agent loop
       {"controller/run/", 3, "run"},
       {"agent/agent.", 3, "agent loop"},

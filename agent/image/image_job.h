@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "agent/image/boot_entry.h"
+#include "agent/boot_network.h"
 #include "agent/image/writer.h"
 #include "agent/runner.h"
 #include "base/json.h"
@@ -27,11 +29,12 @@ std::string work_of(const std::string& order);
 // (agent/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
-// The disk with the finished image `digest` of this node, by its marker: the device and its state partition's
-// number. not_found; conflict where more than one says so.
+// The disk with the finished image `digest` of this node, by its marker: the device, its state partition's
+// number and its ESP. not_found; conflict where more than one says so.
 struct OwnDisk {
   std::string device;
   uint32_t state = 0;
+  EspPlace esp = {};
 };
 Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
 // The system on it answers with what the RAM system's agent is now, before it is started: an image order left
@@ -40,8 +43,13 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
 Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
                           const std::string& digest);
 
+// The firmware starts that disk from now on (agent/image/boot_entry.h).
+Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest);
+
 // What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.
-Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id);
+// `way`: agent/image/network_files.h.
+Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id,
+                 const RamNetwork& way = {});
 // Files of the ESP: kernel, initrd, loader, entry; the entry that is started by default changes last.
 Status seed_esp(const Files& esp, const SeedRequest& request);
 

@@ -16,6 +16,7 @@
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
+#include "agent/image/network_files.h"
 #include "base/digest.h"
 #include "base/kernel_line.h"
 #include "base/resolver.h"
@@ -93,7 +94,9 @@ class LinuxSeeder : public Seeder {
     TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root",
                                      "errors=remount-ro"));
     TRY_(grow_ext4(root.at(), slot->size));
-    TRY_(seed_root(root.files(), r, machine_id));
+    // Where it says nothing of a network, nothing is to be repeated.
+    const auto way = ram_network(files_.read_line("/proc/cmdline"));
+    TRY_(seed_root(root.files(), r, machine_id, way.ok() ? *way : RamNetwork()));
     TRY(const std::string agent, Files("/").read("/proc/self/exe"));
     TRY_(root.files().write("/usr/sbin/muster-agent", agent, 0755));
     // Everything the RAM system carries for the node (acceptance programs).
@@ -147,17 +150,6 @@ class LinuxSeeder : public Seeder {
   std::string identity_;
 };
 
-std::string network_file(const wire::ImageJob& job) {
-  std::string s = fmt::format(
-      "# Provisioning network; written when the image was "
-      "installed.\n[Match]\nMACAddress={}\n\n[Network]\nAddress={}\n",
-      job.mac, job.address_cidr);
-  if (!job.gateway.empty()) s += "Gateway=" + job.gateway + "\n";
-  if (!job.dns.empty()) s += "DNS=" + joined_by_blanks(job.dns) + "\n";
-  if (!job.search.empty()) s += "Domains=" + joined_by_blanks(job.search) + "\n";
-  return s + "DHCP=no\nIPv6AcceptRA=no\nLLMNR=no\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n";
-}
-
 }  // namespace
 
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity) {
@@ -175,18 +167,31 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
     if (!layout.ok() || !is_layout(*layout)) continue;
     if (!found.device.empty())
       return fail(Code::conflict, found.device + " and " + path + " both carry this image of " + node);
-    found = {path, static_cast<uint32_t>(layout->named("muster-state")->number)};
+    const GptPartition& esp = *layout->named("muster-esp");
+    const uint64_t block = device->logical_block();
+    found = {path,
+             static_cast<uint32_t>(layout->named("muster-state")->number),
+             {esp.number, esp.start / block, esp.size / block, esp.guid}};
   }
   if (found.device.empty()) return fail(Code::not_found, "no disk carries this image of " + node);
   return found;
 }
 
-Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
-                          const std::string& digest) {
+static Result<OwnDisk> own_disk(const Files& files, const std::string& node, const std::string& digest) {
   WriteDeps deps;
   deps.disks = [&files] { return scan_identities(files); };
   deps.device = [&files](const std::string& name) { return files.real("/dev/" + name); };
-  TRY(const OwnDisk disk, find_own_disk(deps, node, digest));
+  return find_own_disk(deps, node, digest);
+}
+
+Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest) {
+  TRY(const OwnDisk disk, own_disk(files, node, digest));
+  return start_first(files, disk.esp);
+}
+
+Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
+                          const std::string& digest) {
+  TRY(const OwnDisk disk, own_disk(files, node, digest));
   TRY(AgentConfig config, read_config(files, identity));
   TRY(const Credentials credentials, read_credentials(files, identity));
   config.mode = wire::Mode::installed;
@@ -200,14 +205,15 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   return state.close();
 }
 
-Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id) {
+Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id,
+                 const RamNetwork& way) {
   const wire::ImageJob& job = r.job;
   TRY_(root.write("/etc/hostname", job.hostname + "\n"));
   TRY_(root.write("/etc/hosts",
                   fmt::format("127.0.0.1 localhost\n::1 localhost\n{} {}\n",
                               job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
-  TRY_(root.write("/etc/systemd/network/10-muster.network", network_file(job)));
+  for (const auto& [path, text] : network_files(job, way)) TRY_(root.write(path, text));
   // What is there is the recipe's own, or leads to a daemon that learns the servers from the file above: only
   // what the spec declares takes its place.
   const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();

@@ -155,24 +155,36 @@ std::string chain_script(const std::string& base_url) {
   return fmt::format("#!ipxe\nchain --autofree {}/boot/${{mac:hexhyp}}.ipxe || exit 1\n", base_url);
 }
 
+std::string ram_arguments(const BootDecision& d) {
+  for (const auto* value : {&d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
+    if (!plain(*value)) return "";
+  if (!wrong_kernel_options(d.extra).empty()) return "";
+  std::string args = "quiet";
+  if (!d.console.empty()) args += " console=" + d.console;
+  args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={}", d.url, d.pin, d.token,
+                      d.node);
+  if (d.dhcp_prefix > 0)
+    args += fmt::format(" muster.ip=${{netX/ip}}/{}", d.dhcp_prefix);
+  else if (!d.ip.empty())
+    args += " muster.ip=" + d.ip;
+  if (!d.mac.empty()) args += " muster.mac=" + d.mac;
+  if (d.give_up > 0) args += fmt::format(" muster.give_up={}", (d.give_up + kSecond - 1) / kSecond);
+  if (kernel_argument(d.extra, "panic").empty()) args += std::string(" ") + kRestartAfterPanic;
+  if (!d.extra.empty()) args += " " + d.extra;
+  return args;
+}
+
 std::string ipxe_script(const BootDecision& d) {
   // A failure, so that the firmware goes on to the next entry of its boot order.
   static const std::string disk = "#!ipxe\nexit 1\n";
   if (!d.ram) return disk;
-  for (const auto* value :
-       {&d.base_url, &d.kernel, &d.initrd, &d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
+  for (const auto* value : {&d.base_url, &d.kernel, &d.initrd})
     if (!plain(*value)) return disk;
-  if (!wrong_kernel_options(d.extra).empty()) return disk;
-  std::string args = "initrd=initrd quiet";
-  if (!d.console.empty()) args += " console=" + d.console;
-  const std::string ip = d.dhcp_prefix > 0 ? fmt::format("${{netX/ip}}/{}", d.dhcp_prefix) : d.ip;
-  args +=
-      fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={} muster.ip={} muster.mac={}",
-                  d.url, d.pin, d.token, d.node, ip, d.mac);
-  if (kernel_argument(d.extra, "panic").empty()) args += std::string(" ") + kRestartAfterPanic;
-  if (!d.extra.empty()) args += " " + d.extra;
+  const std::string args = ram_arguments(d);
+  if (args.empty()) return disk;
   return fmt::format(
-      "#!ipxe\nkernel {0}{1} {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || exit 1\n",
+      "#!ipxe\nkernel {0}{1} initrd=initrd {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || "
+      "exit 1\n",
       d.base_url, d.kernel, d.initrd, args);
 }
 

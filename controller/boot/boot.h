@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 
 namespace muster {
 
@@ -56,9 +57,15 @@ struct BootDecision {
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
   int dhcp_prefix = 0;  // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
+  // More than 0: the machine was not reset and has a system to go back to (agent/ram_init.h). The RAM system
+  // gives up when it has not joined within this time.
+  DurationMs give_up = 0;
   std::string extra =
       {};  // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
 };
+// The RAM system's kernel command line; "" where a value could end it or start another argument. Without `ip`
+// and `mac`, which a node that runs a system adds itself, it says nothing about the network.
+std::string ram_arguments(const BootDecision& decision);
 // GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots
 // from disk.
 std::string ipxe_script(const BootDecision& decision);

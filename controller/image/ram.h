@@ -38,6 +38,9 @@ struct RamInfo {
 // Code::invalid when the agent is missing or needs shared libraries.
 Result<RamInfo> build_ram_system(const RamRequest& request);
 
+// What was packed into that folder last, as its record says; the files are not read. not_found, corrupt.
+Result<RamInfo> packed_ram_system(const std::string& image_folder);
+
 // Used while an image is built; `tree` is the unpacked Debian system.
 Result<std::string> kernel_release(const std::string& tree);
 Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out);

@@ -180,7 +180,8 @@ class Planner {
                               "` gives it back");
         continue;
       }
-      if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty()) : !may_plan_installed(node.name))
+      if (node.adopt.declared() ? !may_plan_adopted(draft, !wanted.empty())
+                                : !may_plan_installed(node.name) || !may_reach(draft, !wanted.empty()))
         continue;
       drafts_.push_back(std::move(draft));
     }
@@ -242,6 +243,9 @@ class Planner {
     const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}",
                                         ever ? "its agent does not answer" : "it was never adopted", name,
                                         d.spec->adopt.host, ever ? "starts it again" : "does it");
+    return out_of_reach(name, why, named);
+  }
+  bool out_of_reach(const std::string& name, const std::string& why, bool named) {
     if (named) {
       refuse(name, "not-running", why);
       return false;
@@ -249,6 +253,21 @@ class Planner {
     plan_.left_out.push_back(name);
     plan_.notes.push_back(name + " is left out: " + why);
     return false;
+  }
+  // Without a BMC there is nobody to wake it and nobody to boot it but the agent of the system it runs.
+  static bool in_band(const NodeSpec& node) { return node.power.driver == "ssh"; }
+  bool may_reach(const Draft& d, bool named) {
+    if (!in_band(*d.spec) || in_ram(d) || in_installed(d)) return true;
+    const std::string& name = d.spec->name;
+    return out_of_reach(
+        name,
+        d.seen->mode.has_value()
+            ? "its agent does not answer, and nothing here can switch it (power driver ssh)"
+            : fmt::format("it has no BMC (power driver ssh) and no agent yet; adopt the system it runs with "
+                          "`muster node add {} --adopt HOST`, then declare it with image, mac, power and the "
+                          "disk group 'os' instead of 'adopt'",
+                          name),
+        named);
   }
   // Behind everything that decides: whatever else goes wrong in here, no plan does this to a host that muster
   // did not install.
@@ -758,7 +777,15 @@ class Planner {
   }
 
   void add_netboot(Draft& d) {
-    add(d, "netboot", ActionKind::netboot, "power", "network boot", Json::object(), spec_.limits.netboot, 3);
+    const bool own = in_band(*d.spec);
+    add(d, "netboot", ActionKind::netboot, "power",
+        own ? "hand over to the RAM system (kexec)" : "network boot", Json::object(), spec_.limits.netboot,
+        3);
+    if (own)
+      plan_.notes.push_back(
+          d.spec->name +
+          " has no BMC: its own system starts the RAM system, which goes back to it as long "
+          "as it did not reach the controller; what goes wrong later needs somebody there");
   }
 
   void write_actions() {

@@ -63,6 +63,9 @@ struct PowerDriver {
   std::string name;
   std::string help;
   std::function<Result<std::unique_ptr<Power>>(PowerTarget)> make;
+  // Can it switch a machine on and off? One that cannot has the node's own agent do what can be done
+  // (controller/power/in_band.h).
+  bool switches = true;
 };
 // The list, in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();

@@ -49,6 +49,8 @@ struct Executor::Runtime {
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
+  // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
+  bool in_band = false, leaving = false;
   std::string boot_before;  // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
   bool stopping = false;     // its installed system was asked to stop, and the power cycle waits for that
@@ -377,6 +379,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     auto node = std::make_unique<Runtime>();
     node->name = name;
     node->epoch = ++epochs_;
+    node->in_band = !ports_.power.switches(name);
     nodes_[name] = std::move(node);
   }
   for (const auto& action : plan_.actions) {
@@ -517,7 +520,8 @@ void Executor::resume_node(Runtime& node) {
     node.power_asked = node.power_answered = now;
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "",
-                    "a look at the power state", now, now + timing_.power_call});
+                    node.in_band ? "the order is offered again" : "a look at the power state", now,
+                    now + timing_.power_call});
     return rearm(node);
   }
   const NodeRow row = node_row(node.name);
@@ -536,6 +540,8 @@ void Executor::rearm(Runtime& node) {
                                      {"the controller restarted in a power cycle", "the boot service",
                                       armed.error().message, "asking it again", now, now + kSecond},
                                      [this](Runtime& m) { rearm(m); });
+                      // The agent knows the order if it had it, and does not carry it out twice.
+                      if (n.in_band) return order_leave(n);
                       n.stage = Runtime::Stage::awaiting;
                       consider(n);
                     }));
@@ -800,6 +806,7 @@ void Executor::end_attempt(Runtime& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
   withdraw(node);
   withdraw_stop(node);
+  withdraw_leave(node);
   if (node.stage == Runtime::Stage::powering) ports_.power.forget(node.name);
   if (node.awaiting_ram) ports_.boot.disarm(node.name);
   if (node.index < node.actions.size() && node.action().kind != ActionKind::netboot)
@@ -837,6 +844,7 @@ void Executor::netboot(Runtime& node) {
   if (now >= node.deadline)
     return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
   if (!claim_or_pause(node)) return;
+  if (node.in_band) return leave(node);
   if (should_stop(node)) return stop_in_order(node);
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
@@ -926,6 +934,66 @@ void Executor::withdraw_stop(Runtime& node) {
   if (std::exchange(node.stopping, false)) ports_.link.withdraw(node.name, stop_order(node).id);
 }
 
+// ---- a node that nothing can switch hands over by itself ----
+
+wire::WorkOrder Executor::leave_order(const Runtime& node) const {
+  wire::WorkOrder order;
+  order.id = order_id(node) + "-kexec";
+  order.kind = "kexec";
+  order.deadline = timing_.leave_ready;
+  return order;
+}
+
+void Executor::leave(Runtime& node) {
+  // In the RAM system already, whatever the last attempt died of: nothing is to be booted.
+  if (live(node.name).mode == wire::Mode::ram) return got_ram(node);
+  node.epoch = ++epochs_;
+  node.stage = Runtime::Stage::powering;
+  node.awaiting_ram = true;
+  node.power_certain = false;
+  const SteadyMs now = reactor_.steady();
+  set_wait(node, {"its own system is to hand over to the RAM system", "the boot service", node.power_error,
+                  "the order to its agent", now, now + timing_.power_call});
+  ports_.boot.arm(node.name, bound(node, [this](Runtime& n, Status armed) {
+                    if (!armed.ok())
+                      return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
+                    order_leave(n);
+                  }));
+}
+
+void Executor::order_leave(Runtime& node) {
+  node.stage = Runtime::Stage::powering;
+  ports_.boot.leave_order(node.name, bound(node, [this](Runtime& n, Result<Json> params) {
+                            if (!params.ok()) return on_powered(n, std::move(params).error());
+                            wire::WorkOrder order = leave_order(n);
+                            order.params = std::move(*params);
+                            n.stage = Runtime::Stage::awaiting;
+                            n.leaving = true;
+                            n.power_asked = reactor_.steady();
+                            ports_.link.offer(n.name, std::move(order));
+                            consider(n);
+                          }));
+}
+
+void Executor::withdraw_leave(Runtime& node) {
+  if (std::exchange(node.leaving, false)) ports_.link.withdraw(node.name, leave_order(node).id);
+}
+
+// Ready, and on its way from now on; or refused, with nothing done.
+void Executor::on_left(Runtime& node, const wire::Event& event) {
+  if (event.kind == "log") observe(node.name, "log", event.data);
+  if (event.kind != "finished" || node.power_certain) return;
+  const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
+  if (!good) {
+    // What the agent answered it answers to this order for good: to ask again is another attempt.
+    const Code code = code_from_string(text_of(event.data, "code"));
+    return on_powered(node, fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
+  }
+  withdraw_leave(node);
+  observe(node.name, "power", {{"action", "hands over to the RAM system (kexec)"}});
+  on_powered(node, Ok{});
+}
+
 void Executor::switch_on(Runtime& node) {
   node.stage = Runtime::Stage::powering;
   node.power_asked = reactor_.steady();
@@ -944,18 +1012,22 @@ void Executor::on_powered(Runtime& node, Status result) {
     node.power = PowerState::on;
     return consider(node);
   }
+  withdraw_leave(node);
   const Error& error = result.error();
+  const std::string what = node.in_band ? "it cannot hand over to the RAM system: " : "power: ";
   node.power_error = error.message;
   if (error.code == Code::timeout) return consider(node);  // unknown: look
   if (error.code == Code::failed || error.code == Code::conflict)
-    return lose_attempt(node, "power: " + error.message, true);
+    return lose_attempt(node, what + error.message, true);
   if (error.code != Code::unavailable)
-    return fail_attempt(node, fail(error.code, "power: " + error.message), Json());
+    return fail_attempt(node, fail(error.code, what + error.message), Json());
   const SteadyMs now = reactor_.steady();
   node.retry = node.retry ? std::min(node.retry * 2, timing_.retry_last) : timing_.retry_first;
   pause(node, node.retry,
-        {"the BMC does not take the power cycle now", "an answer of the BMC", error.message,
-         "it is asked again", now, now + node.retry},
+        {node.in_band ? "it cannot hand over to the RAM system now"
+                      : "the BMC does not take the power cycle now",
+         node.in_band ? "its agent's answer" : "an answer of the BMC", error.message, "it is asked again",
+         now, now + node.retry},
         [this](Runtime& n) { netboot(n); });
 }
 
@@ -1062,6 +1134,7 @@ Situation Executor::situation(const Runtime& node) const {
   const auto found = live_.find(node.name);
   Situation s;
   s.kind = node.action().kind;
+  s.in_band = node.in_band;
   s.awaiting_ram = node.awaiting_ram;
   s.power_certain = node.power_certain;
   s.power_asked = node.power_asked;
@@ -1199,7 +1272,9 @@ void Executor::withdraw(Runtime& node) {
 
 bool Executor::expects(const std::string& name, const std::string& order) const {
   const Runtime* node = active() ? runtime(name) : nullptr;
-  return node && !node->over() && node->index < node->actions.size() && order == order_id(*node);
+  return node && !node->over() && node->index < node->actions.size() &&
+         (order == order_id(*node) ||
+          (node->awaiting_ram && node->in_band && order == leave_order(*node).id));
 }
 
 // ---- what agents say ----
@@ -1273,6 +1348,13 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
   }
   if (node.awaiting_ram) {
     if (ram && since) return got_ram(node);
+    // It restarted, with or without having heard the order: that one is for a system that is gone.
+    if (node.in_band && !ram && since && new_boot && (node.power_certain || !node.boot_before.empty()))
+      return lose_attempt(node,
+                          node.power_certain
+                              ? "the RAM system did not reach the controller; the old system is back"
+                              : "it restarted into its old system before it handed over to the RAM system",
+                          true);
     if (!ram && since && new_boot && node.power_certain)
       return lose_attempt(node, "it came up in its installed system instead of the RAM system", true);
     return consider(node);
@@ -1295,6 +1377,7 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
 
 void Executor::got_ram(Runtime& node) {
   node.epoch = ++epochs_;
+  withdraw_leave(node);
   node.awaiting_ram = node.with_netboot = false;
   ports_.boot.disarm(node.name);  // it has all it needs; the next netboot, and the next token, take another
                                   // power cycle of a plan
@@ -1311,7 +1394,9 @@ void Executor::got_ram(Runtime& node) {
 void Executor::on_event(const std::string& name, const wire::Event& event) {
   hear(live(name));
   Runtime* node = active() ? runtime(name) : nullptr;
-  if (!node || node->over() || node->index >= node->actions.size() || !node->offered) return;
+  if (!node || node->over() || node->index >= node->actions.size()) return;
+  if (node->leaving && event.order == leave_order(*node).id) return on_left(*node, event);
+  if (!node->offered) return;
   if (event.order != order_id(*node)) return;  // of an attempt that no longer counts
   const std::string& action = node->action().id;
   if (event.kind == "started") {

@@ -7,6 +7,8 @@
 //     its own node again when its RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
 //      on it;
+//   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
+//     own agent, and by nothing else;
 //   - an installed system that answers is asked to stop before its power is cycled, and switched off hard
 //      only when it does not;
 //   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at,
@@ -196,6 +198,11 @@ class Executor {
   void end_stop(Runtime& node, const std::string& outcome);
   void withdraw_stop(Runtime& node);
   wire::WorkOrder stop_order(const Runtime& node) const;
+  wire::WorkOrder leave_order(const Runtime& node) const;
+  void leave(Runtime& node);
+  void order_leave(Runtime& node);
+  void withdraw_leave(Runtime& node);
+  void on_left(Runtime& node, const wire::Event& event);
   void switch_on(Runtime& node);
   void on_powered(Runtime& node, Status result);
   void power_off(Runtime& node);

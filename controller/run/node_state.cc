@@ -54,8 +54,35 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
+// As above, of a node whose own agent was ordered to hand over to the RAM system. There is nothing to look
+// at: the RAM system's agent says hello, or the old system's does again, or nobody does.
+Decision await_handover(const Situation& s, const ExecutorTiming& t) {
+  if (s.now >= s.deadline)
+    return act(
+        What::again,
+        s.power_certain
+            ? "it handed over to the RAM system, and neither that nor the old system was heard within " +
+                  to_human(s.deadline - s.power_asked)
+            : "its agent did not answer the order to hand over to the RAM system within " +
+                  to_human(s.deadline - s.power_asked),
+        true);
+  const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
+  if (s.power_certain && other_system && s.contact >= s.power_answered + t.leave_shows)
+    return act(What::again, "it was to hand over to the RAM system, and its old system still answers", true);
+  if (!s.power_certain)
+    return wait_for("its own system is to hand over to the RAM system", "the answer of its agent",
+                    power_text(s), s.power_asked, s.deadline, "another try, then quarantine");
+  return wait_for("handing over to the RAM system (kexec)", "hello of the RAM system's agent",
+                  "its old system said that it goes", s.power_answered, s.deadline,
+                  "the old system comes back by itself, then another try");
+}
+
 // The agent reported that it goes; the installed system's has not said hello since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
+  if (s.in_band)
+    return wait_for("restarting", "hello of the installed system's agent",
+                    "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
+                    "quarantine: nothing here can switch it");
   const SteadyMs last = std::max({s.heard, s.started, s.looked});
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, after an update for one.
@@ -75,6 +102,9 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
 Decision silence(const Situation& s, const ExecutorTiming& t) {
   const DurationMs silent = s.now - s.heard;
   const std::string observed = "agent not heard for " + to_human(silent) + "; " + power_text(s);
+  if (s.in_band)
+    return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
+                    "quarantine: nothing here can switch it");
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
@@ -114,6 +144,8 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 }  // namespace
 
 std::string power_text(const Situation& s) {
+  if (s.in_band && s.power_error.empty()) return "nobody can ask for its power (driver ssh)";
+  if (s.in_band) return s.power_error;
   if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
   if (!s.power) return "power state not looked at";
   return *s.power == PowerState::on    ? "power is on"
@@ -150,14 +182,16 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 }
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
-  if (s.awaiting_ram) return await_ram(s, t);
+  if (s.awaiting_ram) return s.in_band ? await_handover(s, t) : await_ram(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =
         s.departed ? "no agent from the installed system within " + span + " of the order to restart; " +
                          power_text(s) + ": its console tells whether it hangs or its kernel panicked"
                    : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
-    return s.may_netboot ? act(What::again, late, true) : act(What::fail, late);
+    // Whoever went away and cannot be fetched back is nobody's to order about.
+    const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
+    return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }
   if (s.departed) return await_restart(s, t);
   const auto needed = mode_needed(s.kind);

@@ -33,10 +33,14 @@ struct ExecutorTiming {
   DurationMs stop_wait =
       3 * kMinute;  // an installed system that was asked to stop is switched off after this long; systemd
                     // itself kills after 90 s what does not stop, and then writes back and unmounts
-  DurationMs stop_look = 5 * kSecond;   // between two looks at whether it is off
-  DurationMs wake_look = 30 * kSecond;  // between two looks at the power of a node that is waited for
-  int power_tries = 3;                  // power cycles after which the machine was seen to be off still
-  DurationMs order_grace = kMinute;     // on top of an order's deadline, for its report to arrive
+  DurationMs stop_look = 5 * kSecond;     // between two looks at whether it is off
+  DurationMs wake_look = 30 * kSecond;    // between two looks at the power of a node that is waited for
+  DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system
+  // A system that was to hand over and speaks so long after did not: the agent is among the first things to
+  // be stopped, and systemd kills after 90 s what does not stop
+  DurationMs leave_shows = 3 * kMinute;
+  int power_tries = 3;               // power cycles after which the machine was seen to be off still
+  DurationMs order_grace = kMinute;  // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
   DurationMs after_resume =
       2 * kMinute;  // what was under way when the controller ended gets at least this long
@@ -54,6 +58,7 @@ Json to_json(const Wait& wait, DurationMs ahead);
 // One action under way.
 struct Situation {
   ActionKind kind = ActionKind::steps;
+  bool in_band = false;        // nothing can switch it or tell its power: only its agent can be asked
   bool awaiting_ram = false;   // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
   SteadyMs power_asked = {};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/power/power.h"
@@ -21,6 +22,10 @@ class PowerPort {
   // anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
+  // Whether anything here can switch this node on and off. Where nothing can, its own agent is ordered to
+  // hand over to the RAM system (`kexec`, with BootPort::leave_order), and the calls beside this one are
+  // refused.
+  virtual bool switches(const std::string&) const { return true; }
   // Nothing but that: whatever it boots.
   virtual void power_on(const std::string& node, Done done) = 0;
   // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on.
@@ -38,6 +43,9 @@ class BootPort {
   // A power-on that an earlier life of this controller began goes on: its tokens stay good, and who joined
   // with one has joined.
   virtual void rearm(const std::string& node, std::function<void(Status)> done) = 0;
+  // What an armed node's own agent needs to start the RAM system by itself: params of the order `kexec`,
+  // with a one-time token of this power-on.
+  virtual void leave_order(const std::string& node, std::function<void(Result<Json>)> done) = 0;
   // A netboot from now on gets "boot from disk", and a token that was not used opens nothing.
   virtual void disarm(const std::string& node) = 0;
 };

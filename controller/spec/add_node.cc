@@ -251,7 +251,8 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   if (!adopted && like.adopt.declared())
     return fail(Code::invalid,
                 fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
-  if (!adopted && node.power_address.empty() && !like.power.driver.empty())
+  const bool has_bmc = !like.power.driver.empty() && like.power.driver != "ssh";
+  if (!adopted && node.power_address.empty() && has_bmc)
     return fail(
         Code::invalid,
         fmt::format("{} is switched on by {}: give the address of the new machine's BMC with --power-address",

@@ -105,6 +105,16 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   out.pin = text(&power, "pin");
   out.program = text(&power, "program");
   out.cipher_suite = static_cast<int>(integer(&power, "cipher_suite", 0));
+  // Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
+  // believed to be used.
+  if (out.driver == "ssh") {
+    for (const char* key : {"address", "secret", "pin", "program", "cipher_suite"})
+      if (const YamlNode* found = child(&power, key))
+        error(*found, path + "." + key,
+              "driver ssh has no BMC: the node is reached by the agent of the system it runs");
+    return;
+  }
+  if (!out.driver.empty() && !power.find("address")) error(power, path, "missing key 'address'");
   const bool bmc = out.driver == "redfish" || out.driver == "ipmi";
   const bool known = bmc || out.driver == "command";
   if (bmc && out.secret.empty() && !child(&power, "secret"))

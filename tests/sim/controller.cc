@@ -153,6 +153,10 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void rearm(const std::string& node, std::function<void(Status)> done) override {
     arm(node, std::move(done));
   }
+  // Every machine of the simulation has a BMC.
+  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override {
+    world().reactor.post([node, done] { done(fail(Code::invalid, node + " has a BMC")); });
+  }
   void disarm(const std::string& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {

@@ -63,6 +63,7 @@ struct FakeRunner : WorkRunner {
   explicit FakeRunner(Reactor& r) : reactor(r) {}
   void run(const wire::WorkOrder& order, Emit e, Done done) override {
     runs.push_back(order.id);
+    kinds.push_back(order.kind);
     emit = e;
     finish = done;
     if (takes >= 0) reactor.after(takes, [done] { done({Ok{}, {{"answer", 42}}}); });
@@ -72,7 +73,7 @@ struct FakeRunner : WorkRunner {
     if (obeys) reactor.post([this] { finish({fail(Code::cancelled, "stopped"), Json::object()}); });
   }
   Reactor& reactor;
-  std::vector<std::string> runs;
+  std::vector<std::string> runs, kinds;
   Emit emit;
   Done finish;
   DurationMs takes = 100;
@@ -234,6 +235,61 @@ TEST_CASE("a departure that the controller heard of is not called off by its ord
   b.reactor.advance(kMinute);
   CHECK(b.runner.runs == std::vector<std::string>{"1/boot#1"});
   CHECK(b.runner.cancels == 0);
+}
+
+TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent][kexec]") {
+  using Kinds = std::vector<std::string>;
+  Bench b;
+  b.start();
+  b.reactor.advance(kSecond);
+  b.link.lose_replies = true;
+  b.offer("1/n#1-kexec", "kexec");
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.runner.kinds == Kinds{"kexec"});
+  REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
+  b.link.withdrawn = {"1/n#1-kexec"};  // as the executor does when it hears that the node goes
+  b.link.offered.clear();
+  b.reactor.advance(10 * kSecond);
+  b.link.lose_replies = false;
+  b.reactor.advance(2 * kMinute);
+  CHECK(b.runner.kinds == Kinds{"kexec", kLeaveReady});
+  CHECK(b.runner.cancels == 0);
+  // The same order after the next boot does nothing but say what it said.
+  b.offer("1/n#1-kexec", "kexec");
+  b.link.withdrawn.clear();
+  b.runner.kinds.clear();
+  b.link.events.clear();
+  b.start("i2");
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.kinds.empty());
+  CHECK(b.link.count("finished", "1/n#1-kexec") >= 1);
+}
+
+TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes nowhere", "[agent][kexec]") {
+  Bench b;
+  b.runner.takes = -1;
+  b.start();
+  b.offer("1/n#1-kexec", "kexec");
+  b.reactor.advance(5 * kSecond);
+  REQUIRE(b.runner.runs.size() == 1);
+  SECTION("refused") { b.runner.finish({fail(Code::denied, "lockdown"), Json::object()}); }
+  SECTION("withdrawn") {
+    b.link.offered.clear();
+    b.link.withdrawn = {"1/n#1-kexec"};
+    b.reactor.advance(5 * kSecond);
+    CHECK(b.runner.cancels == 1);
+  }
+  SECTION("too slow") { b.reactor.advance(2 * kMinute); }
+  b.reactor.advance(kMinute);
+  REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
+  CHECK(b.runner.runs.size() == 1);
+  // It works on.
+  b.link.offered.clear();
+  b.link.withdrawn.clear();
+  b.runner.takes = 100;
+  b.offer("1/a#1");
+  b.reactor.advance(kMinute);
+  CHECK(b.link.count("finished", "1/a#1") >= 1);
 }
 
 TEST_CASE("a full buffer loses log lines, then progress, never steps or results", "[agent]") {

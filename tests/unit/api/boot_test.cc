@@ -40,7 +40,19 @@ struct Boot {
          said[kind + "/" + data.value("action", "") + "/" + node] += 1;
        },
        [this](const std::string& node) { hung_up.push_back(node); },
-       [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); }}};
+       [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); },
+       [](const std::string& node, const std::string& token) -> Result<Json> {
+         return Json{{"node", node}, {"token", token}};
+       }}};
+  // What the node's own agent is given; "" when nothing is.
+  std::string leave_token() {
+    std::string got;
+    boot.leave_order("node01", [&](Result<Json> params) {
+      if (params.ok()) got = (*params)["token"];
+    });
+    reactor.advance(100);
+    return got;
+  }
   std::map<std::string, int> said;  // "join/second/node01" -> how often
   int told = 0;
   std::vector<std::string> hung_up;
@@ -539,4 +551,29 @@ TEST_CASE("the server's certificate is made anew in its last third, the CA is no
   const auto second = open(end - 274 * kDay);
   CHECK(second.server().certificate_pem != first.server().certificate_pem);
   CHECK(second.ca_pem() == first.ca_pem());
+}
+
+TEST_CASE("an agent that hands over by itself is given a token of the power-on that is pending",
+          "[api][kexec]") {
+  Boot b;
+  CHECK(b.leave_token() == "");  // none is
+  b.arm();
+  const std::string first = b.leave_token(), second = b.leave_token();
+  CHECK(first != "");
+  CHECK(first != second);  // the controller was restarted in between, say: both are good, and one joins
+  const std::string key = pki::make_key().value();
+  const auto joined = b.join(first, key);
+  REQUIRE(joined.ok());
+  CHECK(b.join(first, key).ok());  // its answer was lost
+  SECTION("the other one is a second machine's") {
+    CHECK_FALSE(b.join(second, pki::make_key().value()).ok());
+    CHECK(b.contested.size() == 1);
+  }
+  SECTION("and of no use in the next power-on") {
+    b.arm();
+    CHECK_FALSE(b.join(second, pki::make_key().value()).ok());
+    CHECK(b.contested.empty());
+  }
+  b.boot.disarm("node01");
+  CHECK(b.leave_token() == "");
 }

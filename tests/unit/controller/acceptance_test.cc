@@ -119,6 +119,9 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void rearm(const std::string& node, std::function<void(Status)> done) override {
     arm(node, std::move(done));
   }
+  void leave_order(const std::string&, std::function<void(Result<Json>)>) override {
+    FAIL("acceptance boots nothing");
+  }
   void disarm(const std::string&) override {}
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
   void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }

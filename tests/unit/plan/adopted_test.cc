@@ -209,3 +209,52 @@ TEST_CASE("the firewall stays open where a host was adopted, and its SSH server 
   REQUIRE(configure);
   CHECK(ports(*configure) == std::vector<Json>{22, 2222, 2222});
 }
+
+namespace {
+
+// node03 is declared to be installed, and has no BMC; what runs there was adopted.
+PlannerInput without_bmc() {
+  PlannerInput in = with_nodes(installed);
+  for (auto& node : in.spec.nodes)
+    if (node.name == "node03") node.power = {"ssh", "", "", ""};
+  NodeObservation& seen = in.nodes["node03"];
+  seen.mode = wire::Mode::adopted;
+  seen.image_digest.clear();
+  return in;
+}
+
+bool left_out(const Plan& plan, const std::string& node) {
+  return std::find(plan.left_out.begin(), plan.left_out.end(), node) != plan.left_out.end();
+}
+
+}  // namespace
+
+TEST_CASE("a node without a BMC is installed through the agent of what it runs", "[plan][kexec]") {
+  PlannerInput in = without_bmc();
+  want(in, RequestKind::reimage, {"node03"});
+  const Plan plan = planned(in);
+  REQUIRE(plan.find("node03/netboot"));
+  CHECK(plan.find("node03/netboot")->title.find("kexec") != std::string::npos);
+  CHECK(plan.find("node03/image"));
+  CHECK(std::any_of(plan.notes.begin(), plan.notes.end(),
+                    [](const std::string& note) { return note.rfind("node03 has no BMC", 0) == 0; }));
+}
+
+TEST_CASE("a node without a BMC and without an agent is out of reach", "[plan][kexec]") {
+  PlannerInput in = without_bmc();
+  NodeObservation& seen = in.nodes["node03"];
+  seen.online = false;
+  if (GENERATE(true, false)) {
+    seen.mode.reset();
+    seen.facts.reset();
+    seen.state = "unknown";
+  }
+  want(in, RequestKind::reimage, {"node03"});
+  CHECK(refusal(in) == "not-running");
+  want(in, RequestKind::up, {});
+  const Plan plan = planned(in);
+  CHECK(left_out(plan, "node03"));
+  CHECK_FALSE(takes_part(plan, "node03"));
+  CHECK(plan.kind != "wake");
+  CHECK(plan.kind != "discover");
+}

@@ -37,6 +37,9 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<Status> rearm_answers;              // likewise
   std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
+  std::set<std::string> without_bmc;
+  std::vector<Result<Json>> leave_answers;  // taken from the front; then params with a token
+  int tokens = 0;
   bool bmc_is_silent = false;
   std::string faulty;  // for this node the power port throws
   int looks = 0;
@@ -88,6 +91,17 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     rearm_answers.erase(rearm_answers.begin());
     reactor.post([done, answer] { done(answer); });
   }
+  // As the controller does it: with another token each time.
+  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override {
+    Result<Json> answer = Json{{"arguments", "muster.token=" + std::to_string(++tokens)}};
+    if (!armed.count(node)) answer = fail(Code::unavailable, "not armed");
+    if (!leave_answers.empty()) {
+      answer = leave_answers.front();
+      leave_answers.erase(leave_answers.begin());
+    }
+    reactor.post([done, answer] { done(answer); });
+  }
+  bool switches(const std::string& node) const override { return !without_bmc.count(node); }
   void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {

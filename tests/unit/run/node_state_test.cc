@@ -212,3 +212,26 @@ TEST_CASE("every wait names its reason, what is awaited, and a time to decide ag
     CHECK(d.wait.until > s.now);
   }
 }
+
+TEST_CASE("of a node that nothing can switch nothing is asked but its agent", "[run][kexec]") {
+  Situation s = booting();
+  s.in_band = true;
+  for (const bool certain : {false, true})
+    for (const DurationMs passed : {DurationMs{0}, 5 * kMinute, 19 * kMinute}) {
+      s.power_certain = certain;
+      s.now = s.power_asked + passed;
+      CAPTURE(certain, passed);
+      CHECK(what(s) == What::wait);
+    }
+  s.now = s.deadline;
+  CHECK(what(s) == What::again);
+  CHECK(advance(s, kTiming).with_netboot);
+  Situation silent = imaging();
+  silent.in_band = true;
+  silent.heard = silent.now - 30 * kMinute;
+  CHECK(what(silent) == What::wait);
+  silent.now = silent.deadline;
+  CHECK(what(silent) == What::fail);
+  silent.heard = silent.now - kSecond;  // it speaks, and is slow
+  CHECK(what(silent) == What::again);
+}

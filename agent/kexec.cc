@@ -1,0 +1,272 @@
+#include "agent/kexec.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/kexec.h>
+#include <linux/reboot.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+
+#include "agent/boot_network.h"
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kFolder = "/run/muster-kexec";  // memory
+constexpr const char* kAgent = "/usr/sbin/muster-agent";
+constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
+// As systemd-reboot.service, with another program at its end.
+constexpr const char* kUnitText =
+    "[Unit]\n"
+    "Description=Hand over to muster's RAM system\n"
+    "DefaultDependencies=no\n"
+    "Requires=shutdown.target umount.target final.target\n"
+    "After=shutdown.target umount.target final.target\n"
+    "\n"
+    "[Service]\n"
+    "Type=oneshot\n"
+    "ExecStart=/usr/sbin/muster-agent kexec --now\n";
+constexpr const char* kLoaded = "/sys/kernel/kexec_loaded";
+constexpr const char* kSecureBoot =
+    "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+constexpr useconds_t kLook = 100'000;
+constexpr size_t kLongestLine = 2047;  // COMMAND_LINE_SIZE of x86, with its end
+constexpr int kRefused = 4;            // exit status of the child: the kernel does not allow it
+
+Status denied(const std::string& why) { return fail(Code::denied, why); }
+
+// "none [integrity] confidentiality" -> "integrity"
+std::string chosen(const std::string& text) {
+  const size_t open = text.find('['), close = text.find(']');
+  return open == std::string::npos || close == std::string::npos || close < open
+             ? ""
+             : text.substr(open + 1, close - open - 1);
+}
+
+// "http://10.20.0.1:7480" -> "10.20.0.1"
+std::string host_of(const std::string& url) {
+  const size_t scheme = url.find("://");
+  const std::string rest = scheme == std::string::npos ? url : url.substr(scheme + 3);
+  if (!rest.empty() && rest.front() == '[') return rest.substr(1, rest.find(']') - 1);
+  return rest.substr(0, rest.find_first_of(":/"));
+}
+
+int64_t available_kib(const Files& files) {
+  std::istringstream lines(files.read("/proc/meminfo").value_or(""));
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) return std::atoll(line.c_str() + std::strlen("MemAvailable:"));
+  return 0;
+}
+
+Result<Output> child(Process& process, const Json& request) {
+  Command command;
+  command.argv = {"/proc/self/exe", "kexec", "--stdin"};
+  command.input = dump_json(request) + "\n";
+  command.deadline = 2 * kMinute;
+  return process.run(command);
+}
+
+void clean_up(const KexecDeps& deps, bool unload) {
+  if (unload) (void)child(deps.process, {{"unload", true}});
+  for (const char* name : {"/vmlinuz", "/initrd"}) (void)deps.files.remove(kFolder + std::string(name));
+}
+
+Status fetch(const KexecDeps& deps, const wire::KexecJob& job, const std::string& path,
+             const std::string& digest, const std::string& name) {
+  if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
+  TRY(const std::string bytes, deps.fetch(job.base_url, path));
+  // It may have been packed anew meanwhile: the next order says so.
+  if (sha256(bytes) != digest) return fail(Code::failed, path + " is not what the controller announced");
+  constexpr int64_t kKib = 1024, kSpareKib = 256 * kKib, kCopies = 4;  // file, segment, unpacked, in use
+  const int64_t needed = static_cast<int64_t>(bytes.size()) / kKib * kCopies + kSpareKib;
+  if (const int64_t free = available_kib(deps.files); free < needed)
+    return denied(
+        fmt::format("{} MiB of memory are free, and {} MiB are needed", free / kKib, needed / kKib));
+  return deps.files.write(kFolder + name, bytes, 0600);
+}
+
+Status load(const KexecDeps& deps, const std::string& command_line) {
+  const Json request = {{"kernel", deps.files.real(std::string(kFolder) + "/vmlinuz")},
+                        {"initrd", deps.files.real(std::string(kFolder) + "/initrd")},
+                        {"command_line", command_line}};
+  TRY(const Output out, child(deps.process, request));
+  if (out.ok()) return Ok{};
+  const std::string why = out.err.empty() ? fmt::format("exit status {}", out.exit_code) : out.err;
+  return fail(out.exit_code == kRefused ? Code::denied : Code::failed,
+              "loading the RAM system's kernel: " + why.substr(0, why.find('\n')));
+}
+
+Status load_files(const KexecDeps& deps, const wire::KexecJob& job, const std::string& command_line) {
+  TRY_(deps.files.make_directories(kFolder, 0700));
+  TRY_(fetch(deps, job, job.kernel_path, job.kernel_sha256, "/vmlinuz"));
+  TRY_(fetch(deps, job, job.initrd_path, job.initrd_sha256, "/initrd"));
+  if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
+  return load(deps, command_line);
+}
+
+// There is no second way to a machine that nothing can switch.
+Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) {
+  const bool known = network.mac == job.mac ||
+                     std::find(network.ports.begin(), network.ports.end(), job.mac) != network.ports.end();
+  if (!known)
+    return denied(
+        fmt::format("the new system would have no network: it is declared to have it on {}, and the "
+                    "controller is reached through {}",
+                    job.mac, network.mac));
+  if (!network.gateway.empty() && job.gateway.empty())
+    return denied("the controller is reached through the router " + network.gateway +
+                  ", and the new system is declared to have none");
+  return Ok{};
+}
+
+// GPUs that their driver has in hand do not always come up under the next kernel. Everything that used them
+// was stopped. An unloading that hangs is left behind, in a process of its own.
+void unload_gpu_drivers() {
+  constexpr int kLooks = 600;
+  const pid_t unloader = ::fork();
+  if (unloader == 0) {
+    for (const char* name :
+         {"nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "nvidia_drm", "nvidia_modeset", "nvidia"})
+      (void)::syscall(SYS_delete_module, name, O_NONBLOCK);
+    ::_exit(0);
+  }
+  for (int i = 0; unloader > 0 && i < kLooks && ::waitpid(unloader, nullptr, WNOHANG) == 0; ++i)
+    ::usleep(kLook);
+}
+
+}  // namespace
+
+Status may_kexec(const Files& files) {
+  if (!files.is_directory("/run/systemd/system"))
+    return denied("systemd does not run here: this system cannot be left in order");
+  if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
+  if (!files.exists(kLoaded)) return denied("this kernel is built without kexec");
+  if (files.read_line("/proc/sys/kernel/kexec_load_disabled", "0") != "0")
+    return denied("kexec is switched off until the next boot (kernel.kexec_load_disabled)");
+  const std::string lockdown = chosen(files.read_line("/sys/kernel/security/lockdown"));
+  if (!lockdown.empty() && lockdown != "none")
+    return denied("the kernel is locked down (" + lockdown +
+                  "): it starts no other one that it does not know");
+  // Four bytes of attributes, one of value.
+  const std::string secure = files.read(kSecureBoot).value_or("");
+  if (secure.size() == 5 && secure[4] == 1)
+    return denied("Secure Boot is on: the kernel starts no other one that is not signed for this machine");
+  // Nobody would feed it in the RAM system: it would reset the machine while its disk is written.
+  for (const auto& name : files.list("/sys/class/watchdog"))
+    if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
+      return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
+  return Ok{};
+}
+
+Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
+  TRY_(may_kexec(deps.files));
+  auto network = network_to(deps.files, deps.process, host_of(job.base_url));
+  if (!network.ok()) return std::move(network).error().with("the RAM system would not find the controller");
+  TRY_(finds_its_way_back(*network, job));
+  const std::string arguments = network_arguments(*network);
+  const std::string command_line = job.arguments + arguments;
+  if (command_line.size() > kLongestLine || command_line.find_first_of("\n\r") != std::string::npos)
+    return fail(Code::denied, "the RAM system's kernel command line is too long, or more than a line");
+  if (const Status loaded = load_files(deps, job, command_line); !loaded.ok()) {
+    clean_up(deps, true);
+    return loaded.error();
+  }
+  clean_up(deps, false);  // the kernel has its own copies
+  return Json{{"network", arguments}, {"kernel", deps.files.read_line("/proc/sys/kernel/osrelease")}};
+}
+
+Status leave_by_kexec(const Files& files, Process& process) {
+  const auto tell = [&]() -> Status {
+    TRY_(files.write(kUnit, kUnitText));
+    TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
+    // As `systemctl reboot` does it: nothing that is asked for later takes it back.
+    TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
+                           "muster-kexec.service"}}));
+    return Ok{};
+  };
+  const Status told = tell();
+  if (told.ok()) return told;
+  (void)files.remove(kUnit);
+  (void)child(process, {{"unload", true}});
+  return told;
+}
+
+void start_loaded_kernel(const Files& files) {
+  constexpr int kLooks = 50;
+  ::sync();
+  if (files.exists("/sys/module/nvidia")) unload_gpu_drivers();
+  if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
+    // Something holds a file open yet: the kernel makes everything read-only by itself, in its own time.
+    (void)files.write_raw("/proc/sysrq-trigger", "u");
+    const auto writable = [&files] {
+      std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
+      for (std::string line; std::getline(mounts, line);)
+        if (line.find(" / ") != std::string::npos && line.find(" rw") != std::string::npos) return true;
+      return false;
+    };
+    for (int i = 0; i < kLooks && writable(); ++i) ::usleep(kLook);
+  }
+  ::sync();
+  if (files.read_line(kLoaded, "0") == "1")
+    (void)::syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, nullptr);
+  log::error("the RAM system's kernel did not start: restarting through the firmware");
+  (void)::reboot(RB_AUTOBOOT);
+  ::_exit(1);
+}
+
+void forget_kexec(const Files& files, Process& process) {
+  // Another program's kernel (a crash kernel is not among them) is its own business: ours leaves its folder.
+  if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
+  const auto out = child(process, {{"unload", true}});
+  log::warning("a kernel that was loaded and not started is unloaded",
+               {{"result", !out.ok()   ? out.error().message
+                           : out->ok() ? "done"
+                                       : out->err}});
+}
+
+Status load_kexec(const std::string& request) {
+  TRY(const Json json, parse_json(request));
+  bool unload = false;
+  std::string kernel, initrd, command_line;
+  JsonReader r(json, "standard input");
+  r.get_or("unload", unload, false);
+  r.get_or("kernel", kernel, std::string());
+  r.get_or("initrd", initrd, std::string());
+  r.get_or("command_line", command_line, std::string());
+  TRY_(r.finish());
+  const int no_file = -1;
+  const int kernel_file = unload ? no_file : ::open(kernel.c_str(), O_RDONLY | O_CLOEXEC);
+  const int initrd_file = unload ? no_file : ::open(initrd.c_str(), O_RDONLY | O_CLOEXEC);
+  if (!unload && (kernel_file < 0 || initrd_file < 0))
+    return fail(Code::failed, std::string("opening kernel and initrd: ") + strerror(errno));
+  const long done =
+      ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, unload ? 0 : command_line.size() + 1,
+                unload ? nullptr : command_line.c_str(), unload ? KEXEC_FILE_UNLOAD : 0);
+  if (done == 0) return Ok{};
+  switch (errno) {
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+    case EBADMSG:
+    case ENODATA:
+    case ENOKEY:
+    case EKEYREJECTED:
+    case ENOPKG:
+      return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(errno));
+    default:
+      return fail(Code::failed, std::string("kexec_file_load: ") + strerror(errno));
+  }
+}
+
+}  // namespace muster

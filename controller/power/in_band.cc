@@ -1,0 +1,43 @@
+#include "controller/power/in_band.h"
+
+namespace muster {
+namespace {
+
+class InBand : public Power {
+ public:
+  explicit InBand(std::string node) : node_(std::move(node)) {}
+
+  // That its agent answers says more, and is not asked for here.
+  Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
+  Status on(DurationMs) override { return impossible("on"); }
+  Status off(DurationMs, bool) override { return impossible("off, which nothing could take back"); }
+  Status boot_once_network(DurationMs) override { return impossible("into a network boot"); }
+  Result<Json> describe(DurationMs) override {
+    return Json{
+        {"driver", "ssh"},
+        {"switches", false},
+        {"note", "reached through the system it runs; `muster reimage` starts the RAM system by kexec"}};
+  }
+
+ private:
+  Status impossible(const std::string& what) const {
+    return fail(Code::invalid, node_ + " has no BMC (driver ssh): there is no way to power it " + what +
+                                   "; `muster reimage " + node_ + "` goes through the system it runs");
+  }
+  std::string node_;
+};
+
+}  // namespace
+
+PowerDriver in_band_driver() {
+  PowerDriver driver;
+  driver.name = "ssh";
+  driver.help = "no BMC: the RAM system is started from the running system, by its agent";
+  driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
+    return std::unique_ptr<Power>(std::make_unique<InBand>(std::move(target.node)));
+  };
+  driver.switches = false;
+  return driver;
+}
+
+}  // namespace muster

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# a machine without a BMC is re-installed through the system it runs; what cannot be is refused, or comes back as it was
+source "$(dirname "$0")/lib.sh"
+small_spec 2 >"$work/cluster.yaml"
+small_spec 1 's/^limits:.*/limits: { netboot: 8 min, boot: 10 min }/' >"$work/one.yaml"
+lab_up
+$muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
+
+# node02 becomes somebody else's machine, as in adopt.sh; the controller forgets it.
+on_host() { node_ssh node02 sudo sh -c "'$1'"; }
+on_host 'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
+         rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload
+         hostname stranger; echo stranger > /etc/hostname; touch /etc/drifted'
+$muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
+$muster node rm node02
+
+# Nothing but SSH leads to it: adopted with the operator's key, then declared to be installed, without a BMC.
+pin=$(node_ssh node02 sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
+ip netns exec muster-quickstart "$muster" node add node02 --adopt 10.20.0.12 --user ops --like node01 \
+  --key "$MUSTER_LAB_DIR/ssh/id_ed25519" --host-key "$pin" --yes --report "$work/report-adopt" >/dev/null
+check "node02 is adopted" node_is node02 '.state == "accepted" and .mode == "adopted"'
+awk '/^storage:/ {
+       print "  - name: node02\n    role: cpu\n    power: { driver: ssh }\n    mac: \"52:54:00:20:00:02\"\n    address: 10.20.0.12\n    image: cpu"
+       print "    disks:\n      os:   { match: { serial: \"LABOS*\",   size: 8 GiB, count: 1 }, policy: format-if-blank }"
+       print "      fast: { match: { serial: \"LABFAST*\", size: 2 GiB, count: 2 }, policy: format-if-blank }" }
+     { print }' "$work/one.yaml" >"$work/kexec.yaml"
+boot_id() { node_ssh node02 cat /proc/sys/kernel/random/boot_id; }
+switched() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json not like '%kexec%' and json not like '%operator%'"; }
+before=$(switched)
+on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync; sha256sum /scratch/blob' >"$work/blob"
+
+# Locked down: refused by its agent before anything is touched.
+boot_id >"$work/boot"
+on_host 'echo integrity > /sys/kernel/security/lockdown'
+got=0
+$muster up "$work/kexec.yaml" --yes --report "$work/report" || got=$?
+check "up did not come through with it" test "$got" = 1 -o "$got" = 3
+check "node02 is quarantined, and the reason names the lockdown" node_is node02 '.state == "quarantined" and (.reason | test("locked down"))'
+check "one attempt, no other" test "$(journal "select max(attempt) from journal where action = 'node02/netboot'")" = 1
+check "the same boot of the same system" sh -c "$muster lab ssh node02 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot'"
+check "nothing is loaded there" test "$(on_host 'cat /sys/kernel/kexec_loaded')" = 0
+check "node01 is still accepted" test "$(node_state node01)" = accepted
+
+# There is no way to switch it, and the refusal says so.
+for verb in on off cycle; do expect_exit 2 $muster power $verb node02; done
+
+on_host 'systemctl --no-block reboot' || true
+came_up() { boot_id >"$work/now" 2>/dev/null && ! diff -q "$work/boot" "$work/now" >/dev/null; }
+check "node02 is up again" wait_until 300 came_up
+answers() { node_is node02 ".boot_id == \"$(cat "$work/now")\""; }
+check "and its agent" wait_until 120 answers
+
+# The RAM system does not reach the controller: after half of limits.netboot it goes back to the old system, and the run tries again.
+boot_id >"$work/boot"
+$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+up=$!
+leaves() { test "$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")" -ge 1; }
+during_up "its own system hands over" leaves
+$muster lab break node02 net-cut 350
+says() { test "$(journal "select count(*) from journal where node = 'node02' and event = 'unknown' and data like '%the old system is back%'")" = 1; }
+during_up "the run says that the old system is back" says
+check "it is another boot of the same system, and no disk was written" node_ssh node02 test -e /etc/drifted
+up_ends 0
+cat "$work/up.log"
+
+# The second attempt went through.
+check "node02 is accepted" test "$(node_state node02)" = accepted
+check "its agent says that it is installed" node_is node02 '.mode == "installed"'
+check "it is a new system" sh -c "! $muster lab ssh node02 -- test -e /etc/drifted"
+check "the data disks are as they were" sh -c "$muster lab ssh node02 -- sha256sum /scratch/blob | diff - '$work/blob'"
+on_host 'cat /sys/firmware/efi/efivars/Boot0*' | tr -d '\0' >"$work/entries"
+check "the firmware has an entry for it" grep -aq muster "$work/entries"
+
+# Once more, from the system that muster installed.
+boot_id >"$work/boot"
+node_ssh node02 sudo touch /etc/drifted
+count=$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")
+$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+up=$!
+leaves_again() { test "$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")" -gt "$count"; }
+during_up "it hands over again" leaves_again
+up_ends 0
+check "node02 is accepted" test "$(node_state node02)" = accepted
+check "it is a new system" sh -c "! $muster lab ssh node02 -- test -e /etc/drifted"
+check "its power was never touched" test "$(switched)" = "$before"

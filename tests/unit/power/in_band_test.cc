@@ -1,0 +1,32 @@
+// Driver `ssh`: what it can is to say what it cannot.
+#include "controller/power/in_band.h"
+
+#include <algorithm>
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+TEST_CASE("a node without a BMC is switched by nobody, and the refusal says what is possible",
+          "[power][kexec]") {
+  const auto& drivers = power_drivers();
+  const auto driver =
+      std::find_if(drivers.begin(), drivers.end(), [](const PowerDriver& d) { return d.name == "ssh"; });
+  REQUIRE(driver != drivers.end());
+  CHECK_FALSE(driver->switches);
+  for (const auto& other : drivers)
+    if (other.name == "redfish") CHECK(other.switches);
+  PowerTarget target;
+  target.node = "gpu01";
+  auto power = driver->make(target);
+  REQUIRE(power.ok());
+  CHECK((*power)->state(kSecond).value() == PowerState::unknown);
+  for (const Status& refused :
+       {(*power)->on(kSecond), (*power)->off(kSecond, false), (*power)->off(kSecond, true),
+        (*power)->boot_once_network(kSecond), boot_from_network(**power, kSecond)}) {
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::invalid);
+    CHECK(refused.error().message.find("muster reimage gpu01") != std::string::npos);
+  }
+  CHECK((*power)->describe(kSecond).value()["switches"] == false);
+}
