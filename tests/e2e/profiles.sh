@@ -45,7 +45,7 @@ echo "  bring-up with quick took $((SECONDS - start)) s"
 check "accepted by quick" measured "$work/quick" quick
 for profile in standard burn; do
   start=$SECONDS
-  $muster accept --profile $profile --report "$work/$profile" | tail -5
+  $muster accept --profile $profile --yes --report "$work/$profile" | tail -5
   echo "  $profile took $((SECONDS - start)) s"
   check "accepted by $profile" measured "$work/$profile" $profile
 done
