@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "agent/steps/array_health.h"
@@ -15,6 +16,11 @@ namespace {
 constexpr DurationMs kAnswer = 3 * kSecond;
 constexpr int64_t kAskAgain = 60;  // seconds
 constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
+
+// Block size, blocks, free ones.
+std::vector<std::string> question(const std::string& target) {
+  return {"stat", "--file-system", "--format=%S %b %a", target};
+}
 
 bool is_below(const std::string& path, const std::string& folder) {
   return path == folder || path.rfind(folder + "/", 0) == 0;
@@ -39,26 +45,66 @@ bool is_served(const steps::MountEntry& mount) {
 
 }  // namespace
 
-const StorageState::Answer& StorageState::ask(const std::string& target, int64_t seconds) {
+StorageState::~StorageState() {
+  for (auto& [target, answer] : answers_)
+    if (answer.helper.joinable()) answer.helper.join();
+}
+
+// The process of an earlier question: in uninterruptible sleep it does not die.
+bool StorageState::still_asks(const std::string& target) const {
+  std::string line;
+  for (const std::string& word : question(target)) line += word + '\0';
+  for (const auto& name : files_.list("/proc"))
+    if (isdigit(static_cast<unsigned char>(name[0])))
+      if (const auto have = files_.read("/proc/" + name + "/cmdline"); have.ok() && *have == line)
+        return true;
+  return false;
+}
+
+void StorageState::ask(const std::string& target, int64_t seconds) {
   Answer& answer = answers_[target];
-  if (answer.asked >= 0 && seconds - answer.asked < kAskAgain) return answer;
+  if (answer.busy || (answer.asked >= 0 && seconds - answer.asked < kAskAgain)) return;
+  const bool first = answer.asked < 0;
   answer.asked = seconds;
+  if ((first || answer.silent) && still_asks(target)) {
+    answer.silent = true;
+    return;
+  }
+  if (answer.helper.joinable()) answer.helper.join();  // it has ended: it was the one that was busy
+  answer.busy = true;
+  answer.helper = std::thread([this, target, seconds] { run(target, seconds); });
+}
+
+void StorageState::run(const std::string& target, int64_t seconds) {
   Command command;
-  command.argv = {"stat", "--file-system", "--format=%S %b %a", target};  // block size, blocks, free ones
+  command.argv = question(target);
   command.deadline = kAnswer;
   const auto out = process_.run(command);
   const auto words = out.ok() && out->ok() ? steps::split(out->out, ' ') : std::vector<std::string>{};
-  answer.silent = words.size() != 3;
-  if (answer.silent) return answer;
   const auto number = [&](size_t at) { return std::strtoull(words[at].c_str(), nullptr, 10); };
-  answer.size = number(0) * number(1);
-  answer.used = answer.size - std::min<uint64_t>(answer.size, number(0) * number(2));
-  return answer;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Answer& answer = answers_[target];
+  answer.busy = false;
+  answer.silent = words.size() != 3;
+  if (!answer.silent) {
+    answer.answered = seconds;
+    answer.size = number(0) * number(1);
+    answer.used = answer.size - std::min<uint64_t>(answer.size, number(0) * number(2));
+  }
+  done_.notify_all();
 }
 
 Json StorageState::look(int64_t seconds) {
   Json out = Json::array();
-  for (const auto& [target, mount] : steps::all_mounts(files_)) {
+  const auto mounts = steps::all_mounts(files_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (const auto& [target, mount] : mounts)
+    if (!is_systems(target) && is_served(mount)) ask(target, seconds);
+  done_.wait_for(lock, std::chrono::milliseconds(patience_), [&] {
+    return std::none_of(answers_.begin(), answers_.end(),
+                        [&](const auto& one) { return one.second.busy && one.second.asked == seconds; });
+  });
+  for (const auto& [target, mount] : mounts) {
     const bool local = is_local(mount);
     if (is_systems(target) || (!local && !is_served(mount))) continue;
     Json one = {{"at", target}, {"fs", mount.fs}, {"from", mount.source}};
@@ -72,11 +118,11 @@ Json StorageState::look(int64_t seconds) {
       if (const std::string words = in_words(health); !words.empty()) one["health"] = words;
       if (!health.ok) one["ok"] = false;
     } else {
-      const Answer& answer = ask(target, seconds);
-      if (answer.silent)
-        one["silent"] = true;
-      else
-        one.update({{"size", answer.size}, {"used", answer.used}});
+      const Answer& answer = answers_[target];
+      const bool late = answer.busy || answer.silent;
+      if (answer.silent || (late && answer.answered < 0)) one["silent"] = true;
+      if (late && answer.answered >= 0) one["age"] = seconds - answer.answered;
+      if (!one.contains("silent")) one.update({{"size", answer.size}, {"used", answer.used}});
     }
     out.push_back(std::move(one));
   }

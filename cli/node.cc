@@ -164,7 +164,8 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer(
-      "Needs systemd, util-linux and Debian or Ubuntu on the host. Nothing is written there before approval. "
+      "Needs systemd, util-linux and Debian on the host (Ubuntu was never tried). Nothing is written there "
+      "before approval. "
       "Its OS disk is never\n"
       "partitioned or formatted, its data disks only where the plan lists them.\n"
       "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"

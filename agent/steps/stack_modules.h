@@ -20,6 +20,8 @@ StepModule ceph_members_module();
 StepModule ceph_left_module();
 StepModule ceph_drain_module();
 StepModule moosefs_drain_module();
+StepModule moosefs_heir_module();
+StepModule moosefs_retired_module();
 StepModule nfs_server_module();
 StepModule external_mount_module();
 

@@ -3,8 +3,11 @@
 // only.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/os.h"
 
@@ -12,6 +15,18 @@ namespace muster {
 
 std::string moosefs_folder(const Files& files);  // of master, metadata logger and chunk server
 bool has_moosefs_metadata(const Files& files);   // a master's: an image of it, a backup, or change logs
+// A whole copy of a master's metadata: what a metadata logger has of it, or what this node was master with
+// before another one took over ("master.retired", numbered from the second on).
+struct MooseFsCopy {
+  std::string folder;
+  std::vector<std::string> files;  // names, of those a master needs
+  uint64_t version = 0;            // of the image and the changes behind it: the higher, the later
+  int64_t written = 0;             // when any of them was last, seconds since 1970
+};
+// The latest of those that are here; none without an image of the metadata, for change logs alone are none.
+std::optional<MooseFsCopy> latest_moosefs_copy(const Files& files);
+// Where the metadata of a former master is put aside: a name that is free.
+std::string free_retired_folder(const Files& files);
 std::string ceph_monitor_folder(const Files& files, const std::string& node);
 
 // HardwareFacts::storage_metadata.

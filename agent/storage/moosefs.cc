@@ -1,5 +1,5 @@
-// MooseFS: master on the leader, metadata loggers on the others, a chunk server with its own XFS per bulk
-// disk on every member.
+// MooseFS: master on the leader (moosefs_master.cc), metadata loggers on the others, a chunk server with its
+// own XFS per bulk disk on every member.
 //
 // Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
 // mounted and kept, and a master that finds metadata keeps it. An empty name space is only made where no disk
@@ -14,40 +14,18 @@
 #include <set>
 #include <thread>
 
-#include "agent/disk/probe.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
-#include "agent/storage/parts.h"
+#include "agent/storage/moosefs.h"
 
 namespace muster::steps {
 namespace {
 
-constexpr const char* kUser = "mfs";
-constexpr const char* kHead = "# Written by muster.\n";
-
-std::string plain(const std::string& serial) {
-  std::string out;
-  for (const char c : serial) out += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
-  return out;
-}
-std::string label_of(const std::string& serial) {
-  const std::string name = plain(serial);
-  return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
-}
-std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain(serial); }
-
-Part own_folder(const std::string& path) {
-  return {directory_module(), {{"path", path}, {"mode", "0750"}, {"owner", kUser}, {"group", kUser}}};
-}
-// Daemons run as `mfs`; Debian's default is root.
-std::string config(const std::string& folder, const std::string& rest) {
-  return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kHead, kUser, kUser,
-                     folder, rest);
-}
+std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain_serial(serial); }
 
 // ---- disks ----
 
@@ -56,7 +34,7 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
   std::vector<Part> out;
   std::map<std::string, std::string> labels;
   for (size_t i = 0; i < disks.size(); ++i) {
-    const std::string label = label_of(disks[i].serial), target = mount_point(disks[i].serial);
+    const std::string label = moosefs_label(disks[i].serial), target = mount_point(disks[i].serial);
     if (const auto [it, fresh] = labels.emplace(label, disks[i].serial); !fresh)
       return fail(Code::conflict,
                   fmt::format("disks {} and {} would get the same label", it->second, disks[i].serial));
@@ -68,107 +46,20 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
                     {"fs", "xfs"},
                     {"disks", one},
                     {"options", "noatime,nofail,x-systemd.device-timeout=60s"}}});
-    out.push_back(own_folder(target));
+    out.push_back(moosefs_own_folder(target));
   }
   return out;
 }
 
 // ---- daemons ----
 
-// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the
-// master's own node only, which has to set modes and copies, and nobody on all others.
-Result<std::string> export_lines(const Json& params) {
-  TRY(const auto self,
-      client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
-  TRY(const auto clients, client_addresses(params.value("clients", Json()), "moosefs_master"));
-  std::string out = fmt::format("{} / rw,alldirs,admin,maproot=0:0\n", self[0]);
-  for (const auto& client : clients)
-    if (client != self[0]) out += fmt::format("{} / rw,alldirs,maproot={}:{}\n", client, kNobody, kNoGroup);
-  return out;
-}
-
-Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
-  const std::string folder = moosefs_folder(context.files) + "/master";
-  TRY(const std::string allowed, export_lines(params));
-  const std::string cfg = "/etc/mfs/mfsmaster.cfg", exports = "/etc/mfs/mfsexports.cfg";
-  // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
-  const std::string unit = std::string(kHead) + "[Unit]\nRequiresMountsFor=" + folder +
-                           "\n[Service]\nExecStart=\nExecStart=/usr/sbin/mfsmaster -c /etc/mfs/mfsmaster.cfg "
-                           "-a -f start\nRestart=on-failure\nRestartSec=5\n";
-  const std::string drop_in = "/etc/systemd/system/moosefs-master.service.d/10-muster.conf";
-  return std::vector<Part>{
-      own_folder(moosefs_folder(context.files)),
-      own_folder(folder),
-      file_part("/etc/mfs/mfstopology.cfg", kHead),
-      file_part(exports, kHead + allowed),
-      file_part(
-          cfg,
-          config(folder, "EXPORTS_FILENAME = " + exports +
-                             "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
-                             // A drained disk is known to be empty after two of these; the default is 300 s.
-                             "CHUNKS_LOOP_MIN_TIME = 60\n")),
-      file_part(drop_in, unit),
-      service_part("moosefs-master", {cfg, exports})};
-}
-
-// What says that metadata was here or elsewhere before; "" when nothing does.
-Result<std::string> sign_of_data(StepContext& context, const Json& params) {
-  const std::string copies = moosefs_folder(context.files) + "/metalogger";
-  for (const auto& name : context.files.list(copies))
-    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
-      return copies + " holds a copy of the metadata";
-  if (!params.value("may_create", false))
-    return std::string("disks of this storage carry the label of its data");
-  TRY(const auto wanted, wanted_disks(params));
-  TRY(const auto disks, resolve_disks(context.files, wanted));
-  for (size_t i = 0; i < disks.size(); ++i) {
-    TRY(const auto device,
-        BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
-    TRY(const DiskContent content, probe_disk(device));
-    for (const auto& signature : content.signatures)
-      if (signature.label == label_of(wanted[i].serial))
-        return fmt::format("disk {} carries the label of its data", wanted[i].serial);
-  }
-  return std::string();
-}
-
-// An empty name space is made exactly once: never where metadata, its backup, or change logs are, nor where
-// data is whose metadata must be somewhere. Chunk servers would follow the empty one, and the metadata
-// loggers replace the last good copies by it.
-Status first_metadata(StepContext& context, const Json& params) {
-  if (has_moosefs_metadata(context.files)) return Ok{};
-  const std::string folder = moosefs_folder(context.files) + "/master";
-  TRY(const std::string sign, sign_of_data(context, params));
-  if (!sign.empty())
-    return fail(
-        Code::denied,
-        fmt::format(
-            "{} holds no metadata, but {}: an empty file system in its place would lose that data, so none "
-            "is made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
-            "another node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
-            folder, sign, moosefs_folder(context.files), folder));
-  TRY(const std::string empty, context.files.read("/var/lib/mfs/metadata.mfs.empty"));
-  TRY_(context.files.write(folder + "/metadata.mfs", empty, 0640));
-  TRY(const int64_t uid, uid_of(context.files, kUser));
-  TRY(const int64_t gid, gid_of(context.files, kUser));
-  return set_permissions(context.files, folder + "/metadata.mfs", 0640, uid, gid);
-}
-
-Status apply_master(StepContext& context, const Json& params) {
-  TRY(auto parts, master_parts(context, params));
-  const Part service = parts.back();
-  parts.pop_back();
-  TRY_(apply_parts(context, parts));
-  TRY_(first_metadata(context, params));
-  return apply_parts(context, {service});
-}
-
 Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/metalogger",
                     cfg = "/etc/mfs/mfsmetalogger.cfg";
   return std::vector<Part>{
-      own_folder(moosefs_folder(context.files)), own_folder(folder),
-      file_part(cfg, config(folder, "MASTER_HOST = " + text_of(params, "master") + "\n")),
+      moosefs_own_folder(moosefs_folder(context.files)), moosefs_own_folder(folder),
+      file_part(cfg, moosefs_config(folder, "MASTER_HOST = " + text_of(params, "master") +
+                                                "\nMETA_DOWNLOAD_FREQ = 1\n")),  // a whole image every hour
       service_part("moosefs-metalogger", {cfg})};
 }
 
@@ -176,7 +67,7 @@ constexpr const char* kDiskList = "/etc/mfs/mfshdd.cfg";
 
 // A disk with a star before it is emptied by the master.
 std::string disk_list(const std::vector<WantedDisk>& disks, bool leaving) {
-  std::string out = kHead;
+  std::string out = kMooseFsHead;
   for (const auto& disk : disks) out += (leaving ? "*" : "") + mount_point(disk.serial) + "\n";
   return out;
 }
@@ -185,18 +76,18 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
   TRY(const auto disks, wanted_disks(params));
   const std::string folder = moosefs_folder(context.files) + "/chunkserver",
                     cfg = "/etc/mfs/mfschunkserver.cfg", list = kDiskList;
-  std::string unit = std::string(kHead) + "[Unit]\n";
+  std::string unit = std::string(kMooseFsHead) + "[Unit]\n";
   for (const auto& disk : disks) {
     const std::string path = mount_point(disk.serial);
     unit += "RequiresMountsFor=" + path + "\nConditionPathIsMountPoint=" + path + "\n";
   }
   return std::vector<Part>{
-      own_folder(moosefs_folder(context.files)),
-      own_folder(folder),
+      moosefs_own_folder(moosefs_folder(context.files)),
+      moosefs_own_folder(folder),
       file_part(list, disk_list(disks, false)),
-      file_part(cfg, config(folder, "HDD_CONF_FILENAME = " + list +
-                                        "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " +
-                                        text_of(params, "master") + "\n")),
+      file_part(cfg, moosefs_config(folder, "HDD_CONF_FILENAME = " + list +
+                                                "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " +
+                                                text_of(params, "master") + "\n")),
       file_part("/etc/systemd/system/moosefs-chunkserver.service.d/10-muster.conf", unit),
       service_part("moosefs-chunkserver", {cfg, list})};
 }
@@ -208,7 +99,7 @@ struct SharedMount {
 };
 
 SharedMount shared_mount(const Json& params) {
-  SharedMount out{plain(text_of(params, "name", "shared")), text_of(params, "master"),
+  SharedMount out{plain_serial(text_of(params, "name", "shared")), text_of(params, "master"),
                   text_of(params, "target"), ""};
   out.unit = "muster-mfs-" + out.name;
   return out;
@@ -231,11 +122,12 @@ std::vector<Part> mount_parts(const SharedMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
       "moosefs-master.service\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nExecStart=/usr/bin/mfsmount {} -H {} -P 9421 -f -o "
+      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nTimeoutStopSec=20\nExecStart=/usr/bin/mfsmount {} "
+      "-H {} -P 9421 -f -o "
       "nosuid,nodev\n"
       "ExecStop=/usr/bin/umount "
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kHead, want.target, want.target, want.master, want.target);
+      kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
   // Not started anew for a new unit file: that would take the file system from under running jobs.
   return {file_part(path, unit), service_part(want.unit, {})};
@@ -250,10 +142,36 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   return problem.empty() ? holds() : differs(problem);
 }
 
+// Mounted by this unit, of another master: the storage's own, before the spec named another node.
+bool is_of_former_master(const Files& files, const SharedMount& want) {
+  const auto entry = find_mount(files, want.target);
+  const std::string end = ":9421";
+  return entry && entry->fs.rfind("fuse", 0) == 0 && entry->source.size() > end.size() &&
+         entry->source.compare(entry->source.size() - end.size(), end.size(), end) == 0 &&
+         files.exists("/etc/systemd/system/" + want.unit + ".service");
+}
+
+// Programs with open files there lose them: their master is gone, and nobody answers them any more.
+Status leave_former_master(StepContext& context, const SharedMount& want) {
+  TRY_(apply_parts(context, {mount_parts(want).front()}));
+  for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
+                                               {"systemctl", "stop", want.unit + ".service"}}) {
+    TRY(auto out, run_tool(context, argv, 3 * kMinute));
+    (void)out;
+  }
+  if (!find_mount(context.files, want.target)) return Ok{};
+  TRY(auto out, run_tool(context, {"umount", "--lazy", want.target}));
+  (void)out;
+  return Ok{};
+}
+
 Status apply_mounted(StepContext& context, const Json& params) {
   const SharedMount want = shared_mount(params);
   const std::string problem = mount_problem(context.files, want);
-  if (!problem.empty() && find_mount(context.files, want.target)) return fail(Code::conflict, problem);
+  if (!problem.empty() && find_mount(context.files, want.target)) {
+    if (!is_of_former_master(context.files, want)) return fail(Code::conflict, problem);
+    TRY_(leave_former_master(context, want));
+  }
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY_(apply_parts(context, mount_parts(want)));
   const auto until =
@@ -446,22 +364,6 @@ StepModule moosefs_disks_module() {
                  Json::array({parameter("disks", "list", true,
                                         "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
                  disk_parts);
-}
-
-StepModule moosefs_master_module() {
-  auto m = made_of(
-      "moosefs_master",
-      "The metadata server; its metadata lives in /state/mfs and is kept when it is there. An empty file "
-      "system is refused where a label on a disk or a metadata logger's copy says that there was one.",
-      Json::array(
-          {parameter("address", "string", true,
-                     "of this node: the only one whose root is root in the file system"),
-           parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"),
-           parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
-           parameter("disks", "list", true, "as of moosefs_disks")}),
-      master_parts);
-  m.apply = apply_master;
-  return m;
 }
 
 StepModule moosefs_metalogger_module() {

@@ -44,6 +44,8 @@ Json of_node(const StorageSpec& s, const std::string& node, const Json* told, st
   if (mount.value("silent", Json()) == true) {
     out["state"] = "silent";
     problem = from + " does not answer";
+    if (const auto age = mount.find("age"); age != mount.end() && age->is_number_unsigned())
+      problem += fmt::format(", {} s ago it did", age->get<uint64_t>());
     return out;
   }
   out["state"] = "mounted";

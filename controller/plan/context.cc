@@ -123,15 +123,17 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     for (const auto& n : in.spec.nodes)
       if (is_member(s, n)) members.push_back({{"name", n.name}, {"address", network.address(n)}});
     if (members.empty()) continue;
-    const bool member = is_member(s, in.node), leads = members[0]["name"] == in.node.name;
-    const auto [fstype, source] = right_mount(in.spec.cluster, s, members[0], leads);
+    const NodeSpec& first = *storage_leader(in.spec, s);
+    const Json leader = {{"name", first.name}, {"address", network.address(first)}};
+    const bool member = is_member(s, in.node), leads = first.name == in.node.name;
+    const auto [fstype, source] = right_mount(in.spec.cluster, s, leader, leads);
     out.push_back(
         {{"name", s.name},
          {"engine", s.engine},
          {"external", false},
          {"mount", s.mount},
          {"copies", s.copies},
-         {"leader", members[0]},
+         {"leader", leader},
          {"level", s.level},
          {"fs", s.fs},
          {"fstype", fstype},
@@ -144,6 +146,9 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
          {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
          {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
+    if (s.engine == "moosefs")
+      out.back().update({{"take_over", !s.server.empty()},
+                         {"accept_old", in.with_content && in.forced.count(first.name) > 0}});
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
   if (engine.empty())

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ struct ContextInput {
   const std::map<std::string, std::string>& public_values;
   ClusterContext& cluster;
   bool with_content = true;  // false: what is on the disks at this moment is left out (configuration digests)
+  std::set<std::string> forced = {};  // PlanRequest::force
 };
 
 // The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them.

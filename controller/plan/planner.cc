@@ -476,7 +476,8 @@ class Planner {
     const std::string prefix = "acceptance/" + profile();
     Json digest = {{"image", image_digest}, {"steps", Json::array()}};
     for (const bool real : {true, false}) {
-      NodeContext context({spec_, *d.spec, d.disks, address_, in_.public_values, *cluster_, real});
+      NodeContext context(
+          {spec_, *d.spec, d.disks, address_, in_.public_values, *cluster_, real, in_.request.force});
       Draft scratch;
       Draft& into = real ? d : scratch;
       std::vector<std::string> repeated;
@@ -582,9 +583,7 @@ class Planner {
                fmt::format("muster cannot empty its target of storage '{}' (engine beegfs)", s.name));
         return false;
       }
-      const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                      [&](const NodeSpec& n) { return is_member(s, n); });
-      if (first == spec_.nodes.end() || first->name != d.spec->name) continue;
+      if (!leads(s, *d.spec)) continue;
       // With three monitors none of Ceph's nodes is special.
       if (s.engine == "ceph" && std::count_if(spec_.nodes.begin(), spec_.nodes.end(),
                                               [&](const NodeSpec& n) { return is_member(s, n); }) >= 3)
@@ -662,10 +661,9 @@ class Planner {
     if (kind() == RequestKind::accept || in_.request.nodes.empty() || drafts_.empty()) return;
     for (const auto& s : spec_.storage) {
       if (s.engine != "nfs" && s.engine != "moosefs") continue;
-      const auto server = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                       [&](const NodeSpec& n) { return is_member(s, n); });
-      if (server == spec_.nodes.end()) continue;
-      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == &*server; }))
+      const NodeSpec* server = storage_leader(spec_, s);
+      if (!server) continue;
+      if (std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return d.spec == server; }))
         continue;  // all its sections
       const auto seen = in_.nodes.find(server->name);
       if (seen != in_.nodes.end()) add_server(*server, seen->second, s.name);
@@ -722,6 +720,7 @@ class Planner {
         continue;  // of three monitors a new one joins the others
       const auto leader =
           std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return leads(s, *d.spec); });
+      if (leader == drafts_.end()) keep_former_master(s);
       if (leader == drafts_.end() || !lacks_metadata(s, *leader)) continue;
       const std::string& name = leader->spec->name;
       const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
@@ -739,10 +738,28 @@ class Planner {
                         what, name, name));
     }
   }
+  // The master of before is stopped so that the declared one takes over: not by a plan in which that one has
+  // no part.
+  void keep_former_master(const StorageSpec& s) {
+    if (s.engine != "moosefs" || s.server.empty()) return;
+    const auto declared = in_.nodes.find(s.server);
+    if (declared != in_.nodes.end() && declared->second.online && has_metadata(s, declared->second)) return;
+    for (const Draft& d : drafts_)
+      if (is_member(s, *d.spec) && has_metadata(s, *d.seen))
+        refuse(
+            d.spec->name, "storage-leader",
+            fmt::format("it is the master of storage '{}', {} is to be, and that one takes no part in this "
+                        "plan: nobody would be",
+                        s.name, s.server));
+  }
+  static bool has_metadata(const StorageSpec& s, const NodeObservation& seen) {
+    if (!seen.facts) return false;
+    const auto found = seen.facts->storage_metadata.find(s.engine);
+    return found != seen.facts->storage_metadata.end() && found->second;
+  }
   bool leads(const StorageSpec& s, const NodeSpec& node) const {
-    const auto first = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
-                                    [&](const NodeSpec& n) { return is_member(s, n); });
-    return first != spec_.nodes.end() && first->name == node.name;
+    const NodeSpec* leader = storage_leader(spec_, s);
+    return leader && leader->name == node.name;
   }
   // Certain: what is only not known is left to the agent, which looks.
   bool lacks_metadata(const StorageSpec& s, const Draft& d) const {
@@ -750,6 +767,8 @@ class Planner {
     if (d.imaging && !d.disks.os_is_ours) return true;
     // Data and no metadata at the same moment. Without data of its own it may have been seen before either
     // was made.
+    // A declared master may take it from a copy, which its agent looks for before the former one is stopped.
+    if (s.engine == "moosefs" && !s.server.empty()) return false;
     const auto found = d.seen->facts->storage_metadata.find(s.engine);
     return found != d.seen->facts->storage_metadata.end() && !found->second &&
            holds_our_data(spec_, *d.spec, s, *d.seen->facts);

@@ -1150,8 +1150,11 @@ Situation Executor::situation(const Runtime& node) const {
     s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
   }
   s.departed = node.departed;
-  s.may_netboot =
-      s.kind == ActionKind::netboot || s.kind == ActionKind::image || s.kind == ActionKind::boot_disk;
+  // An inventory right behind a netboot is of the RAM system that this plan started itself.
+  const bool of_ram = s.kind == ActionKind::inventory && node.index > 0 &&
+                      node.actions[node.index - 1]->kind == ActionKind::netboot;
+  s.may_netboot = of_ram || s.kind == ActionKind::netboot || s.kind == ActionKind::image ||
+                  s.kind == ActionKind::boot_disk;
   s.power = node.power;
   s.power_error = node.power_error;
   s.looked = node.looked;

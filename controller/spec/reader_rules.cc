@@ -220,7 +220,7 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
 void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   static const std::map<std::string, std::set<std::string>> meaningless = {
       {"local", {"copies", "server"}},
-      {"moosefs", {"level", "server"}},
+      {"moosefs", {"level"}},
       {"nfs", {"copies"}},
       {"ceph", {"server", "level", "fs"}},
       {"beegfs", {"copies", "server"}},
@@ -282,16 +282,22 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
 }
 
 // Engine nfs has one server, and it is named: which node's failure takes the file system away is for the
-// operator to choose.
+// operator to choose. MooseFS' master may be; its metadata is copied to nodes that hold data.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
+  if (!at && storage.engine != "nfs") return true;
   if (!at) {
     error(entry.value, path, "missing key 'server': the node that serves it");
     return false;
   }
   std::vector<std::string> names;
   for (const NodeSpec& node : spec_.nodes) names.push_back(node.name);
-  if (spec_.node(storage.server)) return true;
+  if (const NodeSpec* node = spec_.node(storage.server)) {
+    if (storage.engine == "nfs" || is_member(storage, *node)) return true;
+    error(*at, path + ".server",
+          fmt::format("{} holds no data of it, and only such a node can be its master", node->name));
+    return false;
+  }
   must_be_known(*at, path + ".server", "node", storage.server, names);
   return false;
 }
@@ -345,6 +351,7 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
 
   if (storage.engine == "nfs" && !check_server(entry, path, storage)) return;
   if (!check_engine_playbook(entry, path, storage)) return;
+  if (storage.engine == "moosefs" && !check_server(entry, path, storage)) return;
   auto nodes = members(entry, path, storage);
   nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
                              [&](const NodeSpec* node) { return !takes_part(storage, *node); }),

@@ -80,6 +80,16 @@ const NodeSpec* Spec::leader_of(const std::string& playbook) const {
   return first;
 }
 
+const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage) {
+  const NodeSpec* first = nullptr;
+  for (const NodeSpec& node : spec.nodes) {
+    if (!is_member(storage, node)) continue;
+    if (node.name == storage.server) return &node;
+    if (!first) first = &node;
+  }
+  return first;
+}
+
 const NodeSpec* Spec::node(const std::string& name) const {
   // Those that were read are in order; others are looked through.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
@@ -344,7 +354,8 @@ void SpecReader::read_leads(const YamlEntry& role, const std::vector<std::string
                                        item.text, near));
     } else if (item.text.rfind("storage-", 0) == 0) {
       error(item, path,
-            "a storage section is led by its server (engine nfs) or by the first node that holds its data, "
+            "a storage section is led by its server (engines nfs, moosefs) or by the first node that holds "
+            "its data, "
             "and no role can choose another");
     } else if (const auto [other, first] = spec_.leads.emplace(item.text, role.key); !first) {
       error(item, path,

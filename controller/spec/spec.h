@@ -139,7 +139,8 @@ struct NodeSpec {
 struct StorageSpec {
   std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
   std::string disks;         // group
-  std::string server;        // engine nfs: the node whose disks these are
+  // Engine nfs: the node whose disks these are. Engine moosefs: the master; empty: the first member by name.
+  std::string server;
   std::string level = "raid0", fs = "xfs", mount;
   std::string role;  // nodes selector; empty: every node that has the group
   int copies = 2;
@@ -161,7 +162,7 @@ std::string engine_playbook(const std::string& engine);
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 // Whether the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
-// Whether it lies there in fact: both of them. The first such node leads the section.
+// Whether it lies there in fact: both of them.
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
 // Whether the node is to see the section's files.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
@@ -233,6 +234,8 @@ struct Spec {
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
+// The member that leads the section: its declared server, else the first by name; null without members.
+const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
 
 struct ParsedSpec {
   Spec spec;

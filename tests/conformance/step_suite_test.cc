@@ -335,6 +335,12 @@ Samples samples_of_moosefs() {
                       {"may_create", true},
                       {"disks", Json::array({m.approved("C")})}};
         }}},
+      {"moosefs_retired",
+       {[](FakeMachine& m) {
+          m.put("/var/lib/mfs/master/metadata.mfs.back", "of before");
+          m.units["moosefs-master.service"] = {.enabled = true, .active = true};
+        },
+        [](FakeMachine&) { return Json::object(); }}},
       {"moosefs_metalogger",
        {with_mfs,
         [](FakeMachine&) {
@@ -479,9 +485,9 @@ const Samples& changing() {
 
 // Pure tests and measurements, which have tests of their own.
 const std::set<std::string> kNoChange = {
-    "probe",           "not_applicable", "wait_for",     "ssh_probe",          "ceph_members",
-    "moosefs_members", "slurm_nodes",    "slurm_mpi",    "prometheus_targets", "rdma_ports",
-    "shared_read",     "accept",         "accept_links", "accept_mpi",         "accept_rdma"};
+    "probe",           "not_applicable", "wait_for",   "ssh_probe",          "ceph_members", "moosefs_heir",
+    "moosefs_members", "slurm_nodes",    "slurm_mpi",  "prometheus_targets", "rdma_ports",   "shared_read",
+    "accept",          "accept_links",   "accept_mpi", "accept_rdma"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {

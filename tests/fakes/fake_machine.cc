@@ -214,6 +214,16 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return site(command);
   }
   if (program == "touch") return put(argv[1], ""), good();
+  if (program == "sync") return good();
+  if (program == "cp") {  // -a FILE... FOLDER
+    for (size_t i = 2; i + 1 < argv.size(); ++i)
+      fs::copy_file(root_ + argv[i], root_ + argv.back() + "/" + fs::path(argv[i]).filename().string());
+    return good();
+  }
+  // The program that a MooseFS master's unit asks: another master answers where a test says so.
+  if (program == "/etc/mfs/muster-only-master")
+    return files().exists("/mfs/other-master") ? Output{1, "another one answers: master 10.20.0.12\n", ""}
+                                               : good();
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
@@ -273,7 +283,7 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
   if (argv[0] == "umount") {
     std::string rest;
     for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
-      if (line.find(" " + argv[1] + " ") == std::string::npos) rest += line + "\n";
+      if (line.find(" " + argv.back() + " ") == std::string::npos) rest += line + "\n";
     return put("/proc/self/mountinfo", rest), good();
   }
   if (argv[0] == "tar")
@@ -349,11 +359,25 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       unit.active = mounted.ok();
       if (!mounted.ok()) return mounted;
     }
-    if (name.rfind("muster-mfs-", 0) == 0 && unit.active)
-      append("/proc/self/mountinfo",
-             "40 1 0:50 / /shared rw,nosuid,nodev - fuse mfs\\04310.20.0.11:9421 rw\n");
+    if (name.rfind("muster-mfs-", 0) == 0) mount_moosefs(name, unit.active);
   }
   return good();
+}
+
+// What its unit says: of the master after -H, at the folder after the program; away with the service.
+void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
+  const auto words = steps::split(get("/etc/systemd/system/" + unit), ' ');
+  std::string target = "/shared", master = "10.20.0.11", rest;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "-H") master = words[i + 1];
+    if (words[i].find("ExecStart=/usr/bin/mfsmount") != std::string::npos) target = words[i + 1];
+  }
+  for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
+    if (there || line.find(" " + target + " ") == std::string::npos) rest += line + "\n";
+  put("/proc/self/mountinfo", rest);
+  if (there)
+    append("/proc/self/mountinfo",
+           fmt::format("40 1 0:50 / {} rw,nosuid,nodev - fuse mfs\\043{}:9421 rw\n", target, master));
 }
 
 // systemd reads its own settings anew.

@@ -6,7 +6,8 @@
 // sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
 // udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv
 // and chown they are used with (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), and
-// storage of the site with stat, dd, cat and journalctl (fake_arrays.cc). Any other program is not found.
+// storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and cp -a of
+// files. Any other program is not found.
 // Thread: one.
 #pragma once
 
@@ -93,6 +94,7 @@ class FakeMachine : public Process {
   Output packages(const std::vector<std::string>& argv);
   Output system(const std::vector<std::string>& argv);
   void reexec();
+  void mount_moosefs(const std::string& unit, bool there);
   Output mdadm(const std::vector<std::string>& argv);
   void show_array(const std::string& level, const std::vector<std::string>& members);
   Output site(const Command& command);

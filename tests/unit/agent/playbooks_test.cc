@@ -75,6 +75,8 @@ Json context() {
                  {"source", "*10.20.0.11:9421"},
                  {"is_member", true},
                  {"may_create", true},
+                 {"take_over", true},
+                 {"accept_old", false},
                  {"disks", {disk("C")}}}}},
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},

@@ -1,6 +1,9 @@
 // What a node says of its mounts: local ones by themselves, those of servers by asking where one may hang.
 #include "agent/storage_state.h"
 
+#include <atomic>
+#include <future>
+
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 
@@ -13,7 +16,7 @@ using tests::FakeMachine;
 struct Node {
   FakeMachine machine;
   Files files = machine.files();
-  StorageState state{files, machine};
+  StorageState state{files, machine, kMinute};
   Node() {
     machine.put("/proc/self/mountinfo",
                 "20 1 259:1 / / rw - ext4 /dev/nvme0n1p2 rw\n"
@@ -94,6 +97,58 @@ TEST_CASE("storage state: very many mounts still fit into a request") {
   CHECK(node.state.look(0).size() == 200);
   CHECK(node.state.text(0).size() <= 2048);
   CHECK(parse_json(node.state.text(0)).ok());
+}
+
+// A server that never answers: who asks it waits until the test lets go.
+class Hanging : public Process {
+ public:
+  explicit Hanging(Process& others) : others_(others) {}
+  Result<Output> run(const Command& command) override {
+    if (command.argv.back() != "/data") return others_.run(command);
+    ++questions;
+    released_.wait();
+    return fail(Code::timeout, "killed");
+  }
+  void release() { release_.set_value(); }
+  std::atomic<int> questions = 0;
+
+ private:
+  Process& others_;
+  std::promise<void> release_;
+  std::shared_future<void> released_ = release_.get_future().share();
+};
+
+TEST_CASE("storage state: a server that never answers holds up nobody, and is not asked twice at a time") {
+  Node node;
+  Hanging process(node.machine);
+  StorageState state(node.files, process, 20);
+  const auto at = [&](const std::string& target, int64_t seconds) {
+    for (const Json& one : state.look(seconds))
+      if (one["at"] == target) return one;
+    return Json();
+  };
+  CHECK(at("/data", 0)["silent"] == true);
+  CHECK(at("/scratch", 0)["array"] == "raid1");
+  for (int64_t minute = 1; minute < 10; ++minute) CHECK(at("/data", 60 * minute)["silent"] == true);
+  CHECK(process.questions <= 1);  // 0: it has not even been started on a busy machine
+  process.release();
+}
+
+TEST_CASE("storage state: a question that does not die is not put again, by the next agent either") {
+  Node node;
+  node.machine.put("/site/capacity", "4096 1000 250\n");
+  const std::string stuck("stat\0--file-system\0--format=%S %b %a\0/data\0", 43);
+  node.machine.put("/proc/77/cmdline", stuck);
+  CHECK(node.at("/data")["silent"] == true);
+  CHECK(node.at("/data", 60)["silent"] == true);
+  CHECK(node.asked() == 0);
+  REQUIRE(node.machine.files().remove("/proc/77/cmdline").ok());
+  CHECK(node.at("/data", 120)["size"] == 4096000);
+  CHECK_FALSE(node.at("/data", 120).contains("age"));
+  CHECK(node.asked() == 1);
+  node.machine.put("/site/gone", "");
+  CHECK(node.at("/data", 180)["age"] == 60);
+  CHECK(node.at("/data", 250)["age"] == 130);
 }
 
 }  // namespace

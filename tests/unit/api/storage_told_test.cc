@@ -64,6 +64,10 @@ TEST_CASE("what is wrong with storage is said with its node", "[api]") {
   CHECK(status[1]["healthy"] == false);
   CHECK(status[1]["nodes"][0]["state"] == "absent");
   CHECK(status[1]["nodes"][1]["state"] == "silent");
+  told.heard("node02",
+             R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
+  const std::string since = told.status(spec(), nobody)[1]["problems"][1]["problem"];
+  CHECK(since.find("300 s") != std::string::npos);
   told.heard("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
   CHECK(told.status(spec(), nobody)[1]["nodes"][1]["state"] == "other");
 }

@@ -196,7 +196,7 @@ TEST_CASE("a storage section is of the nodes that have its engine's playbook", "
         Names{"arc02", "gpu01", "gpu02", "gpu03"});
   CHECK(steps.params("storage-shared/read on another node[shared]", "gpu03")["file"] == "arc01");
   CHECK(steps.params("storage-nfs/read on another node[home]", "gpu03")["file"] == "login01");
-  CHECK(names(steps.actions.at("gpu03/storage-shared-5")->params["ring"]) == kShared);
+  CHECK(names(steps.actions.at("gpu03/storage-shared-7")->params["ring"]) == kShared);
   // Acceptance goes by the same.
   CHECK(steps.on("standard/shared storage[shared]") == kShared);
   CHECK(steps.on("standard/shared storage[home]") == kAll);

@@ -199,12 +199,12 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
       ++formats;
       CHECK(answered);
       CHECK(action.params["stop_on_failure"] == true);
-      const auto master = [](const Dependency& d) { return d.action == "node01/storage-shared-1" && d.hard; };
+      const auto master = [](const Dependency& d) { return d.action == "node01/storage-shared-3" && d.hard; };
       CHECK((action.node == "node01" || std::any_of(action.after.begin(), action.after.end(), master)));
     }
   }
   CHECK(formats == 3);
-  const Action* master = plan.find("node01/storage-shared-1");
+  const Action* master = plan.find("node01/storage-shared-3");
   REQUIRE(master != nullptr);
   CHECK(master->params["steps"][0]["module"] == "moosefs_master");
   // Who may mount: every other declared node, by its address.
@@ -249,4 +249,89 @@ TEST_CASE("a node that is new to a shared file system is let in by its server, t
   in.nodes["node01"].online = false;
   in.nodes["node01"].config_digest = "of before";
   CHECK(planned(in).nodes == std::vector<std::string>{"node03"});
+}
+
+TEST_CASE("the declared server leads, and may take over where a node merely first by name may not",
+          "[plan][takeover]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.spec.storage.back().server = "node02";
+  REQUIRE(refused(in) == "nothing");
+  const Plan plan = planned(in);
+  CHECK(plan.find("node02/shared-1") != nullptr);
+  CHECK(plan.find("node01/shared-1") == nullptr);
+  for (const char* other : {"node01/shared-2", "node03/shared-2"}) {
+    REQUIRE(plan.find(other) != nullptr);
+    CHECK(plan.find(other)->params["steps"][0]["params"]["of"] == in.spec.nodes[1].address);
+  }
+  CHECK_FALSE(creates(in, "node02"));
+  // Its machine lost the disk the copy would be on: certain.
+  new_os_disk(in, "node02");
+  CHECK(refused(in) == "node02 storage-leader");
+}
+
+TEST_CASE("a master is not stopped by a plan in which its successor has no part", "[plan][takeover]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.spec.storage.back().server = "node02";
+  in.request.nodes = {"node01"};
+  CHECK(refused(in) == "node01 storage-leader");
+  in.request.nodes = {"node03"};
+  CHECK(refused(in) == "nothing");
+  // It is back after another one took over: that one is the master, and need not be in the plan.
+  in.request.nodes = {"node01"};
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  CHECK(refused(in) == "nothing");
+  in.nodes["node02"].online = false;
+  CHECK(refused(in) == "node01 storage-leader");
+}
+
+TEST_CASE("consent to an older copy is named in the request, and in no digest", "[plan][takeover]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  in.playbooks["shared"].steps[0].params["accept_old"] = "{{item.accept_old}}";
+  in.spec.storage.back().server = "node02";
+  const auto accepts = [&] {
+    return planned(in).find("node02/shared-1")->params["steps"][0]["params"]["accept_old"].get<bool>();
+  };
+  CHECK_FALSE(accepts());
+  const auto before = planned(in).config_digests;
+  in.request.force = {"node02"};
+  CHECK(accepts());
+  CHECK(planned(in).config_digests == before);
+}
+
+TEST_CASE("the shipped playbook stops the former master behind the new one's look and before its start",
+          "[plan][takeover]") {
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(parsed.errors.empty());
+  PlannerInput in = with_nodes(installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  in.spec.storage.back().server = "node02";
+  const Plan plan = planned(in);
+  const auto module_of = [&](const std::string& id) -> std::string {
+    const Action* action = plan.find(id);
+    return action ? action->params["steps"][0]["module"].get<std::string>() : "";
+  };
+  const auto follows = [&](const std::string& id, const std::string& before) {
+    const Action* action = plan.find(id);
+    return action && std::any_of(action->after.begin(), action->after.end(),
+                                 [&](const Dependency& d) { return d.action == before && d.hard; });
+  };
+  CHECK(module_of("node02/storage-shared-1") == "moosefs_heir");
+  CHECK(module_of("node02/storage-shared-3") == "moosefs_master");
+  for (const std::string node : {"node01", "node03"}) {
+    CHECK(module_of(node + "/storage-shared-2") == "moosefs_retired");
+    CHECK(follows(node + "/storage-shared-2", "node02/storage-shared-1"));
+    CHECK(follows(node + "/storage-shared-4", "node02/storage-shared-3"));
+  }
+  // Behind all of them that take part; who fails to stop its master answers, and the new one does not begin.
+  const Action* begins = plan.find("node02/storage-shared-3");
+  REQUIRE(begins != nullptr);
+  REQUIRE(begins->behind >= 0);
+  const auto& before = plan.barriers[static_cast<size_t>(begins->behind)];
+  for (const std::string node : {"node01", "node03"})
+    CHECK(std::count(before.begin(), before.end(), node + "/storage-shared-2") == 1);
 }

@@ -65,8 +65,8 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
       errors_of(spec_of("  gpu: { playbooks: [ storage-shared ], leads: [ storage-shared ] }\n"
                         "  head: { playbooks: [ base ] }\n" +
                         rest)) ==
-      "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engine nfs) or by the first node "
-      "that holds its data, and no role can choose another\n");
+      "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engines nfs, moosefs) or by the "
+      "first node that holds its data, and no role can choose another\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
                           "  head: { playbooks: [ base ] }\n" +
                           rest)) ==

@@ -52,6 +52,18 @@ const std::string kNfs = "engine: external, fstype: nfs4, source: \"10.0.0.5:/ex
 
 }  // namespace
 
+TEST_CASE("storage: MooseFS' master is a declared node that holds its data", "[spec][takeover]") {
+  const auto named = [](const std::string& server) {
+    return errors_of(spec("engine: moosefs, disks: fast, copies: 2, mount: /data, server: " + server, 3,
+                          "storage-shared"));
+  };
+  CHECK(named("gpu02").empty());
+  CHECK(says(named("gpu09"), "storage.data.server"));
+  CHECK(says(named("login"), "login holds no data of it"));
+  CHECK(says(errors_of(spec("engine: ceph, disks: fast, mount: /data, server: gpu02", 3, "storage-ceph")),
+             "has no meaning for engine 'ceph'"));
+}
+
 TEST_CASE("each level of an array has its fewest drives, said at the level", "[spec]") {
   const std::map<std::string, int> fewest = {
       {"raid0", 1}, {"raid1", 2}, {"raid5", 3}, {"raid6", 4}, {"raid10", 4}};

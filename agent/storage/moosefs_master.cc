@@ -1,0 +1,285 @@
+// MooseFS' master: where its metadata comes from, and that there is one master only.
+//
+// In this order: its own, which is kept whatever else is there; where the spec names this node as the server,
+// the latest whole copy of a former master's (its metadata logger's, or what it was master with before);
+// an empty file system, only where nothing says that there was one. The former master is stopped by
+// moosefs_retired before the new one begins, and the unit of each asks the others at every start: one that
+// was off while another took over must not begin again with what it knew then
+// (docs/decisions/0029-one-master-at-a-time.md).
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "agent/disk/probe.h"
+#include "agent/steps/accounts.h"
+#include "agent/steps/data_disks.h"
+#include "agent/steps/stack_modules.h"
+#include "agent/storage/metadata.h"
+#include "agent/storage/moosefs.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
+// A metadata logger in touch with its master takes a whole image every hour.
+constexpr int64_t kOldCopy = 2 * 3600;
+
+// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the
+// master's own node only, which has to set modes and copies, and nobody on all others.
+Result<std::string> export_lines(const Json& params) {
+  TRY(const auto self,
+      client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
+  TRY(const auto clients, client_addresses(params.value("clients", Json()), "moosefs_master"));
+  std::string out = fmt::format("{} / rw,alldirs,admin,maproot=0:0\n", self[0]);
+  for (const auto& client : clients)
+    if (client != self[0]) out += fmt::format("{} / rw,alldirs,maproot={}:{}\n", client, kNobody, kNoGroup);
+  return out;
+}
+
+// A program, because systemd has to ask it too, at a boot of which muster knows nothing. A node that reaches
+// none of the others for a minute begins: it serves nobody but itself.
+Result<std::string> only_master(const Json& params) {
+  TRY(const auto peers, client_addresses(params.value("clients", Json()), "moosefs_master"));
+  return fmt::format(
+      "#!/bin/bash\n{}# Whether no other node of the storage is its master. Exit 1: one is, and this one "
+      "must "
+      "not be.\nexport peers=\"{}\"\n"
+      "look() {{\n"
+      "  answers() {{ timeout 2 bash -c \": </dev/tcp/$1/$2\" 2>/dev/null; }}\n"
+      "  if answers \"$1\" 9421; then echo \"master $1\"; elif answers \"$1\" 22; then echo up; fi\n"
+      "}}\n"
+      "export -f look\n"
+      "for try in {{1..12}}; do\n"
+      "  [[ -n $peers ]] || exit 0\n"
+      "  found=$(printf '%s\\n' $peers | xargs -P 64 -I ADDRESS bash -c 'look ADDRESS')\n"
+      "  if other=$(grep -m 1 master <<<\"$found\"); then echo \"another one answers: $other\"; exit 1; fi\n"
+      "  [[ -z $found ]] || exit 0\n"
+      "  sleep 3\n"
+      "done\n",
+      kMooseFsHead, fmt::join(peers, " "));
+}
+
+Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
+  const std::string folder = moosefs_folder(context.files) + "/master";
+  TRY(const std::string allowed, export_lines(params));
+  TRY(const std::string asks, only_master(params));
+  const std::string cfg = "/etc/mfs/mfsmaster.cfg", exports = "/etc/mfs/mfsexports.cfg";
+  // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
+  const std::string unit = fmt::format(
+      "{}[Unit]\nRequiresMountsFor={}\n[Service]\nExecCondition={}\nExecStart=\nExecStart="
+      "/usr/sbin/mfsmaster -c {} -a -f start\nRestart=on-failure\nRestartSec=5\n",
+      kMooseFsHead, folder, kOnlyMaster, cfg);
+  const std::string drop_in = "/etc/systemd/system/moosefs-master.service.d/10-muster.conf";
+  return std::vector<Part>{
+      moosefs_own_folder(moosefs_folder(context.files)),
+      moosefs_own_folder(folder),
+      file_part("/etc/mfs/mfstopology.cfg", kMooseFsHead),
+      file_part(exports, kMooseFsHead + allowed),
+      file_part(kOnlyMaster, asks, "0755"),
+      file_part(cfg, moosefs_config(
+                         folder, "EXPORTS_FILENAME = " + exports +
+                                     "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
+                                     // A drained disk is known to be empty after two of these; the default is
+                                     // 300 s.
+                                     "CHUNKS_LOOP_MIN_TIME = 60\n")),
+      file_part(drop_in, unit),
+      // A master is nobody's copy: what it logged of a former one is only read.
+      {service_module(), {{"names", {"moosefs-metalogger"}}, {"enabled", false}, {"running", false}}},
+      service_part("moosefs-master", {cfg, exports})};
+}
+
+// What says that metadata was here or elsewhere before; "" when nothing does.
+Result<std::string> sign_of_data(StepContext& context, const Json& params) {
+  const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
+  for (const auto& name : context.files.list(copies))
+    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
+      return copies + " holds a copy of the metadata";
+  if (latest_moosefs_copy(context.files)) return all + " holds what this node was master with before";
+  if (!params.value("may_create", false))
+    return std::string("disks of this storage carry the label of its data");
+  TRY(const auto wanted, wanted_disks(params));
+  TRY(const auto disks, resolve_disks(context.files, wanted));
+  for (size_t i = 0; i < disks.size(); ++i) {
+    TRY(const auto device,
+        BlockDevice::open(context.files.real(device_path(disks[i].name)), BlockDevice::Access::read));
+    TRY(const DiskContent content, probe_disk(device));
+    for (const auto& signature : content.signatures)
+      if (signature.label == moosefs_label(wanted[i].serial))
+        return fmt::format("disk {} carries the label of its data", wanted[i].serial);
+  }
+  return std::string();
+}
+
+// Where this node's metadata is to come from.
+struct Origin {
+  bool own = false;
+  std::optional<MooseFsCopy> copy;  // neither: an empty file system may be made
+};
+
+std::string age_of(const MooseFsCopy& copy) {
+  const int64_t minutes = (std::time(nullptr) - copy.written) / 60;
+  return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h", minutes / 60);
+}
+
+// An error where there is none to use. Nothing is changed: asked before the former master is stopped, too.
+Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
+  if (has_moosefs_metadata(context.files)) return Origin{true, {}};
+  const std::string folder = moosefs_folder(context.files) + "/master";
+  if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
+    if (std::time(nullptr) - copy->written <= kOldCopy || params.value("accept_old", false))
+      return Origin{false, std::move(copy)};
+    return fail(Code::denied,
+                fmt::format("the copy of the metadata in {} was last written {} ago (version {}): what "
+                            "changed since would be lost. Compare with the other nodes' (docs/storage.md: "
+                            "another master); `muster plan --force {}` and `muster approve` take this one",
+                            copy->folder, age_of(*copy), copy->version, context.node));
+  }
+  TRY(const std::string sign, sign_of_data(context, params));
+  if (sign.empty()) return Origin{};
+  return fail(
+      Code::denied,
+      fmt::format(
+          "{} holds no metadata, but {}: an empty file system in its place would lose that data, so none "
+          "is made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
+          "another node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
+          folder, sign, moosefs_folder(context.files), folder));
+}
+
+Status run_all(StepContext& context, const std::vector<std::vector<std::string>>& commands) {
+  for (const auto& argv : commands) {
+    TRY(auto out, run_tool(context, argv, 10 * kMinute));
+    (void)out;
+  }
+  return Ok{};
+}
+
+// Whole or not at all: begun elsewhere, and renamed when it is on the disk. The copy itself stays.
+Status take_copy(StepContext& context, const MooseFsCopy& copy) {
+  const std::string all = moosefs_folder(context.files), next = all + "/master.next";
+  TRY_(run_all(context, {{"rm", "-rf", next}}));
+  TRY_(apply_parts(context, {moosefs_own_folder(next)}));
+  std::vector<std::string> argv = {"cp", "-a"};
+  for (const auto& name : copy.files) argv.push_back(copy.folder + "/" + name);
+  argv.push_back(next);
+  // The folder that goes has neither an image nor change logs: has_moosefs_metadata() said so.
+  TRY_(run_all(
+      context,
+      {argv, {"sync", "-f", next}, {"rm", "-rf", all + "/master"}, {"mv", "-T", next, all + "/master"}}));
+  say(context, fmt::format("takes over from {}, version {}, last written {} ago", copy.folder, copy.version,
+                           age_of(copy)));
+  return Ok{};
+}
+
+Status make_empty(StepContext& context) {
+  const std::string path = moosefs_folder(context.files) + "/master/metadata.mfs";
+  TRY(const std::string empty, context.files.read("/var/lib/mfs/metadata.mfs.empty"));
+  TRY_(context.files.write(path, empty, 0640));
+  TRY(const int64_t uid, uid_of(context.files, kMooseFsUser));
+  TRY(const int64_t gid, gid_of(context.files, kMooseFsUser));
+  return set_permissions(context.files, path, 0640, uid, gid);
+}
+
+Status nobody_else_leads(StepContext& context) {
+  Command command;
+  command.argv = {kOnlyMaster};
+  command.deadline = 3 * kMinute;
+  TRY(const Output out, context.process.run(command));
+  if (out.ok()) return Ok{};
+  return fail(Code::conflict,
+              fmt::format("{}: two masters would lose what either does not know. The former one is stopped "
+                          "by a plan in which it takes part (`muster up` without --limit)",
+                          out.out.empty() ? "another master" : out.out.substr(0, out.out.find('\n'))));
+}
+
+Status apply_master(StepContext& context, const Json& params) {
+  TRY(auto parts, master_parts(context, params));
+  const Part service = parts.back();
+  parts.pop_back();
+  TRY(const Origin origin, origin_of_metadata(context, params));
+  TRY_(apply_parts(context, parts));
+  TRY(const CheckResult runs, service.module.check(context, service.params));
+  if (runs.holds == Holds::yes) return Ok{};
+  TRY_(nobody_else_leads(context));
+  if (origin.copy) TRY_(take_copy(context, *origin.copy));
+  if (!origin.own && !origin.copy) TRY_(make_empty(context));
+  TRY_(apply_parts(context, {service}));
+  // Metadata loggers can only take a whole image that this master has written, which it does within the hour
+  // or when it ends: there is to be a copy from the beginning.
+  return origin.own ? Status(Ok{}) : run_all(context, {{"systemctl", "restart", "moosefs-master.service"}});
+}
+
+Result<CheckResult> check_heir(StepContext& context, const Json& params) {
+  TRY(const Origin origin, origin_of_metadata(context, params));
+  (void)origin;
+  return holds();
+}
+
+// ---- the former master ----
+
+Part master_off() {
+  return {service_module(), {{"names", {"moosefs-master"}}, {"enabled", false}, {"running", false}}};
+}
+
+Result<CheckResult> check_retired(StepContext& context, const Json&) {
+  TRY(const CheckResult off, check_parts(context, {master_off()}));
+  if (off.holds == Holds::no) return off;
+  return has_moosefs_metadata(context.files) ? differs("holds metadata as if it were the master") : holds();
+}
+
+// Stopped in order, which writes all it knows; then put aside, so that it is never taken for the master's.
+Status apply_retired(StepContext& context, const Json&) {
+  TRY_(apply_parts(context, {master_off()}));
+  if (!has_moosefs_metadata(context.files)) return Ok{};
+  const std::string aside = free_retired_folder(context.files);
+  return run_all(context, {{"mv", "-T", moosefs_folder(context.files) + "/master", aside}});
+}
+
+Json metadata_parameters() {
+  return Json::array(
+      {parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
+       parameter("disks", "list", true, "as of moosefs_disks"),
+       parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
+       parameter("accept_old", "bool", false, "also one that is older than two hours", false)});
+}
+
+}  // namespace
+
+StepModule moosefs_master_module() {
+  auto m = made_of(
+      "moosefs_master",
+      "The metadata server; its metadata lies in /state/mfs and is kept when it is there. With take_over the "
+      "latest copy of a former master's is used otherwise. An empty file system is refused where a label on "
+      "a "
+      "disk or a copy says that there was one, and any where another node answers as master.",
+      metadata_parameters(), master_parts);
+  m.parameters.push_back(parameter("address", "string", true,
+                                   "of this node: the only one whose root is root in the file system"));
+  m.parameters.push_back(
+      parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"));
+  m.apply = apply_master;
+  return m;
+}
+
+StepModule moosefs_heir_module() {
+  StepModule m;
+  m.name = "moosefs_heir";
+  m.help =
+      "This node has the metadata, or a whole copy of it that is not older than two hours, or there was none "
+      "yet. Pure test, before the former master is stopped.";
+  m.parameters = metadata_parameters();
+  m.check = check_heir;
+  return m;
+}
+
+StepModule moosefs_retired_module() {
+  StepModule m;
+  m.name = "moosefs_retired";
+  m.help =
+      "No master runs here or starts at boot; metadata of a former one is put aside (/state/mfs/"
+      "master.retired), never removed.";
+  m.check = check_retired;
+  m.apply = apply_retired;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,242 @@
+// Another MooseFS master: what it begins with, that the former one is stopped and put aside, that two never
+// run, and that mounts follow. Over a made-up machine; the real programs are tests/e2e/moosefs-takeover.sh's.
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "agent/steps/accounts.h"
+#include "agent/storage/metadata.h"
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+namespace muster {
+namespace {
+
+using tests::FakeMachine;
+
+// An image of the metadata as MooseFS 3 and 4 write it: only what is looked at is true to life.
+std::string image(uint64_t version) {
+  std::string out = "MFSM 2.0";
+  for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(version >> shift & 0xff);
+  return out + "the identity, sections" + "[MFS EOF MARKER]";
+}
+std::string changes(uint64_t last) {
+  return std::to_string(last - 1) + ": 1700000000|ACCESS(1)\n" + std::to_string(last) +
+         ": 1700000001|CREATE(1,a):2\n";
+}
+
+const std::string kLogger = "/state/mfs/metalogger", kMaster = "/state/mfs/master";
+
+struct Node {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  Json params = {{"address", "10.20.0.11"},
+                 {"clients", {{{"name", "node02"}, {"address", "10.20.0.12"}}}},
+                 {"may_create", false},
+                 {"take_over", true},
+                 {"accept_old", false}};
+  const StepModule* master = find_step_module("moosefs_master");
+  const StepModule* heir = find_step_module("moosefs_heir");
+  const StepModule* retired = find_step_module("moosefs_retired");
+
+  Node() {
+    const std::string id = std::to_string(getuid()), group = std::to_string(getgid());
+    machine.put("/etc/passwd",
+                machine.get("/etc/passwd") + "mfs:x:" + id + ":" + group + "::/var/lib/mfs:/bin/false\n");
+    machine.put("/etc/group", machine.get("/etc/group") + "mfs:x:" + group + ":\n");
+    machine.put("/state/x", "");
+    machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
+    machine.units["moosefs-metalogger.service"] = {.enabled = true, .active = true};
+    machine.add_disk("nvme3n1", "C");
+    params["disks"] = Json::array({machine.approved("C")});
+  }
+  void logged(uint64_t image_version, uint64_t last_change) {
+    machine.put(kLogger + "/metadata_ml.mfs.back", image(image_version));
+    machine.put(kLogger + "/changelog_ml.0.mfs", changes(last_change));
+  }
+  void older(const std::string& path, int64_t seconds) {
+    const timeval at = {std::time(nullptr) - seconds, 0};
+    const timeval both[2] = {at, at};
+    REQUIRE(::utimes(machine.files().real(path).c_str(), both) == 0);
+  }
+  bool runs() { return machine.units["moosefs-master.service"].active; }
+};
+
+TEST_CASE("moosefs: a declared master takes over from its metadata logger's copy", "[takeover]") {
+  Node node;
+  node.logged(100, 240);
+  CHECK(node.heir->check(node.context, node.params)->holds == Holds::yes);
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.runs());
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].active);
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].enabled);
+  CHECK(node.machine.get(kMaster + "/metadata_ml.mfs.back") == image(100));
+  CHECK(node.machine.get(kMaster + "/changelog_ml.0.mfs") == changes(240));
+  CHECK(node.machine.get(kLogger + "/metadata_ml.mfs.back") == image(100));  // the copy stays
+  CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata.mfs"));       // nothing empty
+  CHECK(node.master->check(node.context, node.params)->holds == Holds::yes);
+}
+
+TEST_CASE("moosefs: what is no whole copy is none, and nothing begins", "[takeover]") {
+  const std::string what = GENERATE("nothing", "change logs alone", "an empty image",
+                                    "an image that was cut short", "not declared");
+  INFO(what);
+  Node node;
+  if (what != "nothing") node.logged(100, 240);
+  const std::string path = kLogger + "/metadata_ml.mfs.back";
+  if (what == "change logs alone") REQUIRE(node.machine.files().remove(path).ok());
+  if (what == "an empty image") node.machine.put(path, "MFSM NEW");
+  if (what == "an image that was cut short") node.machine.put(path, image(100).substr(0, 40));
+  if (what == "not declared") node.params["take_over"] = false;
+  const auto asked = node.heir->check(node.context, node.params);
+  REQUIRE_FALSE(asked.ok());
+  CHECK(asked.error().code == Code::denied);
+  CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
+  CHECK_FALSE(node.runs());
+  CHECK_FALSE(has_moosefs_metadata(node.machine.files()));
+}
+
+TEST_CASE("moosefs: an older copy needs consent", "[takeover]") {
+  Node node;
+  node.logged(100, 240);
+  for (const char* name : {"/metadata_ml.mfs.back", "/changelog_ml.0.mfs"}) node.older(kLogger + name, 7300);
+  const auto asked = node.heir->check(node.context, node.params);
+  REQUIRE_FALSE(asked.ok());
+  CHECK(asked.error().code == Code::denied);
+  CHECK(asked.error().message.find("--force " + node.context.node) != std::string::npos);
+  CHECK_FALSE(node.master->apply(node.context, node.params).ok());
+  CHECK_FALSE(node.runs());
+  SECTION("given") {
+    node.params["accept_old"] = true;
+    CHECK(node.heir->check(node.context, node.params).ok());
+    CHECK(node.master->apply(node.context, node.params).ok());
+    CHECK(node.runs());
+  }
+  SECTION("not needed: it is still written") {
+    node.older(kLogger + "/changelog_ml.0.mfs", 60);
+    CHECK(node.heir->check(node.context, node.params).ok());
+  }
+}
+
+TEST_CASE("moosefs: the later of two copies is taken, by what is in them", "[takeover]") {
+  Node node;
+  node.logged(100, 240);
+  node.machine.put("/state/mfs/master.retired/metadata.mfs", image(90));
+  node.machine.put("/state/mfs/master.retired.2/metadata.mfs.back", image(200));
+  const uint64_t last = GENERATE(230u, 250u);
+  node.machine.put("/state/mfs/master.retired.2/changelog.0.mfs", changes(last));
+  const auto copy = latest_moosefs_copy(node.machine.files());
+  REQUIRE(copy);
+  CHECK(copy->folder == (last == 250 ? "/state/mfs/master.retired.2" : kLogger));
+  CHECK(copy->version == std::max<uint64_t>(last, 240) + 1);
+  // A last line that was not written whole is none.
+  node.machine.put("/state/mfs/master.retired.2/changelog.0.mfs", changes(last) + "9999: 17000");
+  CHECK(latest_moosefs_copy(node.machine.files())->version == copy->version);
+}
+
+TEST_CASE("moosefs: its own metadata is kept whatever copies there are", "[takeover]") {
+  Node node;
+  node.logged(500, 900);
+  node.machine.put(kMaster + "/metadata.mfs.back", image(100));
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.machine.get(kMaster + "/metadata.mfs.back") == image(100));
+  CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
+}
+
+TEST_CASE("moosefs: no second master begins while another one answers", "[takeover]") {
+  Node node;
+  node.logged(100, 240);
+  node.machine.put("/mfs/other-master", "");
+  SECTION("with a copy") {}
+  SECTION("with metadata of its own, from before another one took over") {
+    node.machine.put(kMaster + "/metadata.mfs", image(90));
+  }
+  CHECK(node.master->apply(node.context, node.params).error().code == Code::conflict);
+  CHECK_FALSE(node.runs());
+  CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
+  // At a boot systemd asks the same.
+  CHECK(node.machine.get("/etc/systemd/system/moosefs-master.service.d/10-muster.conf")
+            .find("ExecCondition=/etc/mfs/muster-only-master") != std::string::npos);
+  CHECK(node.machine.get("/etc/mfs/muster-only-master").find("10.20.0.12") != std::string::npos);
+  CHECK(steps::look(node.machine.files(), "/etc/mfs/muster-only-master").mode == 0755);
+}
+
+TEST_CASE("moosefs: a former master is stopped and put aside, and nothing of it is lost", "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs.back", image(100));
+  node.machine.units["moosefs-master.service"] = {.enabled = true, .active = true};
+  CHECK(node.retired->check(node.context, Json::object())->holds == Holds::no);
+  REQUIRE(node.retired->apply(node.context, Json::object()).ok());
+  CHECK_FALSE(node.runs());
+  CHECK_FALSE(node.machine.units["moosefs-master.service"].enabled);
+  CHECK_FALSE(has_moosefs_metadata(node.machine.files()));
+  CHECK(node.machine.get("/state/mfs/master.retired/metadata.mfs.back") == image(100));
+  CHECK(node.retired->check(node.context, Json::object())->holds == Holds::yes);
+  // Again after it was master again: both stay.
+  node.machine.put(kMaster + "/metadata.mfs", image(300));
+  REQUIRE(node.retired->apply(node.context, Json::object()).ok());
+  CHECK(node.machine.get("/state/mfs/master.retired/metadata.mfs.back") == image(100));
+  CHECK(node.machine.get("/state/mfs/master.retired.2/metadata.mfs") == image(300));
+  // The spec changed its mind before anybody took over: it goes on with what it was stopped with.
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(300));
+  CHECK(node.runs());
+}
+
+TEST_CASE("moosefs: what put a former master aside never makes room for an empty one", "[takeover]") {
+  Node node;
+  node.machine.put("/state/mfs/master.retired/metadata.mfs", image(100));
+  node.params["take_over"] = false;
+  node.params["may_create"] = true;
+  CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
+  CHECK_FALSE(node.runs());
+}
+
+TEST_CASE("moosefs: a take-over that is interrupted anywhere is done by the next one", "[takeover]") {
+  int calls = 0;
+  {
+    Node node;
+    node.logged(100, 240);
+    REQUIRE(node.master->apply(node.context, node.params).ok());
+    calls = static_cast<int>(node.machine.calls.size());
+  }
+  REQUIRE(calls > 5);
+  for (int at = 0; at < calls; ++at)
+    for (const bool lost : {false, true}) {
+      INFO("call " << at << (lost ? ", the answer is lost" : ", the machine dies"));
+      Node node;
+      node.logged(100, 240);
+      (lost ? node.machine.loses_reply_at : node.machine.dies_at) = at;
+      (void)node.master->apply(node.context, node.params).ok();
+      node.machine.loses_reply_at = node.machine.dies_at = -1;
+      REQUIRE(node.master->apply(node.context, node.params).ok());
+      CHECK(node.runs());
+      CHECK(node.machine.get(kMaster + "/metadata_ml.mfs.back") == image(100));
+      CHECK(node.machine.get(kMaster + "/changelog_ml.0.mfs") == changes(240));
+    }
+}
+
+TEST_CASE("moosefs: mounts follow to the new master, and no other mount is touched", "[takeover]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* mount = find_step_module("moosefs_mount");
+  Json params = {
+      {"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+  machine.put("/shared/x", "");
+  REQUIRE(mount->apply(context, params).ok());
+  params["master"] = "10.20.0.12";
+  CHECK(mount->check(context, params)->holds == Holds::no);
+  REQUIRE(mount->apply(context, params).ok());
+  CHECK(mount->check(context, params)->holds == Holds::yes);
+  CHECK(machine.get("/proc/self/mountinfo").find("10.20.0.11") == std::string::npos);
+  // Somebody else's: by hand, of something else, or without our unit.
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - nfs4 10.20.0.9:9421 rw\n");
+  CHECK(mount->apply(context, params).error().code == Code::conflict);
+  machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.9:9421 rw\n");
+  REQUIRE(machine.files().remove("/etc/systemd/system/muster-mfs-shared.service").ok());
+  CHECK(mount->apply(context, params).error().code == Code::conflict);
+}
+
+}  // namespace
+}  // namespace muster
