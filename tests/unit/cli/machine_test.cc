@@ -1,6 +1,7 @@
 #include "cli/machine.h"
 
 #include "base/facts.h"
+#include "base/standin.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -59,4 +60,16 @@ TEST_CASE("a machine is shown with its parts, and what they say cannot steer the
   CHECK(has(text, "blank"));
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(has(render_machine({{"name", "node01"}, {"state", "unknown"}, {"facts", nullptr}}), "never"));
+}
+
+TEST_CASE("GPUs that a lab stands in for are called so, by number and each of them", "[cli][standin]") {
+  HardwareFacts facts;
+  facts.gpus = standin_facts({2}, "abcd");
+  const Json node = {{"name", "node01"}, {"state", "accepted"}, {"facts", to_json(facts)}};
+  std::string text = render_machine(node);
+  int said = 0;
+  for (size_t at; (at = text.find(kSimulatedGpu)) != std::string::npos; ++said) text.erase(0, at + 1);
+  CHECK(said == 3);
+  for (auto& gpu : facts.gpus) gpu.simulated = false, gpu.model = "H100";
+  CHECK_FALSE(has(render_machine({{"name", "node01"}, {"facts", to_json(facts)}}), kSimulatedGpu));
 }

@@ -1,5 +1,6 @@
 #include "controller/report/verdict.h"
 
+#include "base/standin.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 
@@ -68,6 +69,23 @@ TEST_CASE("GPU declared and absent is a failure; no GPU declared is not applicab
   CHECK(verdict(judge_hardware(node, &facts), "hardware/gpus") == Verdict::not_applicable);
   facts.gpus = {gpu("H100", "0000:17:00.0")};
   CHECK(verdict(judge_hardware(node, &facts), "hardware/gpus") == Verdict::fail);
+}
+
+TEST_CASE("GPUs that a lab stands in for are counted, and their checks say SIMULATED GPU", "[standin]") {
+  NodeSpec node;
+  node.hardware.gpus = 2;
+  node.hardware.gpu_model = "*H100*";
+  HardwareFacts facts;
+  facts.gpus = standin_facts({2}, "abcd");
+  const auto checks = judge_hardware(node, &facts);
+  for (const char* name : {"hardware/gpus", "hardware/gpu_model"}) {
+    CHECK(verdict(checks, name) == Verdict::pass);
+    CHECK(find(checks, name)->measured_text.find(kSimulatedGpu) != std::string::npos);
+  }
+  node.hardware.gpus = 8;
+  const auto few = judge_hardware(node, &facts);
+  CHECK(verdict(few, "hardware/gpus") == Verdict::fail);
+  CHECK(find(few, "hardware/gpus")->measured_text.find(kSimulatedGpu) != std::string::npos);
 }
 
 TEST_CASE("GPU count, model and PCIe link are those declared, and the odd one is named") {
