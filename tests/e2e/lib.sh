@@ -19,6 +19,11 @@ cleanup() {
       cp "$log" "$work-logs/$(basename "$(dirname "$log")")-console.log" 2>/dev/null || true
     done
     cp "$MUSTER_LAB_DIR"/state/muster.db* "$work"/up.log "$work-logs"/ 2>/dev/null || true
+    # What the kernels of those machines said that still answer: consoles are quiet about it.
+    local n
+    for n in $($muster lab status --json 2>/dev/null | jq -r '.nodes[] | select(.power == "on") | .name'); do
+      timeout 30 "$muster" lab ssh "$n" -- sudo dmesg >"$work-logs/$n-dmesg.log" 2>/dev/null || true
+    done
     tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
   fi
   # Jobs the test left, the namespace of a lab among them where one runs in there.
