@@ -1,9 +1,9 @@
 // Stand-ins for GPUs: what a lab writes into the SMBIOS of its machines, and what a guest reads there.
 //
-// The lab puts one OEM string (SMBIOS type 11) on a machine's command line, "muster-lab-gpus/1 2 NVIDIA H100
-// 80GB HBM3"; the agent (agent/smbios.h), the made-up kernel module and library (lab/stub-gpu/) go by it and
-// by nothing else. No hardware is behind them: whatever is said about one says SIMULATED GPU, and nothing
-// that is measured on one counts. Thread: pure functions.
+// The lab puts one OEM string (SMBIOS type 11) on a machine's command line, "muster-lab-gpus/1 2 NVIDIA
+// H100 80GB HBM3"; the agent (agent/steps/smbios.h), the made-up kernel module and library (lab/stub-gpu/)
+// go by it and by nothing else. No hardware is behind them: whatever is said about one says SIMULATED GPU,
+// and nothing that is measured on one counts. Thread: pure functions.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <map>
 
-#include "agent/smbios.h"
+#include "agent/steps/smbios.h"
 #include "agent/steps/own_file.h"
 #include "base/json_dump.h"
 

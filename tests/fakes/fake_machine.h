@@ -2,12 +2,12 @@
 // change those files and a small state the way the real ones would. It has state instead of expectations: a
 // test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
-// sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
-// udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv
-// and chown they are used with (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), and
-// storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and cp -a of
-// files. Any other program is not found.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore,
+// mdadm, sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod,
+// update-initramfs, udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo,
+// scontrol, true, false, touch, Ceph's programs with the rm, mv and chown they are used with
+// (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), storage of the site with stat, dd,
+// cat and journalctl (fake_arrays.cc), sync, and cp -a of files. Any other program is not found.
 // Thread: one.
 #pragma once
 

@@ -37,6 +37,9 @@ TEST_CASE("cdi names the devices and libraries that are there, and reads them ba
 
   CHECK(cdi.check(context, {{"gpus", 3}}).error().code == Code::not_found);  // a GPU is gone
   CHECK(cdi.check(context, {{"gpus", 0}}).error().code == Code::invalid);
+  m.broken = {"ldconfig"};
+  CHECK(cdi.check(context, {{"gpus", 2}}).error().code == Code::failed);
+  m.broken.clear();
   m.put("/ldconfig", nvml);
   CHECK(cdi.check(context, {{"gpus", 2}}).error().code == Code::not_found);  // no CUDA
   m.put("/ldconfig", cuda + nvml);

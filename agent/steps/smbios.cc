@@ -1,4 +1,4 @@
-#include "agent/smbios.h"
+#include "agent/steps/smbios.h"
 
 #include "agent/steps/modules.h"
 
