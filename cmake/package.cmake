@@ -64,6 +64,7 @@ set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_NAME muster-controller)
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
     "muster (= ${PROJECT_VERSION}), dnsmasq-base, ipxe, init-system-helpers")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_RECOMMENDS "mmdebstrap, debian-archive-keyring, e2fsprogs, xz-utils")
+set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_SUGGESTS ipmitool)  # for BMCs that speak IPMI
 set(deb ${CMAKE_SOURCE_DIR}/systemd/deb)
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_CONTROL_EXTRA
     ${deb}/controller/postinst ${deb}/controller/prerm ${deb}/controller/postrm ${deb}/controller/conffiles)

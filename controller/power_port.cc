@@ -175,7 +175,7 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
 void PowerService::learn_pin(const std::string& node, const std::string& fingerprint) {
   if (pins_[node] == fingerprint) return;
   pins_[node] = fingerprint;
-  log::info("BMC certificate pinned on first use", {{"node", node}, {"fingerprint", fingerprint}});
+  log::info("BMC pinned on first use", {{"node", node}, {"fingerprint", fingerprint}});
   const auto written = files_.write(kPins, dump_json(Json(pins_), 2) + "\n", 0600);
   if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
 }

@@ -150,6 +150,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
         return fail(Code::denied, fmt::format("BMC {} does not let this user be an administrator: {}",
                                               target_.address, last_line(output.err)));
       case Login::other_suite:
+        last_.reset();  // no session was opened, so the next one need not wait
         said += fmt::format("{}suite {} is not offered", said.empty() ? "" : ", ", suite);
         break;
       case Login::unreachable:

@@ -83,6 +83,7 @@ TEST_CASE("cipher suite 17 is tried before 3, and only the one that the spec nam
   REQUIRE(power->state(kCall).ok());
   REQUIRE(power->state(kCall).ok());
   REQUIRE(bench.bmc->arguments.size() == 3);
+  CHECK(bench.bmc->times[1] == bench.bmc->times[0]);
   CHECK(bench.bmc->arguments[0].find("-C 17") != std::string::npos);
   CHECK(bench.bmc->arguments[2].find("-C 3") != std::string::npos);
   CHECK(power->describe(kCall)->at("cipher_suite") == 3);
