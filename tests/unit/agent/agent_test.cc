@@ -281,7 +281,7 @@ TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes no
   }
   SECTION("too slow") { b.reactor.advance(2 * kMinute); }
   b.reactor.advance(kMinute);
-  REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
+  REQUIRE(b.link.count("finished", "1/n#1-kexec") >= 1);
   CHECK(b.runner.runs.size() == 1);
   // It works on.
   b.link.offered.clear();

@@ -216,7 +216,10 @@ namespace {
 PlannerInput without_bmc() {
   PlannerInput in = with_nodes(installed);
   for (auto& node : in.spec.nodes)
-    if (node.name == "node03") node.power = {"ssh", "", "", ""};
+    if (node.name == "node03") {
+      node.power = {};
+      node.power.driver = "ssh";
+    }
   NodeObservation& seen = in.nodes["node03"];
   seen.mode = wire::Mode::adopted;
   seen.image_digest.clear();

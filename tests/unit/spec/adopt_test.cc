@@ -130,7 +130,7 @@ TEST_CASE("a host takes no other's address, and no machine is admitted like a ho
 
 TEST_CASE("a node without a BMC says so, and names none", "[spec][kexec]") {
   const auto with_power = [](const std::string& power) {
-    return spec_with("  - name: spare01\n    role: cpu\n    mac: 52:54:00:00:00:77\n    power: " + power +
+    return spec_with("  - name: spare01\n    role: cpu\n    mac: \"52:54:00:00:00:77\"\n    power: " + power +
                      "\n    disks:\n      os: { match: { serial: \"OS77\", count: 1 } }\n"
                      "      fast: { match: { serial: \"FAST*\", count: 2 }, policy: format-if-blank }\n"
                      "      bulk: { match: { serial: \"BULK*\", count: 1 }, policy: format-if-blank }\n");
