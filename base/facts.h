@@ -37,10 +37,10 @@ struct GpuFacts {
   std::string uuid = {};
   std::string serial = {};
   std::string pci = {};       // "0000:17:00.0"
-  std::string pci_path = {};  // the way to it, base/rail_choice.h
   uint64_t memory_bytes = 0;
   std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
   bool simulated = false;      // a lab's stand-in (base/standin.h): no hardware is there
+  std::string pci_path = {};   // the way to it, base/rail_choice.h
 };
 
 struct NicFacts {
@@ -49,8 +49,8 @@ struct NicFacts {
   int64_t speed_mbps = 0;  // negotiated; 0 = no link or unknown
   std::string driver = {};
   std::string pci = {};
-  std::string pci_path = {};  // the way to it, base/rail_choice.h; empty also on USB
   bool link_up = false;
+  std::string pci_path = {};  // the way to it, base/rail_choice.h; empty also on USB
 };
 
 struct PartitionFacts {
