@@ -36,7 +36,7 @@ struct GpuFacts {
   std::string model = {};
   std::string uuid = {};
   std::string serial = {};
-  std::string pci = {};       // "0000:17:00.0"
+  std::string pci = {};  // "0000:17:00.0"
   uint64_t memory_bytes = 0;
   std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
   bool simulated = false;      // a lab's stand-in (base/standin.h): no hardware is there
