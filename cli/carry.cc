@@ -10,8 +10,8 @@
 namespace muster::cli {
 namespace {
 
-// A literal block: what is signed has to arrive byte for byte. Its indentation is said (2 more than the key's),
-// not guessed from its first line; "+" keeps the newlines at its end, "-" adds none.
+// A literal block: what is signed has to arrive byte for byte. Its indentation is said (2 more than the
+// key's), not guessed from its first line; "+" keeps the newlines at its end, "-" adds none.
 std::string block_of(const std::string& key, const std::string& text) {
   const bool ends = !text.empty() && text.back() == '\n';
   std::string out = fmt::format("  {}: {}\n", key, ends ? "|2+" : "|2-");

@@ -9,9 +9,9 @@
 
 namespace muster::cli {
 
-// `spec` with the texts of acceptance.gpu_results and gpu_results_key, looked for from `folder`. As it is where
-// it names none, has a section `carried` already, or is no YAML (which others report). Code::invalid for a
-// file that cannot be read.
+// `spec` with the texts of acceptance.gpu_results and gpu_results_key, looked for from `folder`. As it is
+// where it names none, has a section `carried` already, or is no YAML (which others report). Code::invalid
+// for a file that cannot be read.
 Result<std::string> with_carried_files(std::string spec, const std::string& folder, const Files& files);
 
 }  // namespace muster::cli

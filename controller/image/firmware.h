@@ -15,8 +15,8 @@ namespace muster {
 std::vector<std::string> firmware_named_by(const std::string& module);
 
 // Copies what the `modules` (paths below `folder`, unpacked in `out`) may ask for from the tree's firmware
-// folder to that of `out`, packed as it is there. What the tree lacks is left out: most modules name files for
-// hardware that nobody here has.
+// folder to that of `out`, packed as it is there. What the tree lacks is left out: most modules name files
+// for hardware that nobody here has.
 Status collect_firmware(const std::string& tree, const std::string& out, const std::string& folder,
                         const std::vector<std::string>& modules);
 

@@ -1,5 +1,5 @@
-// The keys of `acceptance:` beside the profile, and the texts of the files that they name (section `carried`).
-// What these texts say is looked at by controller/report/gpu_results.h.
+// The keys of `acceptance:` beside the profile, and the texts of the files that they name (section
+// `carried`). What these texts say is looked at by controller/report/gpu_results.h.
 #include <fmt/format.h>
 
 #include "controller/spec/reader.h"

@@ -28,6 +28,20 @@ Json node(const char* name, const char* address) {
   return {{"name", name}, {"address", address}, {"role", "cpu"}, {"ssh_port", 22}};
 }
 
+Json network() {
+  return {{"provisioning", "10.20.0.0/24"},
+          {"bmc", ""},
+          {"storage", ""},
+          {"dns", {"10.20.0.53"}},
+          {"ntp", {"ntp.example"}},
+          {"has_ntp", true},
+          {"proxy", "http://10.20.0.1:3128"},
+          {"no_proxy", "localhost"},
+          {"resolver", "nameserver 10.20.0.53\n"},
+          {"port_settings", {{"DNS", "10.20.0.53"}}},
+          {"foreign_dns", {"10.20.0.53"}}};
+}
+
 Json context() {
   const Json first = node("node01", "10.20.0.11"), second = node("node02", "10.20.0.12");
   Json out = {{"cluster", "lab"},
@@ -39,18 +53,7 @@ Json context() {
               {"leader", first},
               {"is_leader", true},
               {"users", {{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}, {"uid", 0}}}},
-              {"network",
-               {{"provisioning", "10.20.0.0/24"},
-                {"bmc", ""},
-                {"storage", ""},
-                {"dns", {"10.20.0.53"}},
-                {"ntp", {"ntp.example"}},
-                {"has_ntp", true},
-                {"proxy", "http://10.20.0.1:3128"},
-                {"no_proxy", "localhost"},
-                {"resolver", "nameserver 10.20.0.53\n"},
-                {"port_settings", {{"DNS", "10.20.0.53"}}},
-                {"foreign_dns", {"10.20.0.53"}}}},
+              {"network", network()},
               {"time_zone", "Europe/Berlin"},
               {"firewall", {{{"from", "10.0.0.0/8"}, {"ports", "443"}, {"comment", "declared"}}}},
               {"packages", {"tmux"}},
@@ -133,6 +136,7 @@ Json context() {
                                  {"osd_memory", 939524096}});
   out.update({{"rails", {{{"rail", 0}, {"address", "10.100.0.11"}, {"network", "10.100.0.0/24"}}}},
               {"storage_port", Json::array()},
+              {"rail_gpus", 8},
               {"rail_qos", {{"pfc", {3}}, {"dscp", {{"26", 3}}}, {"ets", Json::object()}}},
               {"rail_rules", {{{"from", "10.100.0.0/24"}, {"to", "10.100.0.11"}, {"comment", "rail 0"}}}},
               {"rails_infiniband", true},

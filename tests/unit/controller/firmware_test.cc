@@ -1,4 +1,5 @@
-// Firmware in the RAM system and the initrd: by what the modules name, and the processors' microcode in front.
+// Firmware in the RAM system and the initrd: by what the modules name, and the processors' microcode in
+// front.
 #include "controller/image/firmware.h"
 
 #include <algorithm>

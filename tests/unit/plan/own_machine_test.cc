@@ -188,10 +188,11 @@ TEST_CASE("the spec lets an adopted node have the controller's address, and no o
     return parse_spec(out).errors;
   };
   const std::string adopt = "    adopt: { host: 10.20.0.1, host_key: \"" + key + "\" }\n";
-  CHECK(with("  - name: head01\n    role: cpu\n" + adopt +
-             "    disks:\n      fast: { match: { serial: \"F*\", count: 2 } }\n      bulk: { match: { "
-             "serial: \"B*\", count: 1 } }\n")
-            .empty());
+  const auto none = with("  - name: head01\n    role: cpu\n" + adopt +
+                         "    disks:\n      fast: { match: { serial: \"F*\", count: 2 }, policy: "
+                         "format-if-blank }\n      bulk: { match: { serial: \"B*\", count: 1 }, policy: "
+                         "format-if-blank }\n");
+  for (const auto& error : none) FAIL_CHECK(to_string(error, "f"));
   const auto errors = with(
       "  - name: head01\n    role: cpu\n    image: cpu\n    mac: \"52:54:00:20:00:09\"\n    address: "
       "10.20.0.1\n"

@@ -297,6 +297,6 @@ TEST_CASE("every registered power driver explains itself and is offered by the s
   for (const PowerDriver& one : power_drivers()) {
     CHECK(one.help.size() > 20);
     PowerTarget nowhere;
-    CHECK_FALSE(one.make(nowhere).ok());
+    CHECK(one.make(nowhere).ok() == !one.switches);  // what switches nothing needs no place
   }
 }

@@ -121,9 +121,11 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
   CHECK(errors_of(step("    for_each: \"{{list}}\"\n")) ==
         "p:5:15: steps[0].for_each: '{{list}}' is not the name of a list in the planner's context, without "
         "braces\n");
-  CHECK(errors_of(step("    expect: { gflops: { minimum: 1 } }\n")) ==
-        "p:5:25: steps[0].expect.gflops.minimum: unknown key; known here: degraded_above, degraded_below, "
-        "derive, fail_ratio, fleet_min_ratio, history_min_ratio, max, min, ratio, unit\n");
+  CHECK(
+      errors_of(step("    expect: { gflops: { minimum: 1 } }\n")) ==
+      "p:5:25: steps[0].expect.gflops.minimum: unknown key; known here: degraded_above, degraded_below, "
+      "derive, fail_ratio, fleet_min_ratio, history_min_ratio, max, min, of_raw_reads, otherwise_min, ratio, "
+      "unit\n");
   CHECK(errors_of(step("  - name: one\n    module: file\n")) ==
         "p:5:11: steps[1].name: a second step is called 'one'\n");
   CHECK(errors_of(step("  - name: a/b\n    module: File\n")) ==
