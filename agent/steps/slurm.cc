@@ -20,6 +20,8 @@ struct NodeState {
   std::string state, reason;
 };
 
+constexpr int kTimedOut = 124;  // exit status of timeout(1)
+
 // Node -> state, as slurmctld sees them.
 Result<std::map<std::string, NodeState>> states(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"sinfo", "-h", "-N", "-o", "%N|%T|%E"}));
@@ -116,6 +118,15 @@ Status apply_node(StepContext& context, const Json& params) {
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }
 
+// The last words of both: srun's own stand on the error output, those of the ranks on either.
+std::string said(const Output& out) {
+  constexpr size_t kEnd = 300;
+  const auto end = [](const std::string& text) {
+    return text.size() <= kEnd ? text : "..." + text.substr(text.size() - kEnd);
+  };
+  return out.out.empty() ? end(out.err) : end(out.err) + " " + end(out.out);
+}
+
 // One rank per node. The program verifies every element itself; that as many ranks as nodes took part is for
 // us to see.
 Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
@@ -124,10 +135,18 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   if (hosts.empty()) return fail(Code::invalid, "slurm_mpi: 'hosts' is empty");
   const std::string count = std::to_string(hosts.size());
   Command command;
+  const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
+  constexpr int64_t kSpare = 20;
+  // One rank that cannot begin leaves the others waiting for it. Asked to end, srun says what it knows and
+  // gives the nodes back; killed, it leaves them allocated to nobody, and the next try finds no node free.
   command.argv = {"runuser",
                   "-u",
                   text_of(params, "user", "mpi"),
                   "--",
+                  "timeout",
+                  "--foreground",
+                  "--kill-after=10",
+                  std::to_string(deadline_s),
                   "srun",
                   "--mpi=" + text_of(params, "mpi", "pmix"),
                   "--nodes=" + count,
@@ -136,20 +155,23 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
                   "--nodelist=" + join(hosts, ","),
                   "--chdir=/tmp",
                   "--immediate=60",
+                  "--kill-on-bad-exit=1",
+                  "--time=" + std::to_string(deadline_s / 60 + 1),
                   text_of(params, "program", "/usr/lib/muster/muster-mpi-check"),
                   "--seconds",
                   text_of(params, "seconds", "1"),
                   "--max-bytes",
                   std::to_string(int_of(params, "max_bytes", 65536))};
   command.cwd = "/";
-  command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
+  command.deadline = (deadline_s + kSpare) * kSecond;
   TRY(const Output out, context.process.run(command));
   const size_t brace = out.out.find("{\"");
   const auto json = brace == std::string::npos
                         ? Result<Json>(fail(Code::failed, ""))
                         : parse_json(out.out.substr(brace, out.out.find('\n', brace) - brace));
   if (!json.ok() || !json->is_object())
-    return differs(fmt::format("srun ended with {}: {}", out.exit_code, out.err.substr(0, 400)));
+    return differs(fmt::format("srun ended with {}{}: {}", out.exit_code,
+                               out.exit_code == kTimedOut ? " (out of time)" : "", said(out)));
   if (json->value("outcome", "") != "measured")
     return differs("the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());

@@ -951,6 +951,37 @@ TEST_CASE(
   CHECK(members->check(context, all)->diff.find("a disk of b is") != std::string::npos);
 }
 
+TEST_CASE("slurm: a job that does not end gives the nodes back and says what it knows") {
+  struct Hangs : Process {
+    Result<Output> run(const Command& command) override {
+      argv = command.argv;
+      deadline = command.deadline;
+      Output out;
+      out.exit_code = 124;
+      out.err = "srun: task 1 never came";
+      return out;
+    }
+    std::vector<std::string> argv;
+    DurationMs deadline = 0;
+  } process;
+  FakeMachine machine;
+  const StepContext whole = machine.context();
+  StepContext asked{whole.files, process, whole.node};
+  const Json params = {{"hosts", {{{"name", "node01"}}, {{"name", "node02"}}}}, {"deadline_seconds", 90}};
+  const auto result = find_step_module("slurm_mpi")->check(asked, params);
+  REQUIRE(result.ok());
+  CHECK(result->holds == Holds::no);
+  CHECK(result->diff.find("srun: task 1 never came") != std::string::npos);
+  const auto has = [&](const std::string& word) {
+    return std::find(process.argv.begin(), process.argv.end(), word) != process.argv.end();
+  };
+  CHECK(has("timeout"));
+  CHECK(has("90"));
+  CHECK(has("--kill-on-bad-exit=1"));
+  CHECK(has("--time=2"));
+  CHECK(process.deadline > 100 * kSecond);  // srun is asked to end before it is killed
+}
+
 TEST_CASE("slurm: nodes that do not answer are named; a node taken out by somebody else stays out") {
   FakeMachine machine;
   StepContext context = machine.context();
