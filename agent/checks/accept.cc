@@ -275,10 +275,14 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   command.argv = {
       "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
       "--bind-to", "none"};
+  // Judged by the port of this network, so it is to be measured over it: nodes with RDMA would go another
+  // way, and together with a node that has none they would not agree on any.
   if (const std::string network = text_of(params, "network"); !network.empty())
-    for (const char* layer : {"btl_tcp_if_include", "oob_tcp_if_include"}) {
-      command.argv.insert(command.argv.end(), {"--mca", layer, network});
-    }
+    for (const auto& [layer, value] : {std::pair<const char*, std::string>{"pml", "ob1"},
+                                       {"btl", "^openib,uct,ofi,usnic"},
+                                       {"btl_tcp_if_include", network},
+                                       {"oob_tcp_if_include", network}})
+      command.argv.insert(command.argv.end(), {"--mca", layer, value});
   command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load,
                                            "--seconds", text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});

@@ -54,4 +54,4 @@ check "its own again" sh -c "$muster power state node02 | grep -qx 'node02: on'"
 
 echo "  lab serve ends; its ipmi_sim do not outlive the lab"
 $muster lab down
-check "nothing is left" sh -c "! pgrep -f '$MUSTER_LAB_DIR/' >/dev/null"
+check "nothing is left" test -z "$(pgrep -f "$MUSTER_LAB_DIR/")"
