@@ -77,7 +77,10 @@ void add_plan(CLI::App& app, Context& context) {
   verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")
       ->capture_default_str();
   verb->add_option("--limit", flags->nodes, "only these nodes");
-  verb->add_option("--force", flags->force, "plan these nodes although nothing changed");
+  verb->add_option(
+      "--force", flags->force,
+      "plan these nodes although nothing changed, install them although their hardware is not what is "
+      "declared or another machine's, begin a storage from an old copy of its metadata: the plan says which");
   verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
   verb->callback([flags, &context] { show_plan(context, *flags); });
 }

@@ -392,9 +392,14 @@ class Planner {
           d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
     const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
     d.imaging = !adopted && kind() != RequestKind::accept && (asks_for_image() || !current);
-    if (d.imaging && !forced(d))
+    std::string unlike;
+    if (d.imaging)
       for (const auto& difference : unlike_hardware(d.spec->hardware, facts, spec_.lab))
-        d.unlike += (d.unlike.empty() ? "" : "; ") + difference;
+        unlike += (unlike.empty() ? "" : "; ") + difference;
+    if (!unlike.empty() && forced(d))
+      plan_.notes.push_back(d.spec->name + " is installed as forced, although " + unlike);
+    else
+      d.unlike = std::move(unlike);
     if (!d.unlike.empty()) return;
     d.disks = choose_disks(spec_, *d.spec, facts,
                            {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", in_.authority});
@@ -836,15 +841,24 @@ class Planner {
     }
     write_acceptance();
     group_by_node();
-    for (const auto& s : spec_.storage)
+    for (const auto& s : spec_.storage) {
       if (s.engine == "beegfs")
         plan_.notes.push_back(
             "storage '" + s.name +
             "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
+      if (s.engine == "moosefs" && in_.request.force.count(s.server))
+        plan_.notes.push_back("storage '" + s.name + "': " + s.server +
+                              " may begin from a copy of the metadata of any age, as forced");
+    }
     std::map<std::string, std::string> rails;
     for (const auto& d : drafts_)
       if (d.imaging && d.seen->facts) rails[d.spec->name] = rails_seen(spec_, *d.spec, *d.seen->facts);
     for (auto& note : rail_notes(rails)) plan_.notes.push_back(std::move(note));
+    for (const auto& storage : spec_.storage)
+      if (storage.engine == "moosefs" && !storage.server.empty() && in_.request.force.count(storage.server))
+        plan_.notes.push_back(
+            fmt::format("storage {}: {} may begin from a copy of the metadata of any age, as forced",
+                        storage.name, storage.server));
     if (profile().empty()) plan_.notes.push_back("no acceptance profile is declared: nothing is measured");
     if (auto note = simulated_gpu_note(machines_); !note.empty()) plan_.notes.push_back(std::move(note));
     if (simulated_ && !profile().empty())

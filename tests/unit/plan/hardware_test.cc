@@ -101,7 +101,11 @@ TEST_CASE("named it is refused, and forced it is installed", "[plan][hardware]")
     CHECK(made->refusals[0].node == "node02");
     CHECK(made->refusals[0].rule == "hardware-unlike");
     in.request.force = {"node02"};
-    CHECK(planned(in).find("node02/image") != nullptr);
+    const Plan forced = planned(in);
+    CHECK(forced.find("node02/image") != nullptr);
+    CHECK(std::any_of(forced.notes.begin(), forced.notes.end(), [](const std::string& note) {
+      return note.find("node02") == 0 && note.find("32 found") != std::string::npos;
+    }));
   }
 }
 
