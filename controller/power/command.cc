@@ -70,6 +70,12 @@ class CommandPower : public Power {
     return reach(PowerState::off, "off", false, 0);
   }
   Status boot_once_network(DurationMs deadline) override;
+  Status can_boot_network(DurationMs deadline) override {
+    begin(deadline);
+    TRY(const std::string network, network_capability());
+    (void)network;
+    return Ok{};
+  }
   Result<Json> describe(DurationMs deadline) override;
 
  private:
@@ -81,6 +87,8 @@ class CommandPower : public Power {
   Error error_of(const Json& error, bool changes);
   Result<PowerState> look();
   Status check_identity(const std::string& uuid);
+  Result<std::string> network_capability();
+  std::string without_password(std::string text) const;
   Status reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve);
   Status wait_for(PowerState wanted, DurationMs reserve);
 
@@ -135,7 +143,7 @@ Result<Json> CommandPower::answer_of(const Output& output, bool changes) {
     if (output.ok()) return std::move(*answer);
   }
   // Only the program's author can say what it did.
-  std::string said(last_bytes(output.err, 300));
+  std::string said(last_bytes(without_password(output.err), 300));
   for (char& c : said)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return fail(changes ? Code::timeout : Code::failed,
@@ -145,7 +153,7 @@ Result<Json> CommandPower::answer_of(const Output& output, bool changes) {
 
 Error CommandPower::error_of(const Json& error, bool changes) {
   const std::string code = text_at(error, "code");
-  std::string message(first_bytes(text_at(error, "message"), 500));
+  std::string message(first_bytes(without_password(text_at(error, "message")), 500));
   if (message.empty()) message = "no reason given";
   if (code == "unavailable") return fail(Code::unavailable, message);
   if (code == "invalid") return fail(Code::invalid, message);
@@ -215,17 +223,30 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
                                          target_.program, to_string(wanted), last));
 }
 
+// "once" or "always".
+Result<std::string> CommandPower::network_capability() {
+  TRY(const Json can, ask("capabilities", false));
+  const std::string network = text_at(can, "network");
+  if (network == "once" || network == "always") return network;
+  return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it says '{}' of it",
+                                         target_.program, target_.node, first_bytes(network, 40)));
+}
+
+// What a program was told in confidence it may repeat (`set -x`, `curl -v`): not into journals and reports.
+std::string CommandPower::without_password(std::string text) const {
+  const std::string& password = target_.password;
+  for (size_t at = 0; !password.empty() && (at = text.find(password, at)) != std::string::npos; at += 3)
+    text.replace(at, password.size(), "***");
+  return text;
+}
+
 // A machine whose firmware always boots from the network first needs no order: what it boots is the boot
 // server's decision, and that sends it to its disk unless a netboot is pending.
 Status CommandPower::boot_once_network(DurationMs deadline) {
   begin(deadline);
   TRY_(look());
-  TRY(const Json can, ask("capabilities", false));
-  const std::string network = text_at(can, "network");
+  TRY(const std::string network, network_capability());
   if (network == "always") return Ok{};
-  if (network != "once")
-    return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it says '{}' of it",
-                                           target_.program, target_.node, first_bytes(network, 40)));
   TRY(const Json done, ask("network-once", true));
   return Ok{};
 }

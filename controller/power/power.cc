@@ -16,6 +16,7 @@ std::string_view to_string(PowerState state) {
 
 Status boot_from_network(Power& power, DurationMs call) {
   TRY(const PowerState before, power.state(call));
+  TRY_(power.can_boot_network(call));
   if (before != PowerState::off) TRY_(power.off(call, false));
   Status once = power.boot_once_network(call);
   if (!once.ok())

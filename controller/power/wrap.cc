@@ -31,6 +31,9 @@ class Retrying : public Power {
   }
   // Setting the same value twice is setting it once, and drivers read it back: an unknown outcome may be
   // asked again.
+  Status can_boot_network(DurationMs deadline) override {
+    return read<Ok>(deadline, [this](DurationMs left) { return driver_->can_boot_network(left); });
+  }
   Status boot_once_network(DurationMs deadline) override {
     return read<Ok>(deadline, [this](DurationMs left) { return driver_->boot_once_network(left); });
   }

@@ -166,3 +166,28 @@ TEST_CASE("a machine that always boots from the network first needs no order", "
   bench.program.set("network", "never");
   CHECK(bench.power()->boot_once_network(kCall).error().code == Code::invalid);
 }
+
+TEST_CASE("a machine that cannot be booted from the network is not switched off for it", "[power][command]") {
+  Bench bench;
+  bench.program.set("network", "never");
+  REQUIRE(bench.power()->on(kCall).ok());
+  const auto power = bench.power();
+  CHECK(boot_from_network(*power, kCall).error().code == Code::invalid);
+  CHECK(bench.program.runs());
+}
+
+TEST_CASE("a password that a program repeats goes no further", "[power][command]") {
+  Bench bench;
+  bench.target.user = "root";
+  bench.target.password = "hunter2";
+  SECTION("in its trace") { bench.program.write("#!/bin/sh\ncat >&2\nexit 1\n"); }
+  SECTION("in its answer") {
+    bench.program.write(
+        "#!/bin/sh\necho '{\"error\": {\"code\": \"denied\", \"message\": \"root:hunter2 refused, "
+        "hunter2\"}}'\n");
+  }
+  const auto state = bench.power()->state(kCall);
+  REQUIRE_FALSE(state.ok());
+  CHECK(state.error().message.find("***") != std::string::npos);
+  CHECK(state.error().message.find("hunter2") == std::string::npos);
+}
