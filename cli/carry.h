@@ -10,8 +10,9 @@
 namespace muster::cli {
 
 // `spec` with the texts of acceptance.gpu_results and gpu_results_key, looked for from `folder`. As it is
-// where it names none, has a section `carried` already, or is no YAML (which others report). Code::invalid
-// for a file that cannot be read.
+// where it names none, has them already (section `carried`; the files may be gone), or is no YAML (which
+// others report). Code::invalid for a file that cannot be read, or that says other things than `carried` has
+// of it.
 Result<std::string> with_carried_files(std::string spec, const std::string& folder, const Files& files);
 
 }  // namespace muster::cli

@@ -47,6 +47,12 @@ TEST_CASE("a spec carries the files that it names, found beside it, unchanged", 
     CHECK(carried(*spec, "gpu_results_key") == key);
     // Twice is once: what was stored and is sent again stays as it is.
     CHECK(with_carried_files(*spec, "/nowhere", Files()).value() == *spec);
+    CHECK(with_carried_files(*spec, folder.path(""), Files()).value() == *spec);
+    // A file that was measured anew is not passed over for what was carried once.
+    REQUIRE(Files().write(folder.path("r.pub"), key + "x").ok());
+    const auto other = with_carried_files(*spec, folder.path(""), Files());
+    REQUIRE_FALSE(other.ok());
+    CHECK(other.error().message.find("acceptance.gpu_results_key") == 0);
   }
 }
 
