@@ -124,9 +124,24 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
         fmt::format("the new system would have no network: it is declared to have it on {}, and the "
                     "controller is reached through {}",
                     job.mac, network.mac));
-  if (!network.gateway.empty() && job.gateway.empty())
-    return denied("the controller is reached through the router " + network.gateway +
-                  ", and the new system is declared to have none");
+  const std::string controller = host_of(job.base_url);
+  const bool neighbour = on_network(job.address_cidr, controller);
+  if (network.gateway.empty() && !neighbour)
+    return denied(
+        fmt::format("the controller {} is reached without a router, and the new system would have {}, which "
+                    "is another network",
+                    controller, job.address_cidr));
+  if (network.gateway.empty()) return Ok{};
+  if (neighbour)
+    return denied(
+        fmt::format("the controller {} is reached through the router {}, and the new system would have {} "
+                    "and look for it without one",
+                    controller, network.gateway, job.address_cidr));
+  if (job.gateway != network.gateway)
+    return denied(
+        fmt::format("the controller is reached through the router {}, and the new system is "
+                    "declared to have {}",
+                    network.gateway, job.gateway.empty() ? "none" : job.gateway));
   return Ok{};
 }
 
