@@ -40,8 +40,9 @@ Status leave_by_kexec(const Files& files, Process& process);
 // mounted still is written back and made read-only, then the kernel that was loaded runs; through the
 // firmware, into this system again, where that fails. Does not return.
 [[noreturn]] void start_loaded_kernel(const Files& files);
-// An agent that starts with a kernel loaded by an earlier one, which did not leave, unloads it: the next
-// `systemctl reboot` of an operator must not end in the RAM system.
+// What was loaded and is not to be started is unloaded: after the order was withdrawn, and by an agent that
+// starts with a kernel loaded by an earlier one, which did not leave. The next `systemctl reboot` of an
+// operator must not end in the RAM system.
 void forget_kexec(const Files& files, Process& process);
 
 // The child's part: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: the kernel says no.
