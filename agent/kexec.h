@@ -37,8 +37,8 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job);
 // told to, and this system is about to end. Else nothing is loaded any more.
 Status leave_by_kexec(const Files& files, Process& process);
 // The unit's part, `muster-agent kexec --now`: NVIDIA's modules are unloaded as far as they let go, what is
-// mounted still is written back and made read-only, then the kernel that was loaded runs; through the
-// firmware, into this system again, where that fails. Does not return.
+// mounted still is written back, for a minute at most, and made read-only, then the kernel that was loaded
+// runs; through the firmware, into this system again, where that fails. Does not return.
 [[noreturn]] void start_loaded_kernel(const Files& files);
 // What was loaded and is not to be started is unloaded: after the order was withdrawn, and by an agent that
 // starts with a kernel loaded by an earlier one, which did not leave. The next `systemctl reboot` of an

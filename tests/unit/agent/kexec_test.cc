@@ -120,6 +120,10 @@ TEST_CASE("kernel, initrd and network are loaded, and the system is left in orde
   REQUIRE(leave_by_kexec(s.files, s).ok());
   CHECK(s.left);
   CHECK(s.known.find("After=shutdown.target umount.target final.target\n") != std::string::npos);
+  // A shutdown that hangs ends in the firmware.
+  const std::string head = s.known.substr(0, s.known.find("[Service]"));
+  CHECK(head.find("\nJobTimeoutSec=15min\n") != std::string::npos);
+  CHECK(head.find("\nJobTimeoutAction=reboot-force\n") != std::string::npos);
 }
 
 TEST_CASE("a system that does not allow it is left untouched", "[kexec]") {
