@@ -17,6 +17,8 @@ bool departs(const std::string& kind) {
 // Of them, those that are work first, and go only when that succeeded.
 bool gets_ready(const std::string& kind) { return kind == "kexec"; }
 
+constexpr const char* kWithdrawn = "withdrawn by the controller";
+
 bool succeeded(const Json& finish) { return finish.is_object() && finish.value("ok", false); }
 
 Json finish_data(const Status& status, Json result) {
@@ -131,8 +133,10 @@ void Agent::on_acked(Result<uint64_t> reply) {
   schedule_post(0);
   if (!std::exchange(greeted_, true)) schedule_poll(0);
   if (current_ && departs(current_->kind) && finished_.count(current_->id) &&
-      succeeded(finished_[current_->id]) && !reported_.count(current_->id))
+      succeeded(finished_[current_->id]) && !reported_.count(current_->id)) {
+    if (withdrawn_) return stay();
     depart();
+  }
 }
 
 // ---- orders in ----
@@ -173,8 +177,8 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
 
 void Agent::stop(const std::string& order) {
   if (waiting_ && waiting_->id == order) waiting_.reset();
-  if (!current_ || current_->id != order || settling_ || withdrawn_) return;
-  if (departs(current_->kind) && !gets_ready(current_->kind)) return;
+  if (!current_ || current_->id != order || withdrawn_) return;
+  if (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind)) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: it stops at its next safe point");
   if (runner_busy_) runner_.cancel();  // else it has not begun yet
@@ -199,7 +203,7 @@ bool Agent::take(const wire::WorkOrder& order) {
 void Agent::begin(const wire::WorkOrder& order) {
   current_ = order;
   running_id_ = order.id;
-  deadline_passed_ = settling_ = withdrawn_ = false;
+  deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
   if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
                     // Running it again is harmless, so a journal that cannot be written is reported and does
@@ -211,16 +215,16 @@ void Agent::begin(const wire::WorkOrder& order) {
 
 void Agent::run_order() {
   if (!current_) return;
-  if (withdrawn_) return settle(fail(Code::cancelled, "withdrawn by the controller"), Json::object());
+  if (withdrawn_) return settle(fail(Code::cancelled, kWithdrawn), Json::object());
   emit(current_->id, "started", Json::object());
   if (departs(current_->kind) && !gets_ready(current_->kind)) return settle(Ok{}, Json::object());
   runner_busy_ = true;
-  const std::string id = current_->id;
+  const std::string id = current_->id, of = current_->kind;
   const auto on_event = [this, id](const std::string& kind, Json data) {
     if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
   };
   runner_.run(*current_, guarded(alive_, on_event),
-              guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
+              guarded(alive_, [this, id, of](WorkOutcome outcome) { on_done(id, of, std::move(outcome)); }));
 }
 
 void Agent::arm_deadline(DurationMs delay) {
@@ -241,18 +245,24 @@ void Agent::on_deadline() {
          Json::object());
 }
 
-void Agent::on_done(const std::string& order, WorkOutcome outcome) {
+void Agent::on_done(const std::string& order, const std::string& kind, WorkOutcome outcome) {
   runner_busy_ = false;
+  const bool ready = gets_ready(kind) && outcome.status.ok();
   if (!current_ || current_->id != order || settling_) {
     // The end of work that was given up before, or of a departure that failed: only the way is free again.
     if (!outcome.status.ok())
       emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
-    if (current_ && current_->id == order && departs(current_->kind)) current_.reset();
+    if (current_ && current_->id == order && departing_) current_.reset();
+    if (ready) return unload(order);
     return next_order();
   }
   if (deadline_passed_ && !outcome.status.ok())
     outcome.status = fail(Code::timeout, "not finished within " + to_human(current_->deadline) + ": " +
                                              outcome.status.error().message);
+  if (ready && withdrawn_) {  // after the runner's last look
+    unload(order);
+    outcome = {fail(Code::cancelled, kWithdrawn), Json::object()};
+  }
   settle(outcome.status, std::move(outcome.result));
 }
 
@@ -288,14 +298,35 @@ void Agent::next_order() {
 
 void Agent::depart() {
   if (runner_busy_) return;
-  runner_busy_ = true;
+  runner_busy_ = departing_ = true;
   const std::string id = current_->id;
   wire::WorkOrder order = *current_;
   if (gets_ready(order.kind)) order.kind = kLeaveReady;
   runner_.run(
       order,
       guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
-      guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, std::move(outcome)); }));
+      guarded(alive_,
+              [this, id, of = order.kind](WorkOutcome outcome) { on_done(id, of, std::move(outcome)); }));
+}
+
+// Withdrawn after it was said that it goes: what was said is taken back.
+void Agent::stay() {
+  finished_.erase(current_->id);
+  unload(current_->id);
+  settle(fail(Code::cancelled, kWithdrawn), Json::object());
+}
+
+void Agent::unload(const std::string& order) {
+  runner_busy_ = true;
+  wire::WorkOrder drop;
+  drop.id = order;
+  drop.kind = kDropReady;
+  runner_.run(drop,
+              guarded(alive_, [this, order](const std::string& kind,
+                                            Json data) { emit(order, kind, std::move(data)); }),
+              guarded(alive_, [this, order](WorkOutcome outcome) {
+                on_done(order, kDropReady, std::move(outcome));
+              }));
 }
 
 DurationMs Agent::pause(Backoff& backoff) {

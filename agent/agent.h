@@ -18,7 +18,8 @@
 //   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as
 //      `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
-//      departure is not called off.
+//      departure is not called off; `kexec` is until it goes: what was got ready is unloaded, also where the
+//      runner was past its last safe point or the success was reported already, and the order is `cancelled`.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 
@@ -108,11 +109,13 @@ class Agent {
   void run_order();
   void arm_deadline(DurationMs delay);
   void on_deadline();
-  void on_done(const std::string& order, WorkOutcome outcome);
+  void on_done(const std::string& order, const std::string& kind, WorkOutcome outcome);
   void settle(const Status& status, Json result);
   void on_settled(Json finish);
   void next_order();
   void depart();
+  void stay();
+  void unload(const std::string& order);
   std::vector<std::string> have() const;
   DurationMs pause(Backoff& backoff);
 
@@ -137,7 +140,7 @@ class Agent {
   std::optional<wire::WorkOrder> current_;  // taken up, not settled (or settled and about to depart)
   std::optional<wire::WorkOrder> waiting_;  // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
-  bool withdrawn_ = false;  // the current order
+  bool withdrawn_ = false, departing_ = false;  // the current order
   uint64_t random_;
   SteadyMs last_contact_;
 };

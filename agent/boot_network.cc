@@ -98,16 +98,6 @@ Result<Json> ip(Process& process, std::vector<std::string> arguments) {
   return json;
 }
 
-bool on_network(const std::string& cidr, const std::string& address) {
-  in_addr own, other;
-  const size_t slash = cidr.find('/');
-  const auto prefix = number(cidr.substr(slash + 1), 1, 32);
-  if (!prefix || ::inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &own) != 1 ||
-      ::inet_pton(AF_INET, address.c_str(), &other) != 1)
-    return false;
-  return (ntohl(own.s_addr) ^ ntohl(other.s_addr)) >> (32 - *prefix) == 0;
-}
-
 // From the device with the address down to the hardware.
 class Descent {
  public:
@@ -235,6 +225,16 @@ std::string network_arguments(const RamNetwork& n) {
   if (!n.bond_mode.empty()) out += fmt::format(" muster.bond={}:{}", n.bond_mode, fmt::join(n.ports, ","));
   if (n.mtu > 0) out += fmt::format(" muster.mtu={}", n.mtu);
   return out;
+}
+
+bool on_network(const std::string& cidr, const std::string& address) {
+  in_addr own, other;
+  const size_t slash = cidr.find('/');
+  const auto prefix = number(cidr.substr(slash + 1), 1, 32);
+  if (!prefix || ::inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &own) != 1 ||
+      ::inet_pton(AF_INET, address.c_str(), &other) != 1)
+    return false;
+  return (ntohl(own.s_addr) ^ ntohl(other.s_addr)) >> (32 - *prefix) == 0;
 }
 
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address) {

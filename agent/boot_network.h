@@ -34,6 +34,10 @@ Result<RamNetwork> ram_network(const std::string& cmdline);
 // " muster.ip=... muster.mac=..." as ram_network() reads it.
 std::string network_arguments(const RamNetwork& network);
 
+// Whether an address is in the network that a machine with `cidr` takes for its own. False where either is
+// none.
+bool on_network(const std::string& cidr, const std::string& address);
+
 // The way of the running system to `address`. Code::denied, with what it is that the RAM system cannot do:
 // IPv6, an address of this very machine, tunnels, stacked VLANs, a bridge of several ports, a port that has
 // no MAC of its own.

@@ -26,13 +26,15 @@ namespace {
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
-// As systemd-reboot.service, with another program at its end.
+// As systemd-reboot.service, with another program at its end, and as reboot.target, whose deadline is 30 min.
 constexpr const char* kUnitText =
     "[Unit]\n"
     "Description=Hand over to muster's RAM system\n"
     "DefaultDependencies=no\n"
     "Requires=shutdown.target umount.target final.target\n"
     "After=shutdown.target umount.target final.target\n"
+    "JobTimeoutSec=15min\n"
+    "JobTimeoutAction=reboot-force\n"
     "\n"
     "[Service]\n"
     "Type=oneshot\n"
@@ -124,25 +126,51 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
         fmt::format("the new system would have no network: it is declared to have it on {}, and the "
                     "controller is reached through {}",
                     job.mac, network.mac));
-  if (!network.gateway.empty() && job.gateway.empty())
-    return denied("the controller is reached through the router " + network.gateway +
-                  ", and the new system is declared to have none");
+  const std::string controller = host_of(job.base_url);
+  const bool neighbour = on_network(job.address_cidr, controller);
+  if (network.gateway.empty() && !neighbour)
+    return denied(
+        fmt::format("the controller {} is reached without a router, and the new system would have {}, which "
+                    "is another network",
+                    controller, job.address_cidr));
+  if (network.gateway.empty()) return Ok{};
+  if (neighbour)
+    return denied(
+        fmt::format("the controller {} is reached through the router {}, and the new system would have {} "
+                    "and look for it without one",
+                    controller, network.gateway, job.address_cidr));
+  if (job.gateway != network.gateway)
+    return denied(
+        fmt::format("the controller is reached through the router {}, and the new system is "
+                    "declared to have {}",
+                    network.gateway, job.gateway.empty() ? "none" : job.gateway));
   return Ok{};
 }
 
-// GPUs that their driver has in hand do not always come up under the next kernel. Everything that used them
-// was stopped. An unloading that hangs is left behind, in a process of its own.
-void unload_gpu_drivers() {
+// What hangs is left behind after a minute, in a process of its own.
+void try_for_a_minute(void (*work)()) {
   constexpr int kLooks = 600;
-  const pid_t unloader = ::fork();
-  if (unloader == 0) {
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    work();
+    ::_exit(0);
+  }
+  for (int i = 0; worker > 0 && i < kLooks && ::waitpid(worker, nullptr, WNOHANG) == 0; ++i) ::usleep(kLook);
+}
+
+// What is mounted yet may be a network file system whose server is gone: that is waited for without end.
+void write_back() {
+  try_for_a_minute([] { ::sync(); });
+}
+
+// GPUs that their driver has in hand do not always come up under the next kernel. Everything that used them
+// was stopped.
+void unload_gpu_drivers() {
+  try_for_a_minute([] {
     for (const char* name :
          {"nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "nvidia_drm", "nvidia_modeset", "nvidia"})
       (void)::syscall(SYS_delete_module, name, O_NONBLOCK);
-    ::_exit(0);
-  }
-  for (int i = 0; unloader > 0 && i < kLooks && ::waitpid(unloader, nullptr, WNOHANG) == 0; ++i)
-    ::usleep(kLook);
+  });
 }
 
 }  // namespace
@@ -204,7 +232,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
 
 void start_loaded_kernel(const Files& files) {
   constexpr int kLooks = 50;
-  ::sync();
+  write_back();
   if (files.exists("/sys/module/nvidia")) unload_gpu_drivers();
   if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
     // Something holds a file open yet: the kernel makes everything read-only by itself, in its own time.
@@ -217,7 +245,7 @@ void start_loaded_kernel(const Files& files) {
     };
     for (int i = 0; i < kLooks && writable(); ++i) ::usleep(kLook);
   }
-  ::sync();
+  write_back();
   if (files.read_line(kLoaded, "0") == "1")
     (void)::syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, nullptr);
   log::error("the RAM system's kernel did not start: restarting through the firmware");

@@ -37,11 +37,12 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job);
 // told to, and this system is about to end. Else nothing is loaded any more.
 Status leave_by_kexec(const Files& files, Process& process);
 // The unit's part, `muster-agent kexec --now`: NVIDIA's modules are unloaded as far as they let go, what is
-// mounted still is written back and made read-only, then the kernel that was loaded runs; through the
-// firmware, into this system again, where that fails. Does not return.
+// mounted still is written back, for a minute at most, and made read-only, then the kernel that was loaded
+// runs; through the firmware, into this system again, where that fails. Does not return.
 [[noreturn]] void start_loaded_kernel(const Files& files);
-// An agent that starts with a kernel loaded by an earlier one, which did not leave, unloads it: the next
-// `systemctl reboot` of an operator must not end in the RAM system.
+// What was loaded and is not to be started is unloaded: after the order was withdrawn, and by an agent that
+// starts with a kernel loaded by an earlier one, which did not leave. The next `systemctl reboot` of an
+// operator must not end in the RAM system.
 void forget_kexec(const Files& files, Process& process);
 
 // The child's part: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: the kernel says no.

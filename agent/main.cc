@@ -174,6 +174,10 @@ WorkFunctions installed_functions(const Files& files, Process& process) {
     return prepare_kexec({files, process, fetch, cancelled}, job);
   };
   out.leave_ready = [&files, &process] { return leave_by_kexec(files, process); };
+  out.drop_ready = [&files, &process]() -> Status {
+    forget_kexec(files, process);
+    return Ok{};
+  };
   return out;
 }
 

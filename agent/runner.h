@@ -22,7 +22,9 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
+// What `kexec` got ready is carried out, or undone.
 inline constexpr const char* kLeaveReady = "kexec-now";
+inline constexpr const char* kDropReady = "kexec-drop";
 
 class WorkRunner {
  public:
@@ -33,7 +35,7 @@ class WorkRunner {
   // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success;
   // the runner just does it, and calls `done` only when that failed. `kexec` is work like any other, which
   // gets everything ready; when its success was acknowledged it comes again, under the kind kLeaveReady, to
-  // be done.
+  // be done; or under kDropReady, when it was withdrawn meanwhile.
   virtual void run(const wire::WorkOrder& order, Emit emit, Done done) = 0;
   // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
   // when idle.

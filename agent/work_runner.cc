@@ -94,6 +94,7 @@ class RealWorkRunner : public WorkRunner {
     }
     if (order.kind == kLeaveReady && functions_.leave_ready)
       return {functions_.leave_ready(), Json::object()};
+    if (order.kind == kDropReady && functions_.drop_ready) return {functions_.drop_ready(), Json::object()};
     const auto& leave = order.kind == "boot_disk" ? functions_.boot_disk
                         : order.kind == "reboot"  ? functions_.reboot
                                                   : functions_.power_off;

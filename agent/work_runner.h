@@ -23,9 +23,9 @@ struct WorkFunctions {
                              const CancelCheck& cancelled)>
       image = {};
   // Gets everything ready to hand over to the RAM system; `leave_ready` does it, which the manager of this
-  // system carries out after it was told to.
+  // system carries out after it was told to; `drop_ready` unloads it instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
-  std::function<Status()> leave_ready = {};
+  std::function<Status()> leave_ready = {}, drop_ready = {};
   // These do not come back when they succeed.
   std::function<Status(const Json&params)> boot_disk = {}, reboot = {}, power_off = {};
 };

@@ -238,7 +238,8 @@ Json to_json(const KexecJob& m) {
           {"initrd_sha256", m.initrd_sha256},
           {"arguments", m.arguments},
           {"mac", m.mac},
-          {"gateway", m.gateway}};
+          {"gateway", m.gateway},
+          {"address_cidr", m.address_cidr}};
 }
 Result<KexecJob> kexec_job_from_json(const Json& j) {
   JsonReader r(j, "kexec job");
@@ -251,6 +252,7 @@ Result<KexecJob> kexec_job_from_json(const Json& j) {
   r.get("arguments", m.arguments);
   r.get("mac", m.mac);
   r.get_or("gateway", m.gateway, std::string());
+  r.get("address_cidr", m.address_cidr);
   TRY_(r.finish());
   return m;
 }

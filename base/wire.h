@@ -145,9 +145,9 @@ struct KexecJob {
   std::string kernel_path, kernel_sha256, initrd_path, initrd_sha256;
   // Of the RAM system's kernel; where the network is the node itself adds. Holds the one-time token.
   std::string arguments;
-  // Of the new system: the port it will know its network by, and its router. Where it could not be reached
-  // the old one is not left.
-  std::string mac, gateway;
+  // Of the new system: the port it will know its network by, its router (may be empty), and its address,
+  // "10.20.7.11/16". Where it could not be reached the old one is not left.
+  std::string mac, gateway, address_cidr;
 };
 Json to_json(const KexecJob& j);
 Result<KexecJob> kexec_job_from_json(const Json& j);

@@ -310,9 +310,15 @@ Result<Json> Core::leave_order(const std::string& name, const std::string& token
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   BootDecision decision = ram_system(cluster, node, name, token);
   decision.give_up = std::min<DurationMs>(kGiveUp, cluster.limits.netboot / 2);
-  wire::KexecJob job{
-      decision.base_url, decision.kernel,        "", decision.initrd, "", ram_arguments(decision),
-      node->mac,         cluster.network.gateway};
+  wire::KexecJob job{decision.base_url,
+                     decision.kernel,
+                     "",
+                     decision.initrd,
+                     "",
+                     ram_arguments(decision),
+                     node->mac,
+                     cluster.network.gateway,
+                     fmt::format("{}/{}", node->address, prefix_length(cluster.network.provisioning.cidr))};
   if (job.arguments.empty())
     return fail(Code::invalid, "the RAM system's kernel options cannot be put on a command line");
   TRY(const RamInfo ram, packed_ram_system(images.folder(node->image)));

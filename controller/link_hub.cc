@@ -56,11 +56,17 @@ void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   release(node, news(node, waiting->second.have));
 }
 
-void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
+bool LinkHub::take_off(const std::string& node, const std::string& order_id) {
   const auto offered = offers_.find(node);
-  if (offered == offers_.end()) return;
-  if (!offered->second.erase(order_id)) return;
+  if (offered == offers_.end() || !offered->second.erase(order_id)) return false;
   if (offered->second.empty()) offers_.erase(offered);
+  return true;
+}
+
+void LinkHub::let_go(const std::string& node, const std::string& order_id) { (void)take_off(node, order_id); }
+
+void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
+  if (!take_off(node, order_id)) return;
   if (const auto waiting = waiters_.find(node);
       waiting != waiters_.end() && waiting->second.have.count(order_id))
     release(node, {{}, {order_id}});

@@ -41,6 +41,7 @@ class LinkHub : public LinkPort {
 
   void offer(const std::string& node, wire::WorkOrder order) override;
   void withdraw(const std::string& node, const std::string& order_id) override;
+  void let_go(const std::string& node, const std::string& order_id) override;
 
   // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when
   // there are any, else when one comes or after the long poll's time (empty). One waiting call per node: a
@@ -69,6 +70,7 @@ class LinkHub : public LinkPort {
     std::vector<Write> unwritten = {};  // rows of events that were forwarded, whose write failed
   };
 
+  bool take_off(const std::string& node, const std::string& order_id);  // false: it was not on offer
   wire::PollReply news(const std::string& node, const std::set<std::string>& have);
   void release(const std::string& node, wire::PollReply reply);
   void refuse(const std::string& node, const wire::WorkOrder& order, const Error& error);

@@ -989,7 +989,8 @@ void Executor::on_left(Runtime& node, const wire::Event& event) {
     const Code code = code_from_string(text_of(event.data, "code"));
     return on_powered(node, fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
   }
-  withdraw_leave(node);
+  node.leaving = false;
+  ports_.link.let_go(node.name, event.order);  // withdrawn it would stay
   observe(node.name, "power", {{"action", "hands over to the RAM system (kexec)"}});
   on_powered(node, Ok{});
 }

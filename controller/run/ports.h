@@ -56,6 +56,9 @@ class LinkPort {
   // Keeps the order on offer to this node's agent until withdrawn; delivered as often as the agent asks.
   virtual void offer(const std::string& node, wire::WorkOrder order) = 0;
   virtual void withdraw(const std::string& node, const std::string& order_id) = 0;
+  // Off offer too, but an agent that has it goes on with it as long as the executor expects it: the agent
+  // said that it leaves, and would take `withdrawn` for a call to stay.
+  virtual void let_go(const std::string& node, const std::string& order_id) = 0;
 };
 
 // What an agent says of itself each time it asks for orders; one of an older muster says no more than its

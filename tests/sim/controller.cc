@@ -121,6 +121,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
     const auto it = waiters.find(node);
     if (it != waiters.end() && it->second.have.count(id)) release(node, {{}, {id}});
   }
+  void let_go(const std::string& node, const std::string& id) override { offers[node].erase(id); }
   wire::PollReply news(const std::string& node, const std::set<std::string>& have) {
     wire::PollReply out;
     for (const auto& [id, order] : offers[node])

@@ -247,8 +247,7 @@ TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent
   b.reactor.advance(2 * kMinute);
   CHECK(b.runner.kinds == Kinds{"kexec"});
   REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
-  b.link.withdrawn = {"1/n#1-kexec"};  // as the executor does when it hears that the node goes
-  b.link.offered.clear();
+  b.link.offered.clear();  // let go, as the executor does when it hears that the node goes
   b.reactor.advance(10 * kSecond);
   b.link.lose_replies = false;
   b.reactor.advance(2 * kMinute);
@@ -256,13 +255,71 @@ TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent
   CHECK(b.runner.cancels == 0);
   // The same order after the next boot does nothing but say what it said.
   b.offer("1/n#1-kexec", "kexec");
-  b.link.withdrawn.clear();
   b.runner.kinds.clear();
   b.link.events.clear();
   b.start("i2");
   b.reactor.advance(kMinute);
   CHECK(b.runner.kinds.empty());
   CHECK(b.link.count("finished", "1/n#1-kexec") >= 1);
+}
+
+TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said until then",
+          "[agent][kexec]") {
+  using Kinds = std::vector<std::string>;
+  const std::string id = "1/n#1-kexec";
+  Bench b;
+  b.start();
+  b.reactor.advance(kSecond);
+  b.runner.obeys = false;
+  SECTION("after its last look, and it got ready") {
+    b.runner.takes = -1;
+    b.offer(id, "kexec");
+    b.reactor.advance(5 * kSecond);
+    REQUIRE(b.runner.kinds == Kinds{"kexec"});
+    b.link.offered.clear();
+    b.link.withdrawn = {id};
+    b.reactor.advance(5 * kSecond);
+    CHECK(b.runner.cancels == 1);
+    b.runner.takes = 100;
+    const auto finish = b.runner.finish;  // which the unloading replaces
+    finish({Ok{}, Json::object()});
+    b.reactor.advance(kMinute);
+    CHECK(b.link.count("finished", id) == 1);
+  }
+  SECTION("after it reported, and before that was acknowledged") {
+    b.link.lose_replies = true;
+    b.offer(id, "kexec");
+    b.reactor.advance(5 * kSecond);
+    REQUIRE(b.link.count("finished", id) == 1);
+    b.link.offered.clear();
+    b.link.withdrawn = {id};
+    b.reactor.advance(5 * kSecond);
+    b.link.lose_replies = false;
+    b.reactor.advance(kMinute);
+    CHECK(b.link.count("finished", id) == 2);
+  }
+  SECTION("after its deadline, and it got ready all the same") {
+    b.runner.takes = -1;
+    b.offer(id, "kexec", 10 * kSecond);
+    b.reactor.advance(kMinute);
+    REQUIRE(b.runner.kinds == Kinds{"kexec"});
+    REQUIRE(b.link.count("finished", id) >= 1);
+    b.runner.takes = 100;
+    const auto finish = b.runner.finish;  // which the unloading replaces
+    finish({Ok{}, Json::object()});
+    b.reactor.advance(kMinute);
+  }
+  CHECK(b.runner.kinds == Kinds{"kexec", kDropReady});
+  const auto& said = b.journal.records.back();
+  CHECK(said.finish["ok"] == false);
+  CHECK((said.finish["code"] == "cancelled" || said.finish["code"] == "timeout"));
+  // It works on.
+  b.link.offered.clear();
+  b.link.withdrawn.clear();
+  b.offer("1/a#1");
+  b.reactor.advance(kMinute);
+  CHECK(b.runner.kinds == Kinds{"kexec", kDropReady, "steps"});
+  CHECK(b.link.count("finished", "1/a#1") >= 1);
 }
 
 TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes nowhere", "[agent][kexec]") {

@@ -23,6 +23,8 @@ struct System : Process {
   std::string kernel, initrd, known;
   std::vector<std::string> programs;
   std::map<std::string, std::string> served = {{"/ram/cpu/vmlinuz", "KERNEL"}, {"/ram/cpu/initrd", "INITRD"}};
+  // What `ip route get` shows of the way to the controller.
+  std::string route = R"([{"dst":"10.20.0.1","dev":"enp1s0","prefsrc":"10.20.0.12"}])";
   bool refuses = false, left = false, systemd_fails = false, cancelled = false;
   std::function<void(const std::string& path)> while_fetching = [](const std::string&) {};
 
@@ -48,7 +50,7 @@ struct System : Process {
       return Output{
           0,
           c.argv[2] == "route"
-              ? R"([{"dst":"10.20.0.1","dev":"enp1s0","prefsrc":"10.20.0.12"}])"
+              ? route
               : R"([{"ifname":"enp1s0","link_type":"ether","mtu":1500,"address":"52:54:00:20:00:02","addr_info":[{"family":"inet","local":"10.20.0.12","prefixlen":24}]}])",
           ""};
     if (c.argv[0] == "systemctl") {
@@ -75,18 +77,20 @@ struct System : Process {
     return {"http://10.20.0.1:7480", "/ram/cpu/vmlinuz",
             sha256("KERNEL"),        "/ram/cpu/initrd",
             sha256("INITRD"),        "quiet muster.node=n1 muster.token=t0k3n muster.give_up=600",
-            "52:54:00:20:00:02",     ""};
+            "52:54:00:20:00:02",     "",
+            "10.20.0.12/24"};
   }
   Result<Json> prepare(const wire::KexecJob& job) {
-    return prepare_kexec({files, *this,
-                          [this](const std::string& base, const std::string& path) -> Result<std::string> {
-                            CHECK(base == "http://10.20.0.1:7480");
-                            while_fetching(path);
-                            if (!served.count(path)) return fail(Code::unavailable, "no answer");
-                            return served[path];
-                          },
-                          [this] { return cancelled; }},
-                         job);
+    return prepare_kexec(
+        {files, *this,
+         [this, &job](const std::string& base, const std::string& path) -> Result<std::string> {
+           CHECK(base == job.base_url);
+           while_fetching(path);
+           if (!served.count(path)) return fail(Code::unavailable, "no answer");
+           return served[path];
+         },
+         [this] { return cancelled; }},
+        job);
   }
   bool called(const std::string& program) const {
     return std::any_of(programs.begin(), programs.end(),
@@ -116,6 +120,10 @@ TEST_CASE("kernel, initrd and network are loaded, and the system is left in orde
   REQUIRE(leave_by_kexec(s.files, s).ok());
   CHECK(s.left);
   CHECK(s.known.find("After=shutdown.target umount.target final.target\n") != std::string::npos);
+  // A shutdown that hangs ends in the firmware.
+  const std::string head = s.known.substr(0, s.known.find("[Service]"));
+  CHECK(head.find("\nJobTimeoutSec=15min\n") != std::string::npos);
+  CHECK(head.find("\nJobTimeoutAction=reboot-force\n") != std::string::npos);
 }
 
 TEST_CASE("a system that does not allow it is left untouched", "[kexec]") {
@@ -143,6 +151,52 @@ TEST_CASE("a port that is none, and too little memory, are found before anything
   CHECK(s.kernel == "");
   CHECK_FALSE(s.called("systemctl"));
   CHECK_FALSE(s.left_files());
+}
+
+TEST_CASE("a system whose successor could not reach the controller is not left", "[kexec]") {
+  System s;
+  bool fetched = false;
+  s.while_fetching = [&](const std::string&) { fetched = true; };
+  wire::KexecJob job = s.job();
+  const auto through = [&](const std::string& router) {
+    job.base_url = "http://10.30.0.1:7480";
+    s.route = R"([{"dst":"10.30.0.1","gateway":")" + router + R"(","dev":"enp1s0","prefsrc":"10.20.0.12"}])";
+  };
+  SECTION("the controller is a neighbour, and not in the new network") {
+    job.address_cidr = "10.21.0.12/24";
+    SECTION("without a router") {}
+    SECTION("with one") { job.gateway = "10.21.0.254"; }
+  }
+  SECTION("a new address that is none") { job.address_cidr = ""; }
+  SECTION("behind a router, and the new system has none") { through("10.20.0.254"); }
+  SECTION("behind a router, and the new system has another") {
+    through("10.20.0.254");
+    job.gateway = "10.20.0.253";
+  }
+  SECTION("behind a router, and the new system would take it for a neighbour") {
+    through("10.20.0.254");
+    job.gateway = "10.20.0.254";
+    job.address_cidr = "10.20.0.12/8";
+  }
+  CHECK(code_of(s.prepare(job)) == Code::denied);
+  CHECK_FALSE(fetched);
+  CHECK_FALSE(s.called("/proc/self/exe"));
+  CHECK_FALSE(s.left_files());
+}
+
+TEST_CASE("a new system that has another address, or a router, is good where it reaches the controller",
+          "[kexec]") {
+  System s;
+  wire::KexecJob job = s.job();
+  SECTION("another address, and a wider network") { job.address_cidr = "10.20.7.11/16"; }
+  SECTION("a router that the controller is not behind") { job.gateway = "10.20.0.254"; }
+  SECTION("behind the router that both have") {
+    job.base_url = "http://10.30.0.1:7480";
+    job.gateway = "10.20.0.254";
+    s.route = R"([{"dst":"10.30.0.1","gateway":"10.20.0.254","dev":"enp1s0","prefsrc":"10.20.0.12"}])";
+  }
+  CHECK(s.prepare(job).ok());
+  CHECK(s.kernel == "KERNEL");
 }
 
 TEST_CASE("Secure Boot that is off, and a kernel without lockdown, are no hindrance", "[kexec]") {

@@ -215,6 +215,28 @@ TEST_CASE("an agent is told of a withdrawn order that it has until it lets it go
   CHECK(withdrawn == std::vector<std::string>{"0/x#1"});
 }
 
+TEST_CASE("an order that is let go is off offer, and its agent is not told to stop", "[api]") {
+  Hub h;
+  h.expected = {"1/a#1"};
+  h.hub.offer("node01", order("1/a#1"));
+  std::vector<wire::PollReply> replies;
+  const auto ask = [&](std::set<std::string> have) {
+    h.hub.ask("node01", std::move(have), [&](const wire::PollReply& reply) { replies.push_back(reply); });
+  };
+  ask({"1/a#1"});
+  h.hub.let_go("node01", "1/a#1");
+  CHECK(replies.empty());
+  h.hub.withdraw("node01", "1/a#1");  // too late
+  CHECK(replies.empty());
+  ask({});
+  REQUIRE(replies.size() == 1);  // the older call ended
+  CHECK(replies[0].withdrawn.empty());
+  h.expected.clear();
+  ask({"1/a#1"});
+  REQUIRE(replies.size() == 3);
+  CHECK(replies[2].withdrawn == std::vector<std::string>{"1/a#1"});
+}
+
 TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log",
           "[api]") {
   Hub h;

@@ -125,6 +125,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void disarm(const std::string&) override {}
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
   void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
+  void let_go(const std::string& node, const std::string& id) override { offers[node].erase(id); }
 
   Action& check(const std::string& node, Json steps, const std::string& name = "accept") {
     Action a;

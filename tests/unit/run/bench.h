@@ -31,6 +31,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
   std::vector<std::string> powered, forgotten, switched_on;
+  std::vector<std::string> withdrawn;  // ids of orders
   std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;  // by node
   std::vector<Status> power_answers;              // taken from the front; then Ok
@@ -105,6 +106,10 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {
+    let_go(node, id);
+    withdrawn.push_back(id);
+  }
+  void let_go(const std::string& node, const std::string& id) override {
     if (offers.count(node) && offers[node].id == id) offers.erase(node);
   }
 
