@@ -286,6 +286,32 @@ TEST_CASE("a master is not stopped by a plan in which its successor has no part"
   CHECK(refused(in) == "node01 storage-leader");
 }
 
+TEST_CASE("a master is not stopped by a plan in which its successor only lets others mount",
+          "[plan][takeover]") {
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(parsed.errors.empty());
+  PlannerInput in = with_nodes(installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  in.spec.storage.back().server = "node02";
+  in.nodes["node02"].state = "accepted";
+  in.nodes["node02"].config_digest = "of before";
+  in.request.nodes = {"node01"};  // node02 comes along, without the look for metadata to begin with
+  const auto all = refusals(in);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].node == "node01");
+  CHECK(all[0].rule == "storage-leader");
+  // It leads already: it only lets node01 in.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  CHECK(refusals(in).empty());
+  // A plan about both asks the new one first.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = false;
+  in.request.nodes = {"node01", "node02"};
+  CHECK(refusals(in).empty());
+}
+
 TEST_CASE("consent to an older copy is named in the request, and in no digest", "[plan][takeover]") {
   PlannerInput in = with_engine("moosefs", installed);
   in.playbooks["shared"].steps[0].params["accept_old"] = "{{item.accept_old}}";
