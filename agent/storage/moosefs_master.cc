@@ -116,23 +116,54 @@ struct Origin {
   std::optional<MooseFsCopy> copy;  // neither: an empty file system may be made
 };
 
-std::string age_of(const MooseFsCopy& copy) {
-  const int64_t minutes = (std::time(nullptr) - copy.written) / 60;
+std::string age_of(int64_t written) {
+  const int64_t minutes = (std::time(nullptr) - written) / 60;
   return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h", minutes / 60);
+}
+
+bool young_enough(int64_t written, const Json& params) {
+  return std::time(nullptr) - written <= kOldCopy || params.value("accept_old", false);
+}
+
+Result<bool> master_runs(StepContext& context) {
+  Command command;
+  command.argv = {"systemctl", "is-active", "--quiet", "moosefs-master.service"};
+  TRY(const Output out, context.process.run(command));
+  return out.ok();
+}
+
+// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. Where nobody
+// else was, any age will do: the whole cluster was switched off. So it will where the master runs: it asked
+// the others when it began.
+Result<Origin> own_metadata(StepContext& context, const Json& params) {
+  const Json others = params.value("other_masters", Json::array());
+  const int64_t written = moosefs_metadata_written(context.files);
+  if (!params.value("take_over", false) || others.empty() || young_enough(written, params))
+    return Origin{true, {}};
+  TRY(const bool runs, master_runs(context));
+  if (runs) return Origin{true, {}};
+  std::string names;
+  for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
+  return fail(
+      Code::denied,
+      fmt::format("the metadata in {}/master was last written {} ago, the master does not run, and {} "
+                  "has metadata of a master, too: what changed there since would be lost. Name the "
+                  "later one as the server (docs/storage.md: another MooseFS master); `muster plan "
+                  "--force {}` and `muster approve` begin with this",
+                  moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
 // An error where there is none to use. Nothing is changed: asked before the former master is stopped, too.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
-  if (has_moosefs_metadata(context.files)) return Origin{true, {}};
+  if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
   const std::string folder = moosefs_folder(context.files) + "/master";
   if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
-    if (std::time(nullptr) - copy->written <= kOldCopy || params.value("accept_old", false))
-      return Origin{false, std::move(copy)};
+    if (young_enough(copy->written, params)) return Origin{false, std::move(copy)};
     return fail(Code::denied,
                 fmt::format("the copy of the metadata in {} was last written {} ago (version {}): what "
                             "changed since would be lost. Compare with the other nodes' (docs/storage.md: "
                             "another master); `muster plan --force {}` and `muster approve` take this one",
-                            copy->folder, age_of(*copy), copy->version, context.node));
+                            copy->folder, age_of(copy->written), copy->version, context.node));
   }
   TRY(const std::string sign, sign_of_data(context, params));
   if (sign.empty()) return Origin{};
@@ -166,7 +197,7 @@ Status take_copy(StepContext& context, const MooseFsCopy& copy) {
       context,
       {argv, {"sync", "-f", next}, {"rm", "-rf", all + "/master"}, {"mv", "-T", next, all + "/master"}}));
   say(context, fmt::format("takes over from {}, version {}, last written {} ago", copy.folder, copy.version,
-                           age_of(copy)));
+                           age_of(copy.written)));
   return Ok{};
 }
 
@@ -239,7 +270,12 @@ Json metadata_parameters() {
       {parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
        parameter("disks", "list", true, "as of moosefs_disks"),
        parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
-       parameter("accept_old", "bool", false, "also one that is older than two hours", false)});
+       parameter("accept_old", "bool", false, "also one that is older than two hours", false),
+       parameter(
+           "other_masters", "list", false,
+           "names of the other nodes that were last seen with a master's metadata: with take_over, this "
+           "node's own counts as a copy then, unless its master runs",
+           Json::array())});
 }
 
 }  // namespace

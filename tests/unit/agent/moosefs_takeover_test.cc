@@ -144,6 +144,54 @@ TEST_CASE("moosefs: its own metadata is kept whatever copies there are", "[takeo
   CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
 }
 
+TEST_CASE("moosefs: a former master's metadata needs consent when it is old and another one led meanwhile",
+          "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  node.machine.put(kMaster + "/changelog.0.mfs", changes(99));
+  for (const char* name : {"/metadata.mfs", "/changelog.0.mfs"}) node.older(kMaster + name, 10 * 24 * 3600);
+  node.machine.put(kMaster + "/.muster-note", "written today, and no metadata");
+  node.params["other_masters"] = {"node02"};
+  const auto holds = [&] {
+    const auto asked = node.heir->check(node.context, node.params);
+    return asked.ok() && asked->holds == Holds::yes;
+  };
+  SECTION("nothing begins, and nothing of it is touched") {
+    const auto asked = node.heir->check(node.context, node.params);
+    REQUIRE_FALSE(asked.ok());
+    CHECK(asked.error().code == Code::denied);
+    CHECK(asked.error().message.find("node02") != std::string::npos);
+    CHECK(asked.error().message.find("--force " + node.context.node) != std::string::npos);
+    CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
+    CHECK_FALSE(node.runs());
+    CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(90));
+  }
+  SECTION("with consent") {
+    node.params["accept_old"] = true;
+    CHECK(holds());
+    CHECK(node.master->apply(node.context, node.params).ok());
+    CHECK(node.runs());
+  }
+  SECTION("it is the master that runs") {
+    node.machine.units["moosefs-master.service"] = {.enabled = true, .active = true};
+    CHECK(holds());
+  }
+  SECTION("it was written an hour ago") {
+    node.older(kMaster + "/changelog.0.mfs", 3600);
+    CHECK(holds());
+  }
+  SECTION("nobody else led: the whole cluster was off for ten days") {
+    node.params["other_masters"] = Json::array();
+    CHECK(holds());
+    CHECK(node.master->apply(node.context, node.params).ok());
+    CHECK(node.runs());
+  }
+  SECTION("no server is declared") {
+    node.params["take_over"] = false;
+    CHECK(holds());
+  }
+}
+
 TEST_CASE("moosefs: no second master begins while another one answers", "[takeover]") {
   Node node;
   node.logged(100, 240);

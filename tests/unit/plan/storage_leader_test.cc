@@ -326,6 +326,28 @@ TEST_CASE("consent to an older copy is named in the request, and in no digest", 
   CHECK(planned(in).config_digests == before);
 }
 
+TEST_CASE("a master is told who else was seen with a master's metadata, and no digest depends on that",
+          "[plan][takeover]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  in.playbooks["shared"].steps[0].params["others"] = "{{item.other_masters}}";
+  in.spec.storage.back().server = "node01";
+  const auto others = [&] {
+    return planned(in).find("node01/shared-1")->params["steps"][0]["params"]["others"];
+  };
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  CHECK(others() == Json::array());  // after the whole cluster was off, too
+  const auto before = planned(in).config_digests;
+  // It died, and node02 took over; now it is back and declared again.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  CHECK(others() == Json::array({"node02"}));
+  CHECK(planned(in).config_digests == before);
+  // That one is gone by now: what was last seen of it counts.
+  in.nodes["node02"].online = false;
+  in.nodes["node02"].machine = in.nodes["node02"].facts;
+  in.request.nodes = {"node01"};
+  CHECK(others() == Json::array({"node02"}));
+}
+
 TEST_CASE("the shipped playbook stops the former master behind the new one's look and before its start",
           "[plan][takeover]") {
   std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
