@@ -59,6 +59,7 @@ Result<std::string> only_master(const Json& params) {
       kMooseFsHead, fmt::join(peers, " "));
 }
 
+// The last two are the metadata logger, which is off, and the service.
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
@@ -226,11 +227,15 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY(auto parts, master_parts(context, params));
   const Part service = parts.back();
   parts.pop_back();
+  const Part no_logger = parts.back();
+  parts.pop_back();
   TRY(const Origin origin, origin_of_metadata(context, params));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
+  if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
+  // Not before: where another one goes on as master, its copy here goes on, too.
+  TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes) return Ok{};
-  TRY_(nobody_else_leads(context));
   if (origin.copy) TRY_(take_copy(context, *origin.copy));
   if (!origin.own && !origin.copy) TRY_(make_empty(context));
   TRY_(apply_parts(context, {service}));

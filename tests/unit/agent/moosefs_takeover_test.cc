@@ -192,6 +192,17 @@ TEST_CASE("moosefs: a former master's metadata needs consent when it is old and 
   }
 }
 
+TEST_CASE("moosefs: no metadata logger runs beside a master, one that ran already either", "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  node.machine.units["moosefs-metalogger.service"] = {.enabled = true, .active = true};
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.runs());
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].active);
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].enabled);
+}
+
 TEST_CASE("moosefs: no second master begins while another one answers", "[takeover]") {
   Node node;
   node.logged(100, 240);
@@ -203,6 +214,9 @@ TEST_CASE("moosefs: no second master begins while another one answers", "[takeov
   CHECK(node.master->apply(node.context, node.params).error().code == Code::conflict);
   CHECK_FALSE(node.runs());
   CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
+  // Its copy of the other one's metadata does not fall behind.
+  CHECK(node.machine.units["moosefs-metalogger.service"].active);
+  CHECK(node.machine.units["moosefs-metalogger.service"].enabled);
   // At a boot systemd asks the same.
   CHECK(node.machine.get("/etc/systemd/system/moosefs-master.service.d/10-muster.conf")
             .find("ExecCondition=/etc/mfs/muster-only-master") != std::string::npos);
