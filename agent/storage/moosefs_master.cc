@@ -8,6 +8,7 @@
 // (docs/decisions/0029-one-master-at-a-time.md).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "agent/disk/probe.h"
@@ -37,9 +38,12 @@ Result<std::string> export_lines(const Json& params) {
 }
 
 // A program, because systemd has to ask it too, at a boot of which muster knows nothing. A node that reaches
-// none of the others for a minute begins: it serves nobody but itself.
+// none of the others for a minute begins: it serves nobody but itself. Only members are asked: no other node
+// can be the master, and whatever listens on the port of a mere client must not keep this one from beginning.
 Result<std::string> only_master(const Json& params) {
-  TRY(const auto peers, client_addresses(params.value("clients", Json()), "moosefs_master"));
+  const char* whom = params.contains("members") ? "members" : "clients";
+  TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
+  peers.erase(std::remove(peers.begin(), peers.end(), text_of(params, "address")), peers.end());
   return fmt::format(
       "#!/bin/bash\n{}# Whether no other node of the storage is its master. Exit 1: one is, and this one "
       "must "
@@ -297,6 +301,9 @@ StepModule moosefs_master_module() {
                                    "of this node: the only one whose root is root in the file system"));
   m.parameters.push_back(
       parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"));
+  m.parameters.push_back(
+      parameter("members", "list", false,
+                "who may be the master, as `clients`, and is asked whether it is; not given: the clients"));
   m.apply = apply_master;
   return m;
 }

@@ -224,6 +224,28 @@ TEST_CASE("moosefs: no second master begins while another one answers", "[takeov
   CHECK(steps::look(node.machine.files(), "/etc/mfs/muster-only-master").mode == 0755);
 }
 
+// A user's program on that port of a login node kept the master down.
+TEST_CASE("moosefs: only who may be the master is asked whether it is, and all clients are let in",
+          "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  node.params["clients"].push_back({{"name", "login01"}, {"address", "10.20.0.50"}});
+  node.params["members"] = {{{"name", "node01"}, {"address", "10.20.0.11"}},
+                            {{"name", "node02"}, {"address", "10.20.0.12"}}};
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  const auto script = [&] { return node.machine.get("/etc/mfs/muster-only-master"); };
+  CHECK(script().find("export peers=\"10.20.0.12\"\n") != std::string::npos);
+  CHECK(node.machine.get("/etc/mfs/mfsexports.cfg").find("10.20.0.50 ") != std::string::npos);
+  // Nobody else may be: nobody is asked.
+  node.params["members"].erase(1);
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(script().find("export peers=\"\"\n") != std::string::npos);
+  // A playbook of before.
+  node.params.erase("members");
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(script().find("export peers=\"10.20.0.12 10.20.0.50\"\n") != std::string::npos);
+}
+
 TEST_CASE("moosefs: a former master is stopped and put aside, and nothing of it is lost", "[takeover]") {
   Node node;
   node.machine.put(kMaster + "/metadata.mfs.back", image(100));

@@ -213,6 +213,7 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
   REQUIRE(step["clients"].size() == in.spec.nodes.size() - 1);
   for (size_t i = 1; i < in.spec.nodes.size(); ++i)
     CHECK(step["clients"][i - 1]["address"] == in.spec.nodes[i].address);
+  CHECK(step["members"].size() == in.spec.nodes.size());
 }
 
 TEST_CASE("a node that is new to a shared file system is let in by its server, to which nothing else happens",
