@@ -25,6 +25,8 @@ constexpr const char* kRetired = "master.retired";
 
 bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 
+bool is_metadata(const std::string& name) { return starts(name, "metadata") || starts(name, "changelog"); }
+
 // Of an image: "MFSM", blank, format, then its version, most significant byte first. 0: not one, or cut short
 // before it; "MFSM NEW" is an empty one.
 uint64_t image_version(const std::string& head) {
@@ -112,9 +114,19 @@ std::string moosefs_folder(const Files& files) {
 }
 
 bool has_moosefs_metadata(const Files& files) {
-  for (const auto& name : files.list(moosefs_folder(files) + "/master"))
-    if (name.rfind("metadata", 0) == 0 || name.rfind("changelog", 0) == 0) return true;
-  return false;
+  const auto names = files.list(moosefs_folder(files) + "/master");
+  return std::any_of(names.begin(), names.end(), is_metadata);
+}
+
+int64_t moosefs_metadata_written(const Files& files) {
+  const std::string folder = moosefs_folder(files) + "/master";
+  int64_t out = 0;
+  for (const auto& name : files.list(folder)) {
+    struct stat s = {};
+    if (is_metadata(name) && ::stat(files.real(folder + "/" + name).c_str(), &s) == 0)
+      out = std::max<int64_t>(out, s.st_mtime);
+  }
+  return out;
 }
 
 std::string ceph_monitor_folder(const Files& files, const std::string& node) {

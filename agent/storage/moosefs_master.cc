@@ -8,6 +8,7 @@
 // (docs/decisions/0029-one-master-at-a-time.md).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "agent/disk/probe.h"
@@ -37,9 +38,12 @@ Result<std::string> export_lines(const Json& params) {
 }
 
 // A program, because systemd has to ask it too, at a boot of which muster knows nothing. A node that reaches
-// none of the others for a minute begins: it serves nobody but itself.
+// none of the others for a minute begins: it serves nobody but itself. Only members are asked: no other node
+// can be the master, and whatever listens on the port of a mere client must not keep this one from beginning.
 Result<std::string> only_master(const Json& params) {
-  TRY(const auto peers, client_addresses(params.value("clients", Json()), "moosefs_master"));
+  const char* whom = params.contains("members") ? "members" : "clients";
+  TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
+  peers.erase(std::remove(peers.begin(), peers.end(), text_of(params, "address")), peers.end());
   return fmt::format(
       "#!/bin/bash\n{}# Whether no other node of the storage is its master. Exit 1: one is, and this one "
       "must "
@@ -59,6 +63,7 @@ Result<std::string> only_master(const Json& params) {
       kMooseFsHead, fmt::join(peers, " "));
 }
 
+// The last two are the metadata logger, which is off, and the service.
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
@@ -116,23 +121,54 @@ struct Origin {
   std::optional<MooseFsCopy> copy;  // neither: an empty file system may be made
 };
 
-std::string age_of(const MooseFsCopy& copy) {
-  const int64_t minutes = (std::time(nullptr) - copy.written) / 60;
+std::string age_of(int64_t written) {
+  const int64_t minutes = (std::time(nullptr) - written) / 60;
   return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h", minutes / 60);
+}
+
+bool young_enough(int64_t written, const Json& params) {
+  return std::time(nullptr) - written <= kOldCopy || params.value("accept_old", false);
+}
+
+Result<bool> master_runs(StepContext& context) {
+  Command command;
+  command.argv = {"systemctl", "is-active", "--quiet", "moosefs-master.service"};
+  TRY(const Output out, context.process.run(command));
+  return out.ok();
+}
+
+// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. Where nobody
+// else was, any age will do: the whole cluster was switched off. So it will where the master runs: it asked
+// the others when it began.
+Result<Origin> own_metadata(StepContext& context, const Json& params) {
+  const Json others = params.value("other_masters", Json::array());
+  const int64_t written = moosefs_metadata_written(context.files);
+  if (!params.value("take_over", false) || others.empty() || young_enough(written, params))
+    return Origin{true, {}};
+  TRY(const bool runs, master_runs(context));
+  if (runs) return Origin{true, {}};
+  std::string names;
+  for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
+  return fail(
+      Code::denied,
+      fmt::format("the metadata in {}/master was last written {} ago, the master does not run, and {} "
+                  "has metadata of a master, too: what changed there since would be lost. Name the "
+                  "later one as the server (docs/storage.md: another MooseFS master); `muster plan "
+                  "--force {}` and `muster approve` begin with this",
+                  moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
 // An error where there is none to use. Nothing is changed: asked before the former master is stopped, too.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
-  if (has_moosefs_metadata(context.files)) return Origin{true, {}};
+  if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
   const std::string folder = moosefs_folder(context.files) + "/master";
   if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
-    if (std::time(nullptr) - copy->written <= kOldCopy || params.value("accept_old", false))
-      return Origin{false, std::move(copy)};
+    if (young_enough(copy->written, params)) return Origin{false, std::move(copy)};
     return fail(Code::denied,
                 fmt::format("the copy of the metadata in {} was last written {} ago (version {}): what "
                             "changed since would be lost. Compare with the other nodes' (docs/storage.md: "
                             "another master); `muster plan --force {}` and `muster approve` take this one",
-                            copy->folder, age_of(*copy), copy->version, context.node));
+                            copy->folder, age_of(copy->written), copy->version, context.node));
   }
   TRY(const std::string sign, sign_of_data(context, params));
   if (sign.empty()) return Origin{};
@@ -166,7 +202,7 @@ Status take_copy(StepContext& context, const MooseFsCopy& copy) {
       context,
       {argv, {"sync", "-f", next}, {"rm", "-rf", all + "/master"}, {"mv", "-T", next, all + "/master"}}));
   say(context, fmt::format("takes over from {}, version {}, last written {} ago", copy.folder, copy.version,
-                           age_of(copy)));
+                           age_of(copy.written)));
   return Ok{};
 }
 
@@ -195,11 +231,15 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY(auto parts, master_parts(context, params));
   const Part service = parts.back();
   parts.pop_back();
+  const Part no_logger = parts.back();
+  parts.pop_back();
   TRY(const Origin origin, origin_of_metadata(context, params));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
+  if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
+  // Not before: where another one goes on as master, its copy here goes on, too.
+  TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes) return Ok{};
-  TRY_(nobody_else_leads(context));
   if (origin.copy) TRY_(take_copy(context, *origin.copy));
   if (!origin.own && !origin.copy) TRY_(make_empty(context));
   TRY_(apply_parts(context, {service}));
@@ -239,7 +279,12 @@ Json metadata_parameters() {
       {parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
        parameter("disks", "list", true, "as of moosefs_disks"),
        parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
-       parameter("accept_old", "bool", false, "also one that is older than two hours", false)});
+       parameter("accept_old", "bool", false, "also one that is older than two hours", false),
+       parameter(
+           "other_masters", "list", false,
+           "names of the other nodes that were last seen with a master's metadata: with take_over, this "
+           "node's own counts as a copy then, unless its master runs",
+           Json::array())});
 }
 
 }  // namespace
@@ -256,6 +301,9 @@ StepModule moosefs_master_module() {
                                    "of this node: the only one whose root is root in the file system"));
   m.parameters.push_back(
       parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"));
+  m.parameters.push_back(
+      parameter("members", "list", false,
+                "who may be the master, as `clients`, and is asked whether it is; not given: the clients"));
   m.apply = apply_master;
   return m;
 }

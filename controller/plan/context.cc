@@ -104,6 +104,22 @@ bool may_create(const ContextInput& in, const StorageSpec& s) {
   });
 }
 
+// Other members that were last seen with the metadata of a master: what this node has may be behind theirs.
+// Not part of the configuration digest.
+Json other_masters(const ContextInput& in, const StorageSpec& s) {
+  Json out = Json::array();
+  if (!in.with_content) return out;
+  for (const auto& n : in.spec.nodes) {
+    if (n.name == in.node.name || !is_member(s, n)) continue;
+    const auto seen = in.cluster.machines().find(n.name);
+    if (seen == in.cluster.machines().end()) continue;
+    const auto& metadata = seen->second->storage_metadata;
+    if (const auto found = metadata.find(s.engine); found != metadata.end() && found->second)
+      out.push_back(n.name);
+  }
+  return out;
+}
+
 // Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
 Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
                 const std::string& leader) {
@@ -148,7 +164,8 @@ Json shared_storage(const ContextInput& in, const std::string& engine) {
     if (s.engine == "moosefs" || s.engine == "ceph") out.back()["may_create"] = may_create(in, s);
     if (s.engine == "moosefs")
       out.back().update({{"take_over", !s.server.empty()},
-                         {"accept_old", in.with_content && in.forced.count(first.name) > 0}});
+                         {"accept_old", in.with_content && in.forced.count(first.name) > 0},
+                         {"other_masters", leads ? other_masters(in, s) : Json::array()}});
     if (s.engine == "ceph") add_ceph(in, s, out.back());
   }
   if (engine.empty())

@@ -725,7 +725,8 @@ class Planner {
         continue;  // of three monitors a new one joins the others
       const auto leader =
           std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) { return leads(s, *d.spec); });
-      if (leader == drafts_.end()) keep_former_master(s);
+      // One that came along for its own step alone is not asked what it would begin with (add_servers).
+      if (leader == drafts_.end() || leader->serves) keep_former_master(s);
       if (leader == drafts_.end() || !lacks_metadata(s, *leader)) continue;
       const std::string& name = leader->spec->name;
       const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
@@ -744,7 +745,7 @@ class Planner {
     }
   }
   // The master of before is stopped so that the declared one takes over: not by a plan in which that one has
-  // no part.
+  // no part, or none but to let others mount.
   void keep_former_master(const StorageSpec& s) {
     if (s.engine != "moosefs" || s.server.empty()) return;
     const auto declared = in_.nodes.find(s.server);

@@ -144,6 +144,65 @@ TEST_CASE("moosefs: its own metadata is kept whatever copies there are", "[takeo
   CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
 }
 
+TEST_CASE("moosefs: a former master's metadata needs consent when it is old and another one led meanwhile",
+          "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  node.machine.put(kMaster + "/changelog.0.mfs", changes(99));
+  for (const char* name : {"/metadata.mfs", "/changelog.0.mfs"}) node.older(kMaster + name, 10 * 24 * 3600);
+  node.machine.put(kMaster + "/.muster-note", "written today, and no metadata");
+  node.params["other_masters"] = {"node02"};
+  const auto holds = [&] {
+    const auto asked = node.heir->check(node.context, node.params);
+    return asked.ok() && asked->holds == Holds::yes;
+  };
+  SECTION("nothing begins, and nothing of it is touched") {
+    const auto asked = node.heir->check(node.context, node.params);
+    REQUIRE_FALSE(asked.ok());
+    CHECK(asked.error().code == Code::denied);
+    CHECK(asked.error().message.find("node02") != std::string::npos);
+    CHECK(asked.error().message.find("--force " + node.context.node) != std::string::npos);
+    CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
+    CHECK_FALSE(node.runs());
+    CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(90));
+  }
+  SECTION("with consent") {
+    node.params["accept_old"] = true;
+    CHECK(holds());
+    CHECK(node.master->apply(node.context, node.params).ok());
+    CHECK(node.runs());
+  }
+  SECTION("it is the master that runs") {
+    node.machine.units["moosefs-master.service"] = {.enabled = true, .active = true};
+    CHECK(holds());
+  }
+  SECTION("it was written an hour ago") {
+    node.older(kMaster + "/changelog.0.mfs", 3600);
+    CHECK(holds());
+  }
+  SECTION("nobody else led: the whole cluster was off for ten days") {
+    node.params["other_masters"] = Json::array();
+    CHECK(holds());
+    CHECK(node.master->apply(node.context, node.params).ok());
+    CHECK(node.runs());
+  }
+  SECTION("no server is declared") {
+    node.params["take_over"] = false;
+    CHECK(holds());
+  }
+}
+
+TEST_CASE("moosefs: no metadata logger runs beside a master, one that ran already either", "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  node.machine.units["moosefs-metalogger.service"] = {.enabled = true, .active = true};
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.runs());
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].active);
+  CHECK_FALSE(node.machine.units["moosefs-metalogger.service"].enabled);
+}
+
 TEST_CASE("moosefs: no second master begins while another one answers", "[takeover]") {
   Node node;
   node.logged(100, 240);
@@ -155,11 +214,36 @@ TEST_CASE("moosefs: no second master begins while another one answers", "[takeov
   CHECK(node.master->apply(node.context, node.params).error().code == Code::conflict);
   CHECK_FALSE(node.runs());
   CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata_ml.mfs.back"));
+  // Its copy of the other one's metadata does not fall behind.
+  CHECK(node.machine.units["moosefs-metalogger.service"].active);
+  CHECK(node.machine.units["moosefs-metalogger.service"].enabled);
   // At a boot systemd asks the same.
   CHECK(node.machine.get("/etc/systemd/system/moosefs-master.service.d/10-muster.conf")
             .find("ExecCondition=/etc/mfs/muster-only-master") != std::string::npos);
   CHECK(node.machine.get("/etc/mfs/muster-only-master").find("10.20.0.12") != std::string::npos);
   CHECK(steps::look(node.machine.files(), "/etc/mfs/muster-only-master").mode == 0755);
+}
+
+// A user's program on that port of a login node kept the master down.
+TEST_CASE("moosefs: only who may be the master is asked whether it is, and all clients are let in",
+          "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs", image(90));
+  node.params["clients"].push_back({{"name", "login01"}, {"address", "10.20.0.50"}});
+  node.params["members"] = {{{"name", "node01"}, {"address", "10.20.0.11"}},
+                            {{"name", "node02"}, {"address", "10.20.0.12"}}};
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  const auto script = [&] { return node.machine.get("/etc/mfs/muster-only-master"); };
+  CHECK(script().find("export peers=\"10.20.0.12\"\n") != std::string::npos);
+  CHECK(node.machine.get("/etc/mfs/mfsexports.cfg").find("10.20.0.50 ") != std::string::npos);
+  // Nobody else may be: nobody is asked.
+  node.params["members"].erase(1);
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(script().find("export peers=\"\"\n") != std::string::npos);
+  // A playbook of before.
+  node.params.erase("members");
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(script().find("export peers=\"10.20.0.12 10.20.0.50\"\n") != std::string::npos);
 }
 
 TEST_CASE("moosefs: a former master is stopped and put aside, and nothing of it is lost", "[takeover]") {

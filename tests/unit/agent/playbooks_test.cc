@@ -80,6 +80,7 @@ Json context() {
                  {"may_create", true},
                  {"take_over", true},
                  {"accept_old", false},
+                 {"other_masters", Json::array()},
                  {"disks", {disk("C")}}}}},
               {"hosts", "10.20.0.11 node01\n10.20.0.12 node02\n"},
               {"public", {{"mpi_ssh_key", "ssh-ed25519 AAAA mpi"}}},

@@ -213,6 +213,7 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
   REQUIRE(step["clients"].size() == in.spec.nodes.size() - 1);
   for (size_t i = 1; i < in.spec.nodes.size(); ++i)
     CHECK(step["clients"][i - 1]["address"] == in.spec.nodes[i].address);
+  CHECK(step["members"].size() == in.spec.nodes.size());
 }
 
 TEST_CASE("a node that is new to a shared file system is let in by its server, to which nothing else happens",
@@ -286,6 +287,32 @@ TEST_CASE("a master is not stopped by a plan in which its successor has no part"
   CHECK(refused(in) == "node01 storage-leader");
 }
 
+TEST_CASE("a master is not stopped by a plan in which its successor only lets others mount",
+          "[plan][takeover]") {
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(parsed.errors.empty());
+  PlannerInput in = with_nodes(installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  in.spec.storage.back().server = "node02";
+  in.nodes["node02"].state = "accepted";
+  in.nodes["node02"].config_digest = "of before";
+  in.request.nodes = {"node01"};  // node02 comes along, without the look for metadata to begin with
+  const auto all = refusals(in);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].node == "node01");
+  CHECK(all[0].rule == "storage-leader");
+  // It leads already: it only lets node01 in.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  CHECK(refusals(in).empty());
+  // A plan about both asks the new one first.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = false;
+  in.request.nodes = {"node01", "node02"};
+  CHECK(refusals(in).empty());
+}
+
 TEST_CASE("consent to an older copy is named in the request, and in no digest", "[plan][takeover]") {
   PlannerInput in = with_engine("moosefs", installed);
   in.playbooks["shared"].steps[0].params["accept_old"] = "{{item.accept_old}}";
@@ -298,6 +325,28 @@ TEST_CASE("consent to an older copy is named in the request, and in no digest", 
   in.request.force = {"node02"};
   CHECK(accepts());
   CHECK(planned(in).config_digests == before);
+}
+
+TEST_CASE("a master is told who else was seen with a master's metadata, and no digest depends on that",
+          "[plan][takeover]") {
+  PlannerInput in = with_engine("moosefs", installed);
+  in.playbooks["shared"].steps[0].params["others"] = "{{item.other_masters}}";
+  in.spec.storage.back().server = "node01";
+  const auto others = [&] {
+    return planned(in).find("node01/shared-1")->params["steps"][0]["params"]["others"];
+  };
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  CHECK(others() == Json::array());  // after the whole cluster was off, too
+  const auto before = planned(in).config_digests;
+  // It died, and node02 took over; now it is back and declared again.
+  in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  CHECK(others() == Json::array({"node02"}));
+  CHECK(planned(in).config_digests == before);
+  // That one is gone by now: what was last seen of it counts.
+  in.nodes["node02"].online = false;
+  in.nodes["node02"].machine = in.nodes["node02"].facts;
+  in.request.nodes = {"node01"};
+  CHECK(others() == Json::array({"node02"}));
 }
 
 TEST_CASE("the shipped playbook stops the former master behind the new one's look and before its start",
