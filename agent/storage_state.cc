@@ -1,11 +1,13 @@
 #include "agent/storage_state.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
+#include "agent/steps/accounts.h"
 #include "agent/steps/array_health.h"
 #include "agent/steps/mounts.h"
 #include "base/json_dump.h"
@@ -50,14 +52,18 @@ StorageState::~StorageState() {
     if (answer.helper.joinable()) answer.helper.join();
 }
 
-// The process of an earlier question: in uninterruptible sleep it does not die.
+// The process of an earlier question: in uninterruptible sleep it does not die. Of others only the name is
+// read: a command line lies in the memory of its process, and who reads it can hang with one that hangs.
 bool StorageState::still_asks(const std::string& target) const {
   std::string line;
   for (const std::string& word : question(target)) line += word + '\0';
-  for (const auto& name : files_.list("/proc"))
-    if (isdigit(static_cast<unsigned char>(name[0])))
-      if (const auto have = files_.read("/proc/" + name + "/cmdline"); have.ok() && *have == line)
-        return true;
+  for (const auto& name : files_.list("/proc")) {
+    if (!isdigit(static_cast<unsigned char>(name[0]))) continue;
+    const std::string process = "/proc/" + name;
+    if (files_.read_line(process + "/comm") != "stat") continue;
+    if (steps::look(files_, process).uid != ::geteuid()) continue;  // root, who started it, too
+    if (const auto have = files_.read(process + "/cmdline"); have.ok() && *have == line) return true;
+  }
   return false;
 }
 

@@ -749,14 +749,20 @@ class Planner {
   void keep_former_master(const StorageSpec& s) {
     if (s.engine != "moosefs" || s.server.empty()) return;
     const auto declared = in_.nodes.find(s.server);
-    if (declared != in_.nodes.end() && declared->second.online && has_metadata(s, declared->second)) return;
+    if (declared != in_.nodes.end() && declared->second.online && has_metadata(s, declared->second) &&
+        was_settled(declared->second))
+      return;
     for (const Draft& d : drafts_)
       if (is_member(s, *d.spec) && has_metadata(s, *d.seen))
         refuse(
             d.spec->name, "storage-leader",
-            fmt::format("it is the master of storage '{}', {} is to be, and that one takes no part in this "
-                        "plan: nobody would be",
+            fmt::format("it may be the master of storage '{}', {} is to be, and this plan does not make it "
+                        "the master: nobody would be. `muster up` without --limit",
                         s.name, s.server));
+  }
+  // A former master that came back has metadata, too, and does not lead: it was held, or looked at since.
+  static bool was_settled(const NodeObservation& seen) {
+    return seen.state == "accepted" || seen.state == "degraded";
   }
   static bool has_metadata(const StorageSpec& s, const NodeObservation& seen) {
     if (!seen.facts) return false;

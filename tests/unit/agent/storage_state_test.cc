@@ -1,7 +1,11 @@
 // What a node says of its mounts: local ones by themselves, those of servers by asking where one may hang.
 #include "agent/storage_state.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <future>
 
 #include "tests/catch.h"
@@ -134,11 +138,41 @@ TEST_CASE("storage state: a server that never answers holds up nobody, and is no
   process.release();
 }
 
+const std::string kStuck("stat\0--file-system\0--format=%S %b %a\0/data\0", 43);
+
+// To read a command line takes a lock of the process's memory, which a process that hangs may hold for ever.
+TEST_CASE("storage state: the command lines of other programs are not opened") {
+  Node node;
+  node.machine.put("/site/capacity", "4096 1000 250\n");
+  node.machine.put("/proc/78/comm", "python3\n");
+  node.machine.put("/proc/78/cmdline", kStuck);
+  const int opened = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  REQUIRE(opened >= 0);
+  REQUIRE(::inotify_add_watch(opened, node.files.real("/proc/78/cmdline").c_str(), IN_OPEN) >= 0);
+  CHECK(node.at("/data")["size"] == 4096000);
+  char event[4096];
+  const auto seen = ::read(opened, event, sizeof event);
+  const int why = errno;
+  ::close(opened);
+  CHECK(seen == -1);
+  CHECK(why == EAGAIN);
+}
+
+TEST_CASE("storage state: somebody else's process of that name is none of muster's questions") {
+  if (::geteuid() != 0) return;  // only root gives a file away
+  Node node;
+  node.machine.put("/site/capacity", "4096 1000 250\n");
+  node.machine.put("/proc/79/comm", "stat\n");
+  node.machine.put("/proc/79/cmdline", kStuck);
+  REQUIRE(::chown(node.files.real("/proc/79").c_str(), 1000, 1000) == 0);
+  CHECK(node.at("/data")["size"] == 4096000);
+}
+
 TEST_CASE("storage state: a question that does not die is not put again, by the next agent either") {
   Node node;
   node.machine.put("/site/capacity", "4096 1000 250\n");
-  const std::string stuck("stat\0--file-system\0--format=%S %b %a\0/data\0", 43);
-  node.machine.put("/proc/77/cmdline", stuck);
+  node.machine.put("/proc/77/comm", "stat\n");
+  node.machine.put("/proc/77/cmdline", kStuck);
   CHECK(node.at("/data")["silent"] == true);
   CHECK(node.at("/data", 60)["silent"] == true);
   CHECK(node.asked() == 0);

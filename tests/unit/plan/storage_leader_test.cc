@@ -282,8 +282,13 @@ TEST_CASE("a master is not stopped by a plan in which its successor has no part"
   // It is back after another one took over: that one is the master, and need not be in the plan.
   in.request.nodes = {"node01"};
   in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
+  in.nodes["node02"].state = GENERATE("accepted", "degraded");
   CHECK(refused(in) == "nothing");
   in.nodes["node02"].online = false;
+  CHECK(refused(in) == "node01 storage-leader");
+  // It is the declared one that is back, released, with what it knew then: node01 leads meanwhile.
+  in.nodes["node02"].online = true;
+  in.nodes["node02"].state = "discovered";
   CHECK(refused(in) == "node01 storage-leader");
 }
 
