@@ -63,7 +63,7 @@ check "no more than there are" sh -c "! $muster lab ssh login01 -- srun -N1 -n1 
 
 # ---- networks and storage
 check "rails are found beside a port without cable" sh -c "test \$($muster lab ssh hgx02 -- cat /etc/muster/networks.json | jq '[.ports[] | select(.rail >= 0)] | length') = 2"
-for rail in 0 1; do check "rail $rail carries 9000 bytes in one piece" on hgx01 sudo ping -q -c 3 -W 5 -M "do" -s 8972 -I "10.100.$rail.11" "10.100.$rail.12"; done
+for rail in 0 1; do check "rail $rail carries 9000 bytes in one piece" on hgx01 sudo ping -q -c 3 -W 5 -M "do" -s 8972 -I "10.100.$rail.12" "10.100.$rail.13"; done
 check "NFS comes over the storage network" sh -c "$muster lab ssh login01 -- cat /proc/self/mountinfo | grep -q ' /home/shared .* - nfs4 10.30.0.'"
 check "MooseFS is mounted where nothing of it lies" sh -c "$muster lab ssh login01 -- findmnt -n -o FSTYPE /shared | grep -q '^fuse'"
 check "the second up says that nothing changed" sh -c "$muster up '$work/cluster.yaml' --yes | grep -qi nothing"
