@@ -50,7 +50,7 @@ class Power {
   virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
   // Next boot only: from the network. Read back before Ok.
   virtual Status boot_once_network(DurationMs deadline) = 0;
-  // Whether this driver can do so at all, without doing anything: asked before a machine is switched off for it.
+  // Whether this driver can do so at all, without doing it: asked before a machine is switched off for it.
   virtual Status can_boot_network(DurationMs) { return Ok{}; }
   // What was found: vendor, model, uuid, serial, capabilities; for `muster power` and logs.
   virtual Result<Json> describe(DurationMs deadline) = 0;
