@@ -22,7 +22,7 @@ cleanup() {
     # What the kernels of those machines said that still answer: consoles are quiet about it.
     local n
     for n in $($muster lab status --json 2>/dev/null | jq -r '.nodes[] | select(.power == "on") | .name'); do
-      timeout 30 "$muster" lab ssh "$n" -- sudo dmesg >"$work-logs/$n-dmesg.log" 2>/dev/null || true
+      timeout 10 "$muster" lab ssh "$n" -- sudo dmesg >"$work-logs/$n-dmesg.log" 2>/dev/null || true
     done
     tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
   fi
