@@ -35,7 +35,7 @@ check "node02 is accepted" test "$(node_state node02)" = accepted
 faults() { $muster lab status --json | jq -c --arg n "$1" '.nodes[] | select(.name == $n) | .faults'; }
 check "both struck once: no fault is left" test "$(faults node01)$(faults node02)" = "{}{}"
 check "neither panicked a second time" \
-  test "$(console node01 | grep -ca 'Kernel panic') $(console node02 | grep -ca 'Kernel panic')" = "1 1"
+  test "$(console node01 | grep -ca '] Kernel panic') $(console node02 | grep -ca '] Kernel panic')" = "1 1"
 resets() { grep " $1 " "$MUSTER_LAB_DIR/bmc.log" | grep -c "\"ResetType\":\"$2\"" || true; }
 tries() { journal "select max(attempt) from journal where action = '$1/boot'"; }
 echo "  attempts of the restart: node01 $(tries node01), node02 $(tries node02)"
