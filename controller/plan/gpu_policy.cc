@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/hardware.h"
+
 namespace muster {
 namespace {
 
@@ -33,7 +35,7 @@ std::set<std::string> possible_models(const GpuResults& results, const NodeSpec&
   bool named = false;
   if (facts)
     for (const auto& gpu : facts->gpus) {
-      if (gpu.model.empty() || gpu.model.rfind("10de:", 0) == 0) continue;
+      if (!is_named(gpu)) continue;
       named = true;
       if (results.models.count(gpu.model)) out.insert(gpu.model);
     }

@@ -9,10 +9,9 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr double kMemoryShare = 0.015;
 constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
 
-// Without its driver a GPU is "10de:2330".
-bool is_named(const GpuFacts& gpu) { return !gpu.model.empty() && gpu.model.rfind("10de:", 0) != 0; }
-
 }  // namespace
+
+bool is_named(const GpuFacts& gpu) { return !gpu.model.empty() && gpu.model.rfind("10de:", 0) != 0; }
 
 double least_memory(int64_t declared) {
   const double wanted = static_cast<double>(declared);

@@ -13,6 +13,9 @@
 
 namespace muster {
 
+// Whether a driver has told its model: without one a GPU is "10de:2330".
+bool is_named(const GpuFacts& gpu);
+
 // The least that may be found where `declared` bytes are declared: firmware and kernel keep some of it. 1.5 %
 // and 128 MiB cover that and are less than one of 32 equal modules.
 double least_memory(int64_t declared);

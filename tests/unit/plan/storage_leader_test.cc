@@ -61,6 +61,19 @@ void remove_first(PlannerInput& in) {
   in.spec.nodes.erase(in.spec.nodes.begin());
 }
 
+// With the shipped playbook: node01 is the master, and the spec says that node02 is to be.
+PlannerInput from_node01_to_node02() {
+  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
+  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(parsed.errors.empty());
+  PlannerInput in = with_nodes(installed);
+  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
+  in.playbooks["storage-shared"] = parsed.playbook;
+  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
+  in.spec.storage.back().server = "node02";
+  return in;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -294,14 +307,7 @@ TEST_CASE("a master is not stopped by a plan in which its successor has no part"
 
 TEST_CASE("a master is not stopped by a plan in which its successor only lets others mount",
           "[plan][takeover]") {
-  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
-  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
-  REQUIRE(parsed.errors.empty());
-  PlannerInput in = with_nodes(installed);
-  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
-  in.playbooks["storage-shared"] = parsed.playbook;
-  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
-  in.spec.storage.back().server = "node02";
+  PlannerInput in = from_node01_to_node02();
   in.nodes["node02"].state = "accepted";
   in.nodes["node02"].config_digest = "of before";
   in.request.nodes = {"node01"};  // node02 comes along, without the look for metadata to begin with
@@ -356,14 +362,7 @@ TEST_CASE("a master is told who else was seen with a master's metadata, and no d
 
 TEST_CASE("the shipped playbook stops the former master behind the new one's look and before its start",
           "[plan][takeover]") {
-  std::ifstream file(source_dir() + "/playbooks/storage-shared.yaml");
-  const auto parsed = parse_playbook({std::istreambuf_iterator<char>(file), {}});
-  REQUIRE(parsed.errors.empty());
-  PlannerInput in = with_nodes(installed);
-  for (auto& [name, seen] : in.nodes) seen.facts->storage_metadata["moosefs"] = name == "node01";
-  in.playbooks["storage-shared"] = parsed.playbook;
-  in.spec.roles["cpu"] = {"base", "storage", "storage-shared"};
-  in.spec.storage.back().server = "node02";
+  PlannerInput in = from_node01_to_node02();
   const Plan plan = planned(in);
   const auto module_of = [&](const std::string& id) -> std::string {
     const Action* action = plan.find(id);
