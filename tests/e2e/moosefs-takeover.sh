@@ -66,7 +66,7 @@ fourth=$(write node01 fourth)
 $muster power on node03 >/dev/null
 wait_until 900 node_ssh node03 true || die "node03 does not come back"
 check "node03 still has its stale metadata" node_ssh node03 sudo sh -c "'ls /state/mfs/master/metadata*' >/dev/null"
-asked() { node_ssh node03 journalctl -b -u moosefs-master --no-pager | grep -q "another one answers"; }
+asked() { node_ssh node03 sudo journalctl -b -u moosefs-master --no-pager | grep -q "another one answers"; }
 check "its unit asked the others" wait_until 180 asked
 check "and began nothing" fails_on node03 "systemctl is-active --quiet moosefs-master"
 $muster node quarantine node03 --release >/dev/null

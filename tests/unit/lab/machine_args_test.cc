@@ -56,7 +56,7 @@ TEST_CASE("a machine with one port is started with the very arguments that it al
       "-cpu",
       "qemu64,-cx16",
       "-smp",
-      "1",
+      "1,maxcpus=2",  // barriers: see qemu_args.cc
       "-m",
       "1024",
       "-display",
