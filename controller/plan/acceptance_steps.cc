@@ -58,12 +58,11 @@ void write_acceptance(Planning& p) {
     for (auto& s : d.accept) s.stage = 1;
     for (const auto& s : d.accept_cluster) numbers.insert(s.stage);
   }
-  write_stage(p, 1, "accept", "accept", ActionKind::check, "acceptance",
-              [](const Draft& d) { return &d.accept; });
+  write_stage(
+      p, {1, "accept", "accept", "acceptance", ActionKind::check, [](const Draft& d) { return &d.accept; }});
   for (const int n : numbers)
-    write_stage(p, n, fmt::format("accept-{}", n), "accept", ActionKind::check,
-                fmt::format("acceptance together, stage {}", n),
-                [](const Draft& d) { return &d.accept_cluster; });
+    write_stage(p, {n, fmt::format("accept-{}", n), "accept", fmt::format("acceptance together, stage {}", n),
+                    ActionKind::check, [](const Draft& d) { return &d.accept_cluster; }});
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
 #include "controller/plan/acceptance_steps.h"
 #include "controller/plan/rails_seen.h"
 #include "controller/plan/stages.h"
@@ -13,15 +14,15 @@ namespace {
 
 constexpr DurationMs kImage = 45 * kMinute, kSteps = 30 * kMinute;
 
-std::string plan_kind(const Planning& p) {
-  if (p.drafts.empty()) return "none";
-  if (p.kind() == RequestKind::accept) return "accept";
-  if (p.kind() == RequestKind::reimage) return "reimage";
-  if (p.kind() == RequestKind::admit) return "admit";
-  if (p.kind() == RequestKind::adopt) return "adopt";
+PlanKind plan_kind(const Planning& p) {
+  if (p.drafts.empty()) return PlanKind::none;
+  if (p.kind() == RequestKind::accept) return PlanKind::accept;
+  if (p.kind() == RequestKind::reimage) return PlanKind::reimage;
+  if (p.kind() == RequestKind::admit) return PlanKind::admit;
+  if (p.kind() == RequestKind::adopt) return PlanKind::adopt;
   const bool imaging =
       std::any_of(p.drafts.begin(), p.drafts.end(), [](const Draft& d) { return d.imaging; });
-  return imaging ? "install" : "apply";
+  return imaging ? PlanKind::install : PlanKind::apply;
 }
 
 std::string variable(const Planning& p, const Draft& d, const std::string& name,
@@ -65,16 +66,22 @@ void write_image(Planning& p, Draft& d) {
   if (const std::string own = variable(p, d, "kernel_options", ""); !own.empty())
     job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
   job.root_size = variable(p, d, "root_size", "");
-  add(p, d, "image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage,
-      3);
-  add(p, d, "boot", ActionKind::boot_disk, "boot", "boot from disk", {{"digest", image.digest}},
-      p.spec.limits.boot, 2);
+  add(p, d,
+      {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3});
+  add(p, d,
+      {"boot",
+       ActionKind::boot_disk,
+       "boot",
+       "boot from disk",
+       {{"digest", image.digest}},
+       p.spec.limits.boot,
+       2});
 }
 
 }  // namespace
 
 void write_actions(Planning& p) {
-  p.plan.kind = plan_kind(p);
+  p.plan.kind = to_string(plan_kind(p));
   for (const auto& d : p.hopeless) {
     p.plan.left_out.push_back(d.spec->name);
     p.plan.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " +
@@ -90,24 +97,24 @@ void write_actions(Planning& p) {
     p.plan.destroys.insert(p.plan.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
     if (d.imaging) write_image(p, d);
     if (d.configure.empty()) continue;
-    add(p, d, "configure", ActionKind::steps, "configure",
-        fmt::format("configure ({} steps)", d.configure.size()), order_params(d.configure, false),
-        with_restart(kSteps, bare(d.configure), p.spec));
+    add(p, d,
+        {"configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
+         order_params(d.configure, false), with_restart(kSteps, bare(d.configure), p.spec)});
   }
   if (p.kind() != RequestKind::accept) {
     write_stages(p);
     for (auto& d : p.drafts)
       if (!d.serves)
-        add(p, d, "look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory);
+        add(p, d,
+            {"look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory});
   }
   write_acceptance(p);
   group_by_node(p);
   for (const auto& s : p.spec.storage) {
-    if (s.engine == "beegfs")
-      p.plan.notes.push_back(
-          "storage '" + s.name +
-          "' (engine beegfs) has no redundancy: losing a node or a drive loses files of all nodes");
-    if (s.engine == "moosefs" && p.in.request.force.count(s.server))
+    const StorageEngine& engine = engine_of(s);
+    if (!engine.caution.empty())
+      p.plan.notes.push_back(fmt::format("storage '{}' (engine {}) {}", s.name, s.engine, engine.caution));
+    if (engine.may_name_leader && p.in.request.force.count(s.server))
       p.plan.notes.push_back("storage '" + s.name + "': " + s.server +
                              " may begin from a copy of the metadata of any age, as forced");
   }
@@ -115,11 +122,6 @@ void write_actions(Planning& p) {
   for (const auto& d : p.drafts)
     if (d.imaging && d.seen->facts) rails[d.spec->name] = rails_seen(p.spec, *d.spec, *d.seen->facts);
   for (auto& note : rail_notes(rails)) p.plan.notes.push_back(std::move(note));
-  for (const auto& storage : p.spec.storage)
-    if (storage.engine == "moosefs" && !storage.server.empty() && p.in.request.force.count(storage.server))
-      p.plan.notes.push_back(
-          fmt::format("storage {}: {} may begin from a copy of the metadata of any age, as forced",
-                      storage.name, storage.server));
   if (p.profile().empty()) p.plan.notes.push_back("no acceptance profile is declared: nothing is measured");
   if (auto note = simulated_gpu_note(p.machines); !note.empty()) p.plan.notes.push_back(std::move(note));
   if (p.simulated && !p.profile().empty())

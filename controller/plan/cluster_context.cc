@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
 #include "controller/plan/gpu_type.h"
 
 namespace muster {
@@ -111,7 +112,7 @@ NodeSet* ClusterContext::of_section(const std::string& name) {
   if (const auto known = sections_.find(name); known != sections_.end()) return known->second;
   NodeSet* found = nullptr;
   for (const auto& s : spec_.storage) {
-    if (s.name != name || s.engine == "local") continue;
+    if (s.name != name || engine_of(s).reach == Reach::own) continue;
     std::vector<const NodeSpec*> members;
     for (const auto& n : spec_.nodes)
       if (mounts(s, n)) members.push_back(&n);

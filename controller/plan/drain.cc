@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
 #include "controller/plan/node_steps.h"
 
 namespace muster {
@@ -14,23 +15,17 @@ constexpr DurationMs kDrain = 24 * 60 * kMinute;
 // What only this node has cannot be moved off it.
 bool may_leave(Planning& p, const Draft& d) {
   for (const auto& s : p.spec.storage) {
-    if (s.engine == "local") continue;
-    if (s.engine == "beegfs" && holds_data(s, *d.spec)) {
+    const StorageEngine& engine = engine_of(s);
+    if (engine.reach == Reach::own) continue;
+    if (!engine.drains && holds_data(s, *d.spec)) {
       p.refuse(d.spec->name, "drain-leader",
-               fmt::format("muster cannot empty its target of storage '{}' (engine beegfs)", s.name));
+               fmt::format("muster cannot empty its target of storage '{}' (engine {})", s.name, s.engine));
       return false;
     }
     if (!leads(p, s, *d.spec)) continue;
-    // With three monitors none of Ceph's nodes is special.
-    if (s.engine == "ceph" && std::count_if(p.spec.nodes.begin(), p.spec.nodes.end(),
-                                            [&](const NodeSpec& n) { return is_member(s, n); }) >= 3)
-      continue;
+    if (has_quorum(p, s)) continue;
     p.refuse(d.spec->name, "drain-leader",
-             fmt::format("it is the {} of storage '{}' and cannot be emptied",
-                         s.engine == "nfs"    ? "server"
-                         : s.engine == "ceph" ? "only monitor"
-                                              : "master",
-                         s.name));
+             fmt::format("it is the {} of storage '{}' and cannot be emptied", engine.leader_word, s.name));
     return false;
   }
   return true;
@@ -40,7 +35,7 @@ bool may_leave(Planning& p, const Draft& d) {
 
 void write_drain(Planning& p) {
   const bool out = p.kind() == RequestKind::drain;
-  p.plan.kind = out ? "drain" : "undrain";
+  p.plan.kind = to_string(out ? PlanKind::drain : PlanKind::undrain);
   std::string before;
   for (auto& d : p.drafts) {
     if (!in_installed(d)) {
@@ -48,11 +43,12 @@ void write_drain(Planning& p) {
       continue;
     }
     // Else a node that never passed its acceptance could become accepted on the way out and back in.
-    const std::string& state = d.seen->state;
-    if (state != "drained" && state != "draining" && !(out && state == "accepted")) {
-      p.refuse(
-          d.spec->name, out ? "not-accepted" : "not-drained",
-          fmt::format("it is {}; `muster up --limit {}` configures and measures it", state, d.spec->name));
+    const NodeState state = d.seen->state;
+    if (state != NodeState::drained && state != NodeState::draining &&
+        !(out && state == NodeState::accepted)) {
+      p.refuse(d.spec->name, out ? "not-accepted" : "not-drained",
+               fmt::format("it is {}; `muster up --limit {}` configures and measures it", to_string(state),
+                           d.spec->name));
       continue;
     }
     if (out && !may_leave(p, d)) continue;
@@ -78,8 +74,9 @@ void write_drain(Planning& p) {
     p.plan.nodes.push_back(d.spec->name);
     p.plan.config_digests[d.spec->name] = d.seen->config_digest;
     Action& a =
-        add(p, d, p.plan.kind, ActionKind::steps, p.plan.kind,
-            fmt::format("{} ({} steps)", p.plan.kind, steps.size()), order_params(steps, false), kDrain);
+        add(p, d,
+            {p.plan.kind, ActionKind::steps, p.plan.kind,
+             fmt::format("{} ({} steps)", p.plan.kind, steps.size()), order_params(steps, false), kDrain});
     if (!before.empty()) a.after.push_back({before, true});
     before = a.id;
   }

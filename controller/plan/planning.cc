@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
+
 namespace muster {
 
 Planning::Planning(const PlannerInput& input) : in(input), spec(input.spec) {
@@ -50,11 +52,17 @@ bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node) {
   return leader && leader->name == node.name;
 }
 
-Action& add(Planning& p, Draft& d, const std::string& name, ActionKind action, const std::string& phase,
-            const std::string& title, Json params, DurationMs timeout, int attempts) {
-  Action a{d.spec->name + "/" + name, d.spec->name, action, phase, title, std::move(params)};
-  a.timeout = timeout;
-  a.max_attempts = attempts;
+bool has_quorum(const Planning& p, const StorageSpec& s) {
+  const int enough = engine_of(s).quorum;
+  return enough > 0 && std::count_if(p.spec.nodes.begin(), p.spec.nodes.end(),
+                                     [&](const NodeSpec& n) { return is_member(s, n); }) >= enough;
+}
+
+Action& add(Planning& p, Draft& d, NewAction what) {
+  Action a{d.spec->name + "/" + what.name, d.spec->name,          what.kind,
+           std::move(what.phase),          std::move(what.title), std::move(what.params)};
+  a.timeout = what.timeout;
+  a.max_attempts = what.attempts;
   if (!d.last.empty()) a.after.push_back({d.last, true});
   d.last = a.id;
   p.plan.actions.push_back(std::move(a));
@@ -63,8 +71,9 @@ Action& add(Planning& p, Draft& d, const std::string& name, ActionKind action, c
 
 void add_netboot(Planning& p, Draft& d) {
   const bool own = in_band(*d.spec);
-  add(p, d, "netboot", ActionKind::netboot, "power",
-      own ? "hand over to the RAM system (kexec)" : "network boot", Json::object(), p.spec.limits.netboot, 3);
+  add(p, d,
+      {"netboot", ActionKind::netboot, "power", own ? "hand over to the RAM system (kexec)" : "network boot",
+       Json::object(), p.spec.limits.netboot, 3});
   if (own)
     p.plan.notes.push_back(d.spec->name +
                            " has no BMC: its own system starts the RAM system, which goes back to it as long "

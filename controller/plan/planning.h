@@ -1,5 +1,5 @@
-// A plan in the making: what it is made of, what is decided so far, and what all passes of the planner use. The
-// passes are functions of it, in the order in which planner.cc calls them. Pure.
+// A plan in the making: what it is made of, what is decided so far, and what all passes of the planner use.
+// The passes are functions of it, in the order in which planner.cc calls them. Pure.
 #pragma once
 
 #include <map>
@@ -91,11 +91,21 @@ std::string own_sign(const Planning& p, const NodeSpec& node);
 // Whether the node is the leader of the storage section.
 bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node);
 
+// Whether so many nodes keep the section that none of them is special.
+bool has_quorum(const Planning& p, const StorageSpec& s);
+
 // ---- actions
 
+struct NewAction {
+  std::string name;  // behind the node's: "NODE/NAME"
+  ActionKind kind;
+  std::string phase, title;
+  Json params;
+  DurationMs timeout;
+  int attempts = 2;
+};
 // Appends an action behind the node's last one. The reference holds until the next is added.
-Action& add(Planning& p, Draft& d, const std::string& name, ActionKind action, const std::string& phase,
-            const std::string& title, Json params, DurationMs timeout, int attempts = 2);
+Action& add(Planning& p, Draft& d, NewAction what);
 void add_netboot(Planning& p, Draft& d);
 // The actions of a node stand together, nodes in the order of the plan.
 void group_by_node(Planning& p);

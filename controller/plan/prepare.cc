@@ -120,8 +120,8 @@ void drop_unchanged(Planning& p) {
   if (p.kind() != RequestKind::up && p.kind() != RequestKind::adopt) return;
   std::vector<Draft> rest;
   for (auto& d : p.drafts) {
-    const bool same =
-        !d.imaging && d.seen->state == "accepted" && d.seen->online && d.seen->config_digest == d.digest;
+    const bool same = !d.imaging && d.seen->state == NodeState::accepted && d.seen->online &&
+                      d.seen->config_digest == d.digest;
     if (same && !p.forced(d) && d.disks.refusals.empty())
       p.plan.unchanged.push_back(d.spec->name);
     else

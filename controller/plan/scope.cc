@@ -105,7 +105,7 @@ void choose_nodes(Planning& p) {
       continue;
     }
     if (refuse_own(p, draft)) continue;
-    if (draft.seen->state == "drained" && wanted.empty()) {
+    if (draft.seen->state == NodeState::drained && wanted.empty()) {
       p.plan.left_out.push_back(node.name);
       p.plan.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name +
                              "` gives it back");

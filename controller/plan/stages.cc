@@ -86,8 +86,7 @@ void put_behind_leaders(Planning& p, Draft& d, Action& a) {
 
 }  // namespace
 
-void write_stage(Planning& p, int number, const std::string& name, const std::string& phase,
-                 ActionKind action, const std::string& title, const StepsOf& steps_of) {
+void write_stage(Planning& p, const StageOf& stage) {
   std::vector<std::string> barrier;
   for (const auto& d : p.drafts)
     if (!d.last.empty()) barrier.push_back(d.last);
@@ -97,17 +96,19 @@ void write_stage(Planning& p, int number, const std::string& name, const std::st
   for (auto& d : p.drafts) {
     std::vector<PlannedStep> steps;
     std::vector<const NodeSet*> audience;
-    if (const auto* all = steps_of(d))
+    if (const auto* all = stage.steps_of(d))
       for (const auto& s : *all)
-        if (s.stage == number) {
+        if (s.stage == stage.number) {
           steps.push_back(s);
           if (s.on == "leader" && s.about && !std::count(audience.begin(), audience.end(), s.about))
             audience.push_back(s.about);
         }
     if (steps.empty()) continue;
-    const bool check = action == ActionKind::check;
+    const bool check = stage.kind == ActionKind::check;
     const DurationMs timeout = check ? check_timeout(bare(steps)) : with_restart(kStage, bare(steps), p.spec);
-    Action& a = add(p, d, name, action, phase, title, order_params(steps, check), timeout, check ? 1 : 2);
+    Action& a = add(p, d,
+                    {stage.name, stage.kind, stage.phase, stage.title, order_params(steps, check), timeout,
+                     check ? 1 : 2});
     if (!barrier.empty()) a.behind = behind, used = true;
     put_behind_leaders(p, d, a);
     if (audience.empty()) continue;
@@ -124,12 +125,13 @@ void write_stage(Planning& p, int number, const std::string& name, const std::st
 void write_stages(Planning& p) {
   for (const auto& stage : stages(p)) {
     const std::string phase = stage.playbook.rfind("storage", 0) == 0 ? "storage" : "cluster";
-    write_stage(p, stage.number, fmt::format("{}-{}", stage.playbook, stage.number), phase, ActionKind::steps,
-                fmt::format("{} stage {}", stage.playbook, stage.number),
-                [&](const Draft& d) -> const std::vector<PlannedStep>* {
-                  const auto it = d.cluster.find(stage.playbook);
-                  return it == d.cluster.end() ? nullptr : &it->second;
-                });
+    const std::string name = stage.playbook;
+    write_stage(p, {stage.number, fmt::format("{}-{}", name, stage.number), phase,
+                    fmt::format("{} stage {}", name, stage.number), ActionKind::steps,
+                    [&name](const Draft& d) -> const std::vector<PlannedStep>* {
+                      const auto it = d.cluster.find(name);
+                      return it == d.cluster.end() ? nullptr : &it->second;
+                    }});
   }
 }
 

@@ -9,12 +9,16 @@
 
 namespace muster {
 
-// The steps of a node that a stage is taken from; null: it has none.
-using StepsOf = std::function<const std::vector<PlannedStep>*(const Draft&)>;
+struct StageOf {
+  int number = 1;
+  std::string name, phase, title;  // of its actions
+  ActionKind kind = ActionKind::steps;
+  // The steps of a node that it is taken from; null: it has none.
+  std::function<const std::vector<PlannedStep>*(const Draft&)> steps_of;
+};
 
 // One action per node that has steps in this stage, behind everything all nodes did before.
-void write_stage(Planning& p, int number, const std::string& name, const std::string& phase,
-                 ActionKind action, const std::string& title, const StepsOf& steps_of);
+void write_stage(Planning& p, const StageOf& stage);
 // The cluster stages of all playbooks, each in order of number.
 void write_stages(Planning& p);
 

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <iterator>
 
+#include "controller/engines/engine.h"
 #include "controller/plan/node_steps.h"
 
 namespace muster {
 namespace {
 
 // A former master that came back has metadata, too, and does not lead: it was held, or looked at since.
-bool was_settled(const NodeObservation& seen) { return seen.state == "accepted" || seen.state == "degraded"; }
+bool was_settled(const NodeObservation& seen) {
+  return seen.state == NodeState::accepted || seen.state == NodeState::degraded;
+}
 
 bool has_metadata(const StorageSpec& s, const NodeObservation& seen) {
   if (!seen.facts) return false;
@@ -35,7 +38,7 @@ bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
   // Data and no metadata at the same moment. Without data of its own it may have been seen before either
   // was made.
   // A declared master may take it from a copy, which its agent looks for before the former one is stopped.
-  if (s.engine == "moosefs" && !s.server.empty()) return false;
+  if (engine_of(s).may_name_leader && !s.server.empty()) return false;
   const auto found = d.seen->facts->storage_metadata.find(s.engine);
   return found != d.seen->facts->storage_metadata.end() && !found->second &&
          holds_our_data(p.spec, *d.spec, s, *d.seen->facts);
@@ -44,7 +47,7 @@ bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
 // The master of before is stopped so that the declared one takes over: not by a plan in which that one has
 // no part, or none but to let others mount.
 void keep_former_master(Planning& p, const StorageSpec& s) {
-  if (s.engine != "moosefs" || s.server.empty()) return;
+  if (!engine_of(s).may_name_leader || s.server.empty()) return;
   const auto declared = p.in.nodes.find(s.server);
   if (declared != p.in.nodes.end() && declared->second.online && has_metadata(s, declared->second) &&
       was_settled(declared->second))
@@ -56,6 +59,14 @@ void keep_former_master(Planning& p, const StorageSpec& s) {
           fmt::format("it may be the master of storage '{}', {} is to be, and this plan does not make it "
                       "the master: nobody would be. `muster up` without --limit",
                       s.name, s.server));
+}
+
+// Whether the step is the one in which a server is told whom to let in.
+bool lets_in(const std::string& module) {
+  const auto& all = storage_engines();
+  return std::any_of(all.begin(), all.end(), [&](const StorageEngine* e) {
+    return !e->serving_module.empty() && e->serving_module == module;
+  });
 }
 
 void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, const std::string& storage) {
@@ -80,9 +91,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.configure.clear();
   d.accept.clear();
   d.accept_cluster.clear();
-  const auto other = [](const PlannedStep& s) {
-    return s.step.module != "nfs_server" && s.step.module != "moosefs_master";
-  };
+  const auto other = [](const PlannedStep& s) { return !lets_in(s.step.module); };
   for (auto it = d.cluster.begin(); it != d.cluster.end();) {
     it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
     it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
@@ -99,7 +108,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
 void add_servers(Planning& p) {
   if (p.kind() == RequestKind::accept || p.in.request.nodes.empty() || p.drafts.empty()) return;
   for (const auto& s : p.spec.storage) {
-    if (s.engine != "nfs" && s.engine != "moosefs") continue;
+    if (engine_of(s).serving_module.empty()) continue;
     const NodeSpec* server = storage_leader(p.spec, s);
     if (!server) continue;
     if (std::any_of(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return d.spec == server; }))
@@ -114,10 +123,8 @@ void add_servers(Planning& p) {
 void check_storage_leaders(Planning& p) {
   if (p.kind() == RequestKind::accept) return;
   for (const auto& s : p.spec.storage) {
-    const auto members = std::count_if(p.spec.nodes.begin(), p.spec.nodes.end(),
-                                       [&](const NodeSpec& n) { return is_member(s, n); });
-    if (s.engine != "moosefs" && (s.engine != "ceph" || members >= 3))
-      continue;  // of three monitors a new one joins the others
+    // Where there is a quorum, a new one joins the others.
+    if (!engine_of(s).keeps_metadata || has_quorum(p, s)) continue;
     const auto leader =
         std::find_if(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return leads(p, s, *d.spec); });
     // One that came along for its own step alone is not asked what it would begin with (add_servers).
@@ -125,7 +132,7 @@ void check_storage_leaders(Planning& p) {
     if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
     const std::string& name = leader->spec->name;
     const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
-                                         s.engine == "ceph" ? "monitor's store" : "metadata", data_on(p, s));
+                                         engine_of(s).metadata_word, data_on(p, s));
     const auto& named = p.in.request.nodes;
     if (std::find(named.begin(), named.end(), name) != named.end())
       p.plan.notes.push_back(fmt::format(
