@@ -25,8 +25,7 @@ bool is_controller(const std::string& path) { return is_cpp(path) && starts_with
 
 // Older than the rule, and how long each may be until it is split. Nothing is added here and no number grows.
 const std::map<std::string, size_t>& known_long_files() {
-  static const std::map<std::string, size_t> files = {{"agent/storage/ceph_node.cc", 550},
-                                                      {"base/http_client_asio.cc", 650},
+  static const std::map<std::string, size_t> files = {{"base/http_client_asio.cc", 650},
                                                       {"base/http_server_asio.cc", 1000},
                                                       {"controller/run/executor.cc", 1900},
                                                       {"kernels/rdma.cc", 800}};

@@ -35,6 +35,11 @@ bool in_installed(const Draft& d) {
   return d.seen->online && (d.seen->mode == wire::Mode::installed || d.seen->mode == wire::Mode::adopted);
 }
 
+bool asleep(const Planning& p, const Draft& d) {
+  if (p.kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
+  return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
+}
+
 bool imaged_here(const Draft& d, const HardwareFacts& facts) {
   return !d.seen->image_digest.empty() && d.seen->product_uuid == facts.system.uuid;
 }

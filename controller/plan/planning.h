@@ -84,6 +84,9 @@ bool in_band(const NodeSpec& node);
 // Its agent is heard now, and runs in the RAM system; in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);
+// Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken:
+// nobody knows from here.
+bool asleep(const Planning& p, const Draft& d);
 // Only an agent of this controller's tells it which image it runs.
 bool imaged_here(const Draft& d, const HardwareFacts& facts);
 // The sign that the node is the machine under the controller's feet (own_machine.h); "" for no sign.

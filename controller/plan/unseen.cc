@@ -5,16 +5,6 @@
 #include <algorithm>
 
 namespace muster {
-namespace {
-
-// Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken:
-// nobody knows from here.
-bool asleep(const Planning& p, const Draft& d) {
-  if (p.kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
-  return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
-}
-
-}  // namespace
 
 bool wake(Planning& p) {
   std::vector<Draft> silent, rest;
