@@ -33,8 +33,13 @@ std::string variable(const Planning& p, const Draft& d, const std::string& name,
 }
 
 void write_image(Planning& p, Draft& d) {
-  const PlannerImage& image = *p.image_of(d);
-  const DiskFacts& disk = d.disks.groups["os"].front();
+  const PlannerImage* built = p.image_of(d);
+  const auto os = d.disks.groups.find("os");
+  // prepare() refused both; whatever goes wrong there, nothing is written to a disk that nobody chose.
+  if (!built || os == d.disks.groups.end() || os->second.empty())
+    return p.problems.push_back(d.spec->name + ": an image is to be written without image or OS disk");
+  const PlannerImage& image = *built;
+  const DiskFacts& disk = os->second.front();
   p.plan.images[d.spec->image] = image.digest;
   if (d.disks.os_is_ours)
     p.plan.notes.push_back(
