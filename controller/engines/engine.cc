@@ -1,21 +1,21 @@
 #include "controller/engines/engine.h"
 
-#include <algorithm>
-
 namespace muster {
+namespace {
 
-const std::vector<const StorageEngine*>& storage_engines() {
-  static const std::vector<const StorageEngine*> all = {&kBeegfs, &kCeph,    &kExternal,
-                                                        &kLocal,  &kMoosefs, &kNfs};
-  return all;
-}
+constexpr std::array<const StorageEngine*, 6> kAll = {&kBeegfs, &kCeph,    &kExternal,
+                                                      &kLocal,  &kMoosefs, &kNfs};
+const StorageEngine kUnknown = {};
 
+}  // namespace
+
+const std::array<const StorageEngine*, 6>& storage_engines() { return kAll; }
+
+// Asked once for every pair of nodes: it allocates nothing and waits for nobody.
 const StorageEngine& engine_of(std::string_view name) {
-  static const StorageEngine unknown;
-  const auto& all = storage_engines();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const StorageEngine* one) { return one->name == name; });
-  return found == all.end() ? unknown : **found;
+  for (const StorageEngine* one : kAll)
+    if (one->name == name) return *one;
+  return kUnknown;
 }
 
 }  // namespace muster

@@ -8,7 +8,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/facts.h"
 #include "base/json.h"
@@ -77,7 +76,7 @@ struct StorageEngine {
 const StorageEngine& engine_of(std::string_view name);
 inline const StorageEngine& engine_of(const StorageSpec& section) { return engine_of(section.engine); }
 // In order of name.
-const std::vector<const StorageEngine*>& storage_engines();
+const std::array<const StorageEngine*, 6>& storage_engines();
 
 extern const StorageEngine kBeegfs, kCeph, kExternal, kLocal, kMoosefs, kNfs;
 
