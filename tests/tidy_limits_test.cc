@@ -27,8 +27,7 @@ bool is_controller(const std::string& path) { return is_cpp(path) && starts_with
 const std::map<std::string, size_t>& known_long_files() {
   static const std::map<std::string, size_t> files = {{"base/http_client_asio.cc", 650},
                                                       {"base/http_server_asio.cc", 1000},
-                                                      {"controller/run/executor.cc", 1900},
-                                                      {"kernels/rdma.cc", 800}};
+                                                      {"controller/run/executor.cc", 1900}};
   return files;
 }
 

@@ -28,12 +28,6 @@ constexpr size_t kLongestTest = 120;
 
 // ---- rules about one file
 
-// Older than the rule; to be split. Nothing is added here.
-const std::set<std::string>& known_long_functions() {
-  static const std::set<std::string> files = {"kernels/stream.cc"};
-  return files;
-}
-
 // Numbers of the lines that a raw literal takes part in.
 std::set<size_t> data_lines(const std::string& text) {
   std::set<size_t> found;
@@ -85,7 +79,6 @@ Complaints long_functions(const Source& source) {
     bool function;
   };
   Complaints bad;
-  if (known_long_functions().count(source.path)) return bad;
   const size_t longest = starts_with(source.path, "tests/") ? kLongestTest : kLongestFunction;
   std::vector<Open> open;
   std::string before;
