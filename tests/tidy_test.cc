@@ -180,6 +180,7 @@ const std::vector<Place>& places() {
       {"base/", 0, "base"},
       // 1: pure
       {"controller/nodes/held_by.", 1, "nodes"},
+      {"controller/nodes/states.", 1, "nodes"},
       {"controller/engines/", 1, "engines"},
       {"controller/spec/", 1, "spec"},
       {"controller/plan/", 1, "plan"},
