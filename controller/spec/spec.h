@@ -137,7 +137,7 @@ struct NodeSpec {
   PortSpec storage = {};
 };
 struct StorageSpec {
-  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
+  std::string name, engine;  // one of controller/engines/
   std::string disks;         // group
   // Engine nfs: the node whose disks these are. Engine moosefs: the master; empty: the first member by name.
   std::string server;

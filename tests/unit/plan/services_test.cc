@@ -8,7 +8,7 @@
 #include "agent/image/layout.h"
 #include "agent/step.h"
 #include "base/resolver.h"
-#include "controller/plan/context.h"
+#include "controller/plan/plan_steps.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
