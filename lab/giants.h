@@ -1,5 +1,6 @@
-// Frames that no adapter takes: longer than any jumbo frame. An adapter that counts errors counts them as such
-// (rx_length_errors, rx_errors), and drops them. Thread: blocking calls, any thread in the lab's namespace.
+// Frames that no adapter takes: longer than any jumbo frame. An adapter that counts errors counts them as
+// such (rx_length_errors, rx_errors), and drops them. Thread: blocking calls, any thread in the lab's
+// namespace.
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
 // ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out; only
 // load_recipe() reads files.
 //
-// Keys: from (another recipe, to which this one adds), suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable
-// (systemd units), firmware (packages of the component non-free-firmware: adapters' firmware, microcode),
-// files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell), mirror (optional:
-// "http://host/debian"; default: the host's own), and with it security_mirror (URL or "none"; default: beside
-// it) and updates (true, false). An unknown key is an error. Thread: plain values, pure functions.
+// Keys: from (another recipe, to which this one adds), suite, kernel {cloud, full}, packages, exclude (dpkg
+// path-exclude patterns), mask, disable, enable (systemd units), firmware (packages of the component
+// non-free-firmware: adapters' firmware, microcode), files [{path, content, mode}], run [[argv...]] (executed
+// in the chroot, without a shell), mirror (optional: "http://host/debian"; default: the host's own), and with
+// it security_mirror (URL or "none"; default: beside it) and updates (true, false). An unknown key is an
+// error. Thread: plain values, pure functions; load_recipe() blocks.
 #pragma once
 
 #include <map>
