@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/spec/apt_mirror.h"
 
 namespace muster {
 
@@ -62,6 +63,7 @@ struct Network {
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
   std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
+  AptMirror apt;                      // of images and nodes
   std::string storage_port;           // of every node; empty: found by the node itself
   Rails rails;
 };

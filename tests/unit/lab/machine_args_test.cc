@@ -152,6 +152,25 @@ TEST_CASE("a port without cable has its card, and makes the machine wait for its
   CHECK(qemu_args(folder(), n, {}, BootFirst::disk) == cabled);
 }
 
+TEST_CASE("a port that counts has another adapter in the same place") {
+  auto n = node();
+  n.ports = make_ports(2, false, 2);
+  const auto before = qemu_args(folder(), n, {}, BootFirst::disk);
+  n.ports[1].counting = true;
+  const auto args = qemu_args(folder(), n, {}, BootFirst::disk);
+  const auto nic = device(args, nic_device_id("rail1"));
+  CHECK(nic.find("e1000e,") == 0);
+  for (const std::string part :
+       {",netdev=n-rail1,", ",mac=52:54:00:23:00:02,", ",romfile=,", ",bus=np-rail1"})
+    CHECK(has(nic, part));
+  CHECK_FALSE(has(nic, "host_mtu"));
+  CHECK(device(args, nic_device_id("rail0")).find("virtio-net-pci,") == 0);
+  REQUIRE(args.size() == before.size());
+  size_t others = 0;
+  for (size_t i = 0; i < args.size(); ++i) others += args[i] != before[i] ? 1 : 0;
+  CHECK(others == 1);
+}
+
 TEST_CASE("data drives sit behind root ports with ACS, the boot drive on the root bus") {
   const auto args = qemu_args(folder(), node(), {}, BootFirst::disk);
   CHECK_FALSE(has(device(args, "nvme-os"), "bus="));
