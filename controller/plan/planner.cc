@@ -319,6 +319,12 @@ class Planner {
             fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
                         "for it, `muster reimage {}` installs it anew",
                         name, name, name));
+      } else if (by_hand(d) && !names(named, name)) {
+        plan_.left_out.push_back(name);
+        plan_.notes.push_back(
+            fmt::format("{} is left out: its agent is silent, and a person switches it; `muster up --limit "
+                        "{}` asks for it",
+                        name, name));
       } else {
         silent.push_back(std::move(d));
       }
@@ -343,11 +349,22 @@ class Planner {
 
   bool in_request_skips() const { return in_.request.skip_unseen || kind() == RequestKind::accept; }
 
+  static bool by_hand(const Draft& d) { return d.spec->power.driver == "manual"; }
+  static bool names(const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  }
+
   // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to
-  // find do not hold the others: they are looked for again when there is nothing else to do.
+  // find, or that a person has to switch on for it, do not hold the others: they are looked for when there is
+  // nothing else to do.
   bool discover() {
-    std::vector<Draft> seen, unseen;
-    for (auto& d : drafts_) (d.seen->facts ? seen : unseen).push_back(std::move(d));
+    std::vector<Draft> seen, unseen, later;
+    const bool others = std::any_of(drafts_.begin(), drafts_.end(),
+                                    [](const Draft& d) { return d.seen->facts || !by_hand(d); });
+    for (auto& d : drafts_) {
+      const bool person = others && by_hand(d) && !d.seen->online && !names(in_.request.nodes, d.spec->name);
+      (d.seen->facts ? seen : person ? later : unseen).push_back(std::move(d));
+    }
     const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
                                         [](const Draft& d) { return d.seen->state == "quarantined"; });
     if (!unseen.empty() && !in_request_skips() && (seen.empty() || !all_failed)) {
@@ -356,6 +373,7 @@ class Planner {
     }
     drafts_ = std::move(seen);
     hopeless_ = std::move(unseen);
+    std::move(later.begin(), later.end(), std::back_inserter(hopeless_));
     return false;
   }
 
@@ -810,8 +828,15 @@ class Planner {
   void add_netboot(Draft& d) {
     const bool own = in_band(*d.spec);
     add(d, "netboot", ActionKind::netboot, "power",
-        own ? "hand over to the RAM system (kexec)" : "network boot", Json::object(), spec_.limits.netboot,
-        3);
+        own          ? "hand over to the RAM system (kexec)"
+        : by_hand(d) ? "network boot, by hand"
+                     : "network boot",
+        Json::object(), spec_.limits.netboot, 3);
+    if (by_hand(d))
+      plan_.notes.push_back(
+          fmt::format("{}{} is switched by hand: the run says when, and waits for up to {}", d.spec->name,
+                      d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
+                      to_human(d.spec->power.within)));
     if (own)
       plan_.notes.push_back(
           d.spec->name +
@@ -924,9 +949,7 @@ class Planner {
   }
 
   std::string variable(const Draft& d, const std::string& name, const std::string& fallback) const {
-    if (const auto it = d.spec->vars.find(name); it != d.spec->vars.end()) return it->second;
-    if (const auto it = spec_.vars.find(name); it != spec_.vars.end()) return it->second;
-    return fallback;
+    return declared_variable(spec_, d.spec, name, fallback);
   }
 
   // In the order in which nodes name them first, but behind everything that a role names before it: what one
