@@ -2,6 +2,7 @@
 #include "controller/power/command.h"
 #include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"
+#include "controller/power/manual.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
@@ -14,6 +15,7 @@ const std::vector<PowerDriver>& power_drivers() {
       with_retries(ipmi_driver()),
       with_retries(command_driver()),
       in_band_driver(),
+      manual_driver(),
   };
   return drivers;
 }

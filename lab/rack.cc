@@ -86,7 +86,7 @@ Status Rack::mount(const LabNode& node) {
   slot->bmc = std::make_unique<Bmc>(*profile, identity, "admin", password, *slot->machine, wall_clock);
   if (node.ipmi)
     TRY_(serve_ipmi(node, *slot, password));
-  else
+  else if (!node.bmc_address.empty())  // else a person switches it: `muster lab power`
     TRY_(serve_redfish(node, *slot));
   slots_[node.name] = std::move(slot);
   return Ok{};

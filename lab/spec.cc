@@ -260,8 +260,11 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.address = with_n(own_address);
     node.bmc_address = with_n(power_address);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
+    // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
+    const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
+    if (by_hand) node.bmc_address.clear();
     in_addr parsed{};
-    if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
+    if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(
           fmt::format("node {}: power.address '{}' is no IPv4 address: its BMC has no place to live",
                       node.name, node.bmc_address));
@@ -450,7 +453,7 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   const auto taken = [&](const std::string& a) {
     return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.bmc_address == a; });
   };
-  while (taken(address)) {
+  while (!address.empty() && taken(address)) {
     TRY(address, address_after(address));
   }
   node.bmc_address = address;

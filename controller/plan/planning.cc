@@ -27,6 +27,8 @@ const std::vector<std::string>& Planning::playbooks_of(const Draft& d) const {
   return it == spec.roles.end() ? kNone : it->second;
 }
 
+bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
+
 bool in_band(const NodeSpec& node) { return node.power.driver == "ssh"; }
 
 bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
@@ -77,8 +79,16 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 void add_netboot(Planning& p, Draft& d) {
   const bool own = in_band(*d.spec);
   add(p, d,
-      {"netboot", ActionKind::netboot, "power", own ? "hand over to the RAM system (kexec)" : "network boot",
+      {"netboot", ActionKind::netboot, "power",
+       own                ? "hand over to the RAM system (kexec)"
+       : by_hand(*d.spec) ? "network boot, by hand"
+                          : "network boot",
        Json::object(), p.spec.limits.netboot, 3});
+  if (by_hand(*d.spec))
+    p.plan.notes.push_back(
+        fmt::format("{}{} is switched by hand: the run says when, and waits for up to {}", d.spec->name,
+                    d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
+                    to_human(d.spec->power.within)));
   if (own)
     p.plan.notes.push_back(d.spec->name +
                            " has no BMC: its own system starts the RAM system, which goes back to it as long "

@@ -81,6 +81,8 @@ struct Planning {
 
 // Without a BMC there is nobody to wake it and nobody to boot it but the agent of the system it runs.
 bool in_band(const NodeSpec& node);
+// A person switches it when told to.
+bool by_hand(const NodeSpec& node);
 // Its agent is heard now, and runs in the RAM system; in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);

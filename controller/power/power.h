@@ -68,6 +68,8 @@ struct PowerDriver {
   // Can it switch a machine on and off? One that cannot has the node's own agent do what can be done
   // (controller/power/in_band.h).
   bool switches = true;
+  // Is that done by a person, who is asked and waited for? (controller/power/manual.h)
+  bool by_hand = false;
 };
 // The list, in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();

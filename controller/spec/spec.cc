@@ -90,6 +90,14 @@ const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage) {
   return first;
 }
 
+std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
+                              const std::string& otherwise) {
+  if (node)
+    if (const auto own = node->vars.find(name); own != node->vars.end()) return own->second;
+  const auto of_all = spec.vars.find(name);
+  return of_all == spec.vars.end() ? otherwise : of_all->second;
+}
+
 const NodeSpec* Spec::node(const std::string& name) const {
   // Those that were read are in order; others are looked through.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,

@@ -104,8 +104,10 @@ struct HardwareSpec {
 };
 struct PowerSpec {
   std::string driver, address, secret, pin;
-  std::string program;   // command
-  int cipher_suite = 0;  // ipmi; 0: the driver finds out
+  std::string program;    // command
+  int cipher_suite = 0;   // ipmi; 0: the driver finds out
+  DurationMs within = 0;  // manual: so long a person has
+  bool sol = false;       // ipmi: listen to its console
 };
 // A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is
 // never muster's to replace.
@@ -236,6 +238,9 @@ struct Spec {
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
+// What the spec says of a variable for this node: its own word, else the cluster's. Null: the cluster's.
+std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
+                              const std::string& otherwise = "");
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
 
