@@ -8,6 +8,7 @@
 
 #include "base/facts.h"
 #include "base/log.h"
+#include "base/standin.h"
 #include "controller/plan/disks.h"
 #include "controller/report/blame.h"
 #include "controller/report/collective.h"
@@ -114,19 +115,13 @@ std::optional<HardwareFacts> facts_of(const NodeRow& row) {
   return std::move(facts).value();
 }
 
-// Whether the step measures GPUs with muster-accept-gpu.
-bool is_on_gpus(const wire::Step& step) {
-  const std::string load = text_of(step.params, "load");
-  return text_of(step.params, "kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training";
-}
-
 // What a lab plays of GPUs is not measured, and never passes. Outside a lab it is no GPU, whatever it says.
 void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
                      std::vector<MeasuredStep>& steps) {
   if (!facts || !has_simulated_gpus(*facts)) return;
   std::set<std::string> on_gpus;
   for (const Json& json : list_of(action.params, "steps"))
-    if (const auto step = wire::step_from_json(json); step.ok() && is_on_gpus(*step))
+    if (const auto step = wire::step_from_json(json); step.ok() && loads_gpus(step->params))
       on_gpus.insert(step->id);
   for (auto& step : steps) {
     if (!on_gpus.count(step.id)) continue;

@@ -779,3 +779,39 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
     CHECK(check_of(b.report(), "node04", "gpu memory/data").verdict == Verdict::fail);
   }
 }
+
+// Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
+TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
+  for (const bool lab : {true, false}) {
+    CAPTURE(lab);
+    Bench b;
+    b.plan.simulated = lab;
+    for (const auto& name : b.names) {
+      HardwareFacts facts = facts_of(name);
+      facts.gpus.resize(1);
+      facts.gpus.front().simulated = true;
+      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.check(name, {Bench::step("acceptance/rdma", "accept_rdma", {{"peers", Json::array()}},
+                                 {{"gdr_ratio", {{"min", 0.1}}}}),
+                     Bench::step("acceptance/rdma from gpu memory", "accept_rdma",
+                                 {{"peers", Json::array()}, {"gpu_memory", true}},
+                                 {{"gdr_ratio", {{"min", 0.1}}}})});
+    }
+    b.reactor.advance(100);
+    b.measure = [](const std::string&, const wire::Step&) {
+      return measured("rdma-gpu-memory", "gdr_ratio", 0.95);
+    };
+    b.run();
+    CHECK(check_of(b.report(), "node02", "rdma/gdr_ratio").verdict == Verdict::pass);
+    CHECK(check_of(b.report(), "node02", "rdma from gpu memory/data").verdict ==
+          (lab ? Verdict::not_applicable : Verdict::fail));
+    const Report report = b.report();
+    for (const auto& node : report.nodes)
+      for (const auto& check : node.checks)
+        if (check.name.rfind("rdma from gpu memory/", 0) == 0) {
+          CAPTURE(check.name);
+          CHECK(check.verdict != Verdict::pass);
+          CHECK_FALSE(check.measured);
+        }
+  }
+}
