@@ -44,8 +44,8 @@ std::vector<GpuFacts> standin_facts(const StandinGpus& gpus, const std::string& 
 int simulated_gpus(const HardwareFacts& facts);
 
 // Whether a measuring step with these parameters puts a load on GPUs or their memory, which a stand-in has
-// nothing for. Agent and controller ask the same question: one leaves the step out, the other does not believe
-// what is told of it. Reading the counters of a driver is no load.
+// nothing for. Agent and controller ask the same question: one leaves the step out, the other does not
+// believe what is told of it. Reading the counters of a driver is no load.
 bool loads_gpus(const Json& params);
 
 }  // namespace muster
