@@ -15,7 +15,8 @@ endfunction()
 
 muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
   spec_schema ${CMAKE_SOURCE_DIR}/schema/spec.schema.json
-  playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json)
+  playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json
+  drive_models ${CMAKE_SOURCE_DIR}/hardware/drives.yaml)
 target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
 
 # Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.

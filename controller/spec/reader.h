@@ -71,6 +71,7 @@ class SpecReader {
   // reader_lab.cc
   void read_lab();
   // reader_acceptance.cc
+  void read_acceptance();
   void read_gpu_acceptance();
   // reader_rails.cc
   struct NicWishes {  // of a role or a node

@@ -2,9 +2,20 @@
 // `carried`). What these texts say is looked at by controller/report/gpu_results.h.
 #include <fmt/format.h>
 
+#include "controller/spec/drive_models.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
+
+void SpecReader::read_acceptance() {
+  if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
+    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
+                  spec_.acceptance_profile, names_.profiles);
+  read_gpu_acceptance();
+  const YamlNode* drives = child(child(&root_, "acceptance"), "drives");
+  if (drives && drives->is_list())
+    spec_.drive_models = read_drive_models(*drives, "acceptance.drives", errors_);
+}
 
 void SpecReader::read_gpu_acceptance() {
   const YamlNode* acceptance = child(&root_, "acceptance");

@@ -162,9 +162,6 @@ ParsedSpec SpecReader::read() {
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
   spec_.lab = root_.find("lab") != nullptr;
   spec_.vars = read_vars(child(&root_, "vars"));
-  if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
-    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
-                  spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
   read_playbooks();
@@ -173,7 +170,7 @@ ParsedSpec SpecReader::read() {
   read_rails();
   read_limits();
   read_lab();
-  read_gpu_acceptance();
+  read_acceptance();
   read_services();
   read_nodes();
   check_nodes();

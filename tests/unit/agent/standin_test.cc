@@ -144,14 +144,16 @@ TEST_CASE("where a real GPU is, that one is reported and no stand-in", "[standin
 }
 
 TEST_CASE("what loads GPUs is one question, whoever asks it", "[standin]") {
-  for (const char* load : {R"({"kernel":"gpu-gemm"})", R"({"kernel":"gpu-what-comes-next"})", R"({"load":"nccl"})",
-                           R"({"load":"gpu-training"})", R"({"gpu_memory":true,"peers":[]})"}) {
+  for (const char* load :
+       {R"({"kernel":"gpu-gemm"})", R"({"kernel":"gpu-what-comes-next"})", R"({"load":"nccl"})",
+        R"({"load":"gpu-training"})", R"({"gpu_memory":true,"peers":[]})"}) {
     CAPTURE(load);
     CHECK(loads_gpus(Json::parse(load)));
   }
-  for (const char* none : {"null", "[]", "{}", R"({"kernel":"dgemm"})", R"({"kernel":"counters","gpus":true})",
-                           R"({"load":"training"})", R"({"gpu_memory":false})", R"({"gpu_memory":"true"})",
-                           R"({"kernel":7,"load":{}})"}) {
+  for (const char* none :
+       {"null", "[]", "{}", R"({"kernel":"dgemm"})", R"({"kernel":"counters","gpus":true})",
+        R"({"load":"training"})", R"({"gpu_memory":false})", R"({"gpu_memory":"true"})",
+        R"({"kernel":7,"load":{}})"}) {
     CAPTURE(none);
     CHECK_FALSE(loads_gpus(Json::parse(none)));
   }

@@ -98,7 +98,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
       return judge(spec, *executor, action, result);
     };
     hooks.reservation = [this](const Action& action, const Json& result) {
-      return reservation(*executor, action, result);
+      return reservation(spec, *executor, action, result);
     };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
       return follow_up(spec, *executor, action, results);
@@ -814,4 +814,32 @@ TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[a
           CHECK_FALSE(check.measured);
         }
   }
+}
+
+TEST_CASE("a drive below what the spec says of its model takes its node out, and the report says by what",
+          "[acceptance]") {
+  Bench b;
+  const std::string own = "drives: [ { model: \"FAST*\", read_mbps: 7000, source: the quotation of May } ] }";
+  std::string text = kSpec;
+  text.replace(text.find("profile: lab }"), 14, "profile: lab, " + own);
+  b.store.write({SpecRow{2, 2, text, "sha256:spec-2", ""}}, [](Status s) { REQUIRE(s.ok()); });
+  b.reactor.advance(100);
+  b.spec.changed();
+  b.plan.spec_revision = 2;
+  for (const auto& name : b.names)
+    b.check(name,
+            {Bench::step("acceptance/drives", "accept", {{"kernel", "drives"}},
+                         {{"read_mbps", {{"min", 50}, {"derive", "drive_models"}, {"fail_ratio", 0.4}}}})});
+  b.measure = [](const std::string& node, const wire::Step&) {
+    const Json part = {{"subject", "OS" + node},
+                       {"like", "FAST DRIVE 8589934592"},
+                       {"result", measured("drives", "read_mbps", node == "node03" ? 2000 : 6000)}};
+    return Json{{"check", "drives"}, {"parts", Json::array({part})}};
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+  const Check check = check_of(b.report(), "node03", "drives/read_mbps");
+  CHECK(check.verdict == Verdict::fail);
+  CHECK(check.expected == 2800);
+  CHECK(check.derivation.find("the quotation of May") != std::string::npos);
 }
