@@ -498,6 +498,8 @@ class Planner {
       }
       if (!profile().empty())
         if (const Playbook* profile = find_playbook(prefix, real)) {
+          if (!profile->origin.empty() && own_.insert(prefix).second)
+            plan_.notes.push_back(fmt::format("profile {} is {}", profile->name, profile->origin));
           context.enter(std::string());
           into.accept = plan_steps(*profile, "node", context, problems);
           into.accept_cluster = plan_steps(*profile, "cluster", context, problems);

@@ -8,9 +8,10 @@
 namespace muster {
 
 void SpecReader::read_acceptance() {
-  if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
+  const std::vector<std::string> known = known_profiles();
+  if (!spec_.acceptance_profile.empty() && !known.empty())
     must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
-                  spec_.acceptance_profile, names_.profiles);
+                  spec_.acceptance_profile, known);
   read_gpu_acceptance();
   const YamlNode* drives = child(child(&root_, "acceptance"), "drives");
   if (drives && drives->is_list())

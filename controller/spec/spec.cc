@@ -289,8 +289,7 @@ void SpecReader::read_users() {
 
 void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) {
   if (!list) return;
-  std::vector<std::string> known = names_.playbooks;
-  for (const OwnPlaybook& own : spec_.own_playbooks) known.push_back(playbook_of_file(own.file));
+  const std::vector<std::string> known = known_playbooks();
   std::set<std::string> seen;
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
@@ -298,7 +297,7 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     const std::string where = fmt::format("{}[{}]", path, i);
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
-    else if (!names_.playbooks.empty())
+    else if (!known.empty())
       must_be_known(item, where, "playbook", item.text, known);
   }
 }
