@@ -178,7 +178,7 @@ ExecutorHooks Core::hooks() {
     return judge(spec, executor, action, result);
   };
   made.reservation = [this](const Action& action, const Json& result) {
-    return reservation(executor, action, result);
+    return reservation(spec, executor, action, result);
   };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);

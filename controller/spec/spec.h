@@ -195,6 +195,12 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
+// What drives do by their maker's word (controller/spec/drive_models.h). 0: nobody says.
+struct DriveModel {
+  std::string model;  // glob over what the kernel calls them
+  double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
+  std::string source;
+};
 // `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
 struct GpuAcceptance {
   bool mandatory = false;
@@ -221,6 +227,7 @@ struct Spec {
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   GpuAcceptance gpu_acceptance;
+  std::vector<DriveModel> drive_models;  // acceptance.drives: before the shipped ones
   LimitsSpec limits;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
@@ -248,7 +255,7 @@ struct ParsedSpec {
   Spec spec;
   std::vector<SpecError> errors;  // empty: usable
 };
-// Names that exist outside the file; an empty list is not checked against.
+// Names that exist outside the file, beside the spec's own playbooks; an empty list is not checked against.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
 };
