@@ -16,18 +16,6 @@ namespace muster {
 
 using Lane = Limits::Lane;
 
-struct Executor::Live {
-  std::optional<wire::Mode> mode;
-  std::string boot_id;
-  bool greeted = false;  // it said what it is to this controller process; else the row's word is all there is
-  SteadyMs contact = {};  // last word from it in this process
-  SteadyMs spoke =
-      {};  // last word of the boot that said hello; a later boot may speak before its hello was looked at
-  TimeMs seen = 0;      // the same moment for people
-  SteadyMs heard = {};  // where silence is counted from: its last contact, or later when that would be unfair
-  SteadyMs returned = {};  // when it was last heard again after silence or a boot
-};
-
 struct Executor::Runtime {
   enum class Stage {
     pending,     // its next action has not begun
@@ -116,7 +104,8 @@ Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, E
       hooks_(std::move(hooks)),
       timing_(timing),
       alive_(std::make_shared<bool>(true)),
-      began_(reactor.steady()) {}
+      journal_(reactor, ports.store),
+      book_(reactor, ports.store, journal_) {}
 
 Executor::~Executor() {
   *alive_ = false;
@@ -143,180 +132,17 @@ Executor::Runtime* Executor::runtime(const std::string& node) const {
   return it == nodes_.end() ? nullptr : it->second.get();
 }
 
-Executor::Live& Executor::live(const std::string& node) {
-  auto& entry = live_[node];
-  if (entry) return *entry;
-  entry = std::make_unique<Live>();
-  load_rows();
-  believe_row(node, *entry);
-  return *entry;
-}
-
-// What was known of its agent when the controller ended; its own word to this process counts more. An older
-// copy of the database knows nothing.
-void Executor::believe_row(const std::string& node, Live& agent) const {
-  const auto found = rows_.find(node);
-  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
-  const NodeRow& row = found->second;
-  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
-  agent.boot_id = row.boot_id;
-  if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
-}
-
-// Of before an older copy of the database was put in its place, and not confirmed since.
-bool Executor::unproven(const NodeRow& row) const {
-  const TimeMs restored = ports_.store.restored();
-  return restored > 0 && row.last_seen <= restored;
-}
-
-// A time of an earlier process, or of a record. By a clock that was set meanwhile it may lie ahead: it was
-// now, at the latest.
-SteadyMs Executor::steady_of(TimeMs wall) const {
-  return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
-}
-TimeMs Executor::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
-
-void Executor::load_rows() {
-  if (rows_loaded_) return;
-  const auto rows = ports_.store.nodes();
-  if (!rows.ok()) {
-    if (!std::exchange(unread_, true))
-      log::error("node rows cannot be read", {{"error", rows.error().message}});
-    return;
-  }
-  rows_loaded_ = true;
-  unread_ = false;
-  for (const auto& row : *rows) rows_.emplace(row.name, row);
-  for (const auto& [name, agent] : live_)
-    if (agent) believe_row(name, *agent);
-}
-
-// What is not known is not changed: a row made up from nothing would replace the one that could not be read,
-// with the machine the name is bound to. The changes wait until the rows could be read.
-void Executor::read_later() {
-  if (std::exchange(reading_, true)) return;
-  reactor_.after(kSecond, [this, alive = alive_] {
-    if (!*alive) return;
-    reading_ = false;
-    load_rows();
-    if (!rows_loaded_) return read_later();
-    Rows rows;
-    for (const auto& [node, change] : std::exchange(held_, {})) rows.push_back(changed_row(node, change));
-    write(std::move(rows));
-  });
-}
-
-NodeRow Executor::node_row(const std::string& node) const {
-  const_cast<Executor*>(this)->load_rows();
-  NodeRow row;
-  row.name = node;
-  if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
-  // Contacts are not written one by one.
-  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact)
-    row.last_seen = it->second->seen;
-  return row;
-}
-
-std::optional<wire::Mode> Executor::mode_of(const std::string& node) { return live(node).mode; }
-
-std::optional<DurationMs> Executor::silent_for(const std::string& node) const {
-  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->contact)
-    return reactor_.steady() - it->second->contact;
-  const NodeRow row = node_row(node);
-  if (row.last_seen == 0 || unproven(row)) return std::nullopt;
-  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
-  return std::max<DurationMs>(reactor_.now() - row.last_seen, reactor_.steady() - began_);
-}
-
-TimeMs Executor::silent_since(const std::string& node) const {
-  const auto it = live_.find(node);
-  const SteadyMs last = it != live_.end() && it->second && it->second->contact ? it->second->contact : began_;
-  return reactor_.steady() - last < timing_.silent_shown ? 0 : node_row(node).last_seen;
-}
-
-bool Executor::outdated(const std::string& node) const {
-  if (ports_.store.restored() == 0) return false;
-  const_cast<Executor*>(this)->load_rows();
-  if (const auto it = live_.find(node); it != live_.end() && it->second && it->second->greeted) return false;
-  const auto row = rows_.find(node);
-  return row == rows_.end() || unproven(row->second);
-}
-
-Executor::Rows Executor::changed(const std::string& node, const std::function<void(NodeRow&)>& change) {
-  load_rows();
-  // In their order, also when the rows can be read again now.
-  if (rows_loaded_ && held_.empty()) return {changed_row(node, change)};
-  held_.emplace_back(node, change);
-  read_later();
-  return {};
-}
-
-Write Executor::changed_row(const std::string& node, const std::function<void(NodeRow&)>& change) {
-  NodeRow row = node_row(node);
-  change(row);
-  if (row.state != "quarantined") row.held_by = HeldBy::nobody;
-  if (row.state == "quarantined" && row.held_by == HeldBy::nobody) row.held_by = HeldBy::run;
-  NodeRow& kept = rows_[node];
-  if (kept.product_uuid != row.product_uuid) machines_.reset();
-  kept = row;
-  return row;
-}
-
 void Executor::set_node(const std::string& node, const std::function<void(NodeRow&)>& change) {
-  write(changed(node, change));
+  write(book_.changed(node, change));
 }
 
 bool Executor::forget(const std::string& node) {
-  load_rows();
-  if ((active() && runtime(node)) || !rows_loaded_ || !held_.empty()) return false;
-  rows_.erase(node);
-  machines_.reset();
-  live_.erase(node);
-  return true;
+  if (active() && runtime(node)) return false;
+  return book_.forget(node);
 }
 
-std::shared_ptr<const Machines> Executor::machines() const {
-  const_cast<Executor*>(this)->load_rows();
-  if (machines_ || !rows_loaded_) return machines_;
-  auto made = std::make_shared<Machines>();
-  for (const auto& [name, row] : rows_)
-    if (row.state != "unadmitted") made->bind(row.product_uuid, name);
-  return machines_ = made;
-}
-
-// One commit at a time, in order; what comes meanwhile goes into the next. A write that fails (disk full) is
-// tried again until it succeeds, and nothing overtakes it: the journal's order is the order of events.
 void Executor::write(Rows rows, std::function<void()> then) {
-  std::move(rows.begin(), rows.end(), std::back_inserter(unwritten_));
-  if (then) after_write_.push_back(std::move(then));
-  if (!writing_) flush();
-}
-
-void Executor::flush() {
-  if (unwritten_.empty() && after_write_.empty()) return;
-  writing_ = true;
-  auto rows = std::make_shared<Rows>(std::exchange(unwritten_, {}));
-  auto then = std::make_shared<std::vector<std::function<void()>>>(std::exchange(after_write_, {}));
-  commit(rows, then);
-}
-
-void Executor::commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<std::function<void()>>> then) {
-  ports_.store.write(*rows, [this, alive = alive_, rows, then](Status status) {
-    if (!*alive) return;
-    if (!status.ok()) {
-      if (!std::exchange(complained_, true))
-        log::error("the store cannot be written; trying again every second",
-                   {{"error", status.error().message}});
-      reactor_.after(kSecond, [this, alive, rows, then] {
-        if (*alive) commit(rows, then);
-      });
-      return;
-    }
-    writing_ = complained_ = false;
-    flush();
-    for (const auto& next : *then)
-      if (*alive) next();
-  });
+  journal_.write(std::move(rows), std::move(then));
 }
 
 void Executor::observe(const std::string& node, const std::string& kind, Json data) const {
@@ -375,7 +201,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   passed_.assign(plan_.barriers.size(), 0);
   absent_.clear();
   took_.clear();
-  load_rows();
+  book_.load();
   for (const auto& name : plan_.nodes) {
     auto node = std::make_unique<Runtime>();
     node->name = name;
@@ -445,7 +271,7 @@ Status Executor::resume(int64_t run) {
       results[entry.action].push_back(entry.data.value("result", Json()));
     if (!node->over()) continue;
     node->reason = text_of(entry.data, "reason");
-    node->left_at = steady_of(entry.time);
+    node->left_at = book_.steady_of(entry.time);
   }
   // Long after, or by a clock that was set back, nothing of it is to be taken up: the cluster may be at work
   // again, and the database may be an old one.
@@ -499,7 +325,7 @@ void Executor::resume_node(Runtime& node) {
     return give_up(node, text_of(record.result, "message"));
   }
   const SteadyMs now = reactor_.steady();
-  Live& agent = live(node.name);
+  KnownAgent& agent = book_.agent(node.name);
   // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time
   // has passed, at least none.
   const DurationMs whole = time_for(action), spent = whole + (node.person ? node.person->within : 0);
@@ -527,7 +353,7 @@ void Executor::resume_node(Runtime& node) {
                     now + timing_.power_call});
     return rearm(node);
   }
-  const NodeRow row = node_row(node.name);
+  const NodeRow row = book_.row(node.name);
   const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
   if (leaves && new_boot && agent.mode == wire::Mode::installed &&
       (action.kind == ActionKind::reboot || row.image_digest == text_of(action.params, "digest")))
@@ -719,10 +545,10 @@ void Executor::conclude(Rows& rows) {
     Runtime* node = runtime(verdict.name);
     if (!node || node->stage != Runtime::Stage::done) continue;
     const char* state = verdict.quarantine ? "quarantined" : "degraded";
-    append(rows, changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
-             row.state = state;
-             row.reason = reason;
-           }));
+    append(rows, book_.changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
+      row.state = state;
+      row.reason = reason;
+    }));
     observe(verdict.name, "node", {{"state", state}, {"reason", verdict.reason}});
     if (!verdict.quarantine) continue;
     ++quarantined;
@@ -766,7 +592,7 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   node.deadline = node.started +
                   (with_netboot ? plan_.limits.netboot
                                 : time_for(action));  // the order's own begins when the RAM system is there
-  node.boot_before = live(node.name).boot_id;
+  node.boot_before = book_.agent(node.name).boot_id;
   node.with_netboot = with_netboot;
   node.stage = Runtime::Stage::committing;
   set_wait(node, {});
@@ -774,11 +600,11 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   const bool installs = plan_.kind != "discover" && plan_.kind != "accept" && plan_.kind != "wake" &&
                         !plan_.only_serves(node.name);
   if (first && installs)
-    append(extra,
-           changed(node.name, [state = plan_.kind == "drain" ? "draining" : "installing"](NodeRow& row) {
-             row.state = state;
-             row.reason.clear();
-           }));
+    append(extra, book_.changed(node.name,
+                                [state = plan_.kind == "drain" ? "draining" : "installing"](NodeRow& row) {
+                                  row.state = state;
+                                  row.reason.clear();
+                                }));
   // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before
   // for one of this.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{node.name});
@@ -795,7 +621,7 @@ void Executor::effect(Runtime& node) {
   node.stage = Runtime::Stage::awaiting;
   if (kind == ActionKind::wake) return consider(node);
   // An agent that was silent before gets its time from now on.
-  Live& agent = live(node.name);
+  KnownAgent& agent = book_.agent(node.name);
   if (agent.heard < node.started - timing_.silent_after) agent.heard = node.started;
   consider(node);
 }
@@ -878,16 +704,10 @@ void Executor::netboot(Runtime& node) {
 // is asked, too, and has its time if it is not off.
 bool Executor::should_stop(const Runtime& node) const {
   if (node.stop_asked) return false;
-  const auto found = live_.find(node.name);
-  if (found == live_.end() || !found->second->contact) return ever_seen(node.name);
-  const Live& agent = *found->second;
-  return (!agent.mode || *agent.mode != wire::Mode::ram) &&
-         reactor_.steady() - agent.contact < timing_.silent_after;
-}
-
-bool Executor::ever_seen(const std::string& name) const {
-  const NodeRow row = node_row(name);
-  return !rows_loaded_ || !row.mode.empty() || !row.image_digest.empty() || ports_.store.restored() > 0;
+  const KnownAgent* agent = book_.find(node.name);
+  if (!agent || !agent->contact) return book_.ever_seen(node.name);
+  return (!agent->mode || *agent->mode != wire::Mode::ram) &&
+         reactor_.steady() - agent->contact < timing_.silent_after;
 }
 
 wire::WorkOrder Executor::stop_order(const Runtime& node) const {
@@ -952,7 +772,7 @@ wire::WorkOrder Executor::leave_order(const Runtime& node) const {
 
 void Executor::leave(Runtime& node) {
   // In the RAM system already, whatever the last attempt died of: nothing is to be booted.
-  if (live(node.name).mode == wire::Mode::ram) return got_ram(node);
+  if (book_.agent(node.name).mode == wire::Mode::ram) return got_ram(node);
   node.epoch = ++epochs_;
   node.stage = Runtime::Stage::powering;
   node.awaiting_ram = true;
@@ -1015,7 +835,7 @@ Lane Executor::lane_of(const Runtime& node) const {
 // It is at work until they come: nothing is stopped before.
 void Executor::netboot_by_hand(Runtime& node) {
   const SteadyMs now = reactor_.steady();
-  const Live& agent = live(node.name);
+  const KnownAgent& agent = book_.agent(node.name);
   // In the RAM system already, whatever the last attempt died of: nobody has to go there.
   if (agent.mode == wire::Mode::ram && agent.contact && now - agent.contact < timing_.silent_after)
     return got_ram(node);
@@ -1055,7 +875,7 @@ void Executor::ask_person(Runtime& node, const std::string& task, SteadyMs since
   const std::string& where = node.person->where;
   node.stage = Runtime::Stage::powering;
   limits_.end(Limits::lane_of(node.action().kind), node.name);
-  set_wait(node, {fmt::format("by hand until {}: {}{}", to_iso8601(wall_of(until)), task,
+  set_wait(node, {fmt::format("by hand until {}: {}{}", to_iso8601(book_.wall_of(until)), task,
                               where.empty() ? "" : " (" + where + ")"),
                   "its effect, or `muster power done " + node.name + "`", node.power_error,
                   "quarantine: nobody came", since, until});
@@ -1148,12 +968,12 @@ void Executor::power_off(Runtime& node) {
 // Nothing is done to one that is on but to wait: what it does there is not known.
 void Executor::wake(Runtime& node) {
   const SteadyMs now = reactor_.steady();
-  const Live& agent = live(node.name);
+  const KnownAgent& agent = book_.agent(node.name);
   if (agent.contact && now - agent.contact < timing_.silent_after)
     return succeed(node, {{"boot_id", agent.boot_id}});
   if (node.person && node.stayed_off == 0) return wake_by_hand(node);
   if (now >= node.deadline) {
-    const TimeMs since = node_row(node.name).last_seen;
+    const TimeMs since = book_.row(node.name).last_seen;
     return fail_attempt(
         node,
         fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
@@ -1239,7 +1059,7 @@ void Executor::pause(Runtime& node, DurationMs delay, Wait wait, std::function<v
 }
 
 Situation Executor::situation(const Runtime& node) const {
-  const auto found = live_.find(node.name);
+  const KnownAgent* agent = book_.find(node.name);
   Situation s;
   s.kind = node.action().kind;
   s.in_band = node.in_band;
@@ -1252,11 +1072,11 @@ Situation Executor::situation(const Runtime& node) const {
   s.now = reactor_.steady();
   s.started = node.started;
   s.deadline = node.deadline;
-  if (found != live_.end()) {
-    s.mode = found->second->mode;
-    s.heard = found->second->heard;
-    s.contact = found->second->spoke;
-    s.same_system = !node.boot_before.empty() && found->second->boot_id == node.boot_before;
+  if (agent) {
+    s.mode = agent->mode;
+    s.heard = agent->heard;
+    s.contact = agent->spoke;
+    s.same_system = !node.boot_before.empty() && agent->boot_id == node.boot_before;
   }
   s.departed = node.departed;
   // An inventory right behind a netboot is of the RAM system that this plan started itself.
@@ -1274,7 +1094,7 @@ Situation Executor::situation(const Runtime& node) const {
 
 void Executor::consider(Runtime& node) {
   if (node.stage != Runtime::Stage::awaiting) return;
-  live(node.name);
+  book_.agent(node.name);
   if (node.action().kind == ActionKind::wake) return wake(node);
   Decision decision = advance(situation(node), timing_);
   switch (decision.what) {
@@ -1289,7 +1109,7 @@ void Executor::consider(Runtime& node) {
       return fail_attempt(node, fail(Code::conflict, decision.reason), Json());
     case Decision::What::offer: {
       offer(node);
-      const SteadyMs silent = live(node.name).heard + timing_.silent_after;
+      const SteadyMs silent = book_.agent(node.name).heard + timing_.silent_after;
       decision.wait = {node.action().title, "the agent's result",
                        node.text,           "a look at the power state when it is silent",
                        node.started,        std::min(silent, node.deadline)};
@@ -1328,13 +1148,13 @@ std::string Executor::order_id(const Runtime& node) const {
 // heard since.
 bool Executor::gone(const std::string& name) const {
   if (const auto absent = absent_.find(name); absent != absent_.end()) {
-    const auto agent = live_.find(name);
-    if (agent == live_.end() || agent->second->heard <= absent->second) return true;
+    const KnownAgent* agent = book_.find(name);
+    if (!agent || agent->heard <= absent->second) return true;
   }
   if (const Runtime* node = runtime(name))
     return node->stage == Runtime::Stage::quarantined || node->stage == Runtime::Stage::not_started;
-  const auto row = rows_.find(name);
-  return row != rows_.end() && row->second.state != "accepted" && row->second.state != "degraded";
+  const auto row = book_.rows().find(name);
+  return row != book_.rows().end() && row->second.state != "accepted" && row->second.state != "degraded";
 }
 
 bool Executor::gone_since(const std::string& name, SteadyMs time) const {
@@ -1345,12 +1165,8 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
          time;
 }
 
-// Nothing is recorded of it and nobody heard of it: a declared node that no run was about yet, or no node.
-bool Executor::never_seen(const std::string& name) const {
-  if (!rows_loaded_ || ports_.store.restored() > 0 || runtime(name) || rows_.count(name)) return false;
-  const auto agent = live_.find(name);
-  return agent == live_.end() || !agent->second->contact;
-}
+// A declared node that no run was about yet, or no node.
+bool Executor::never_seen(const std::string& name) const { return !runtime(name) && book_.never_seen(name); }
 
 void Executor::offer(Runtime& node) {
   if (std::exchange(node.offered, true)) return;
@@ -1393,7 +1209,7 @@ bool Executor::expects(const std::string& name, const std::string& order) const 
 // ---- what agents say ----
 
 void Executor::on_contact(const std::string& name, const Presence& present) {
-  Live& agent = live(name);
+  KnownAgent& agent = book_.agent(name);
   const SteadyMs now = reactor_.steady();
   const DurationMs gap = now - agent.heard;
   // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
@@ -1405,14 +1221,14 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
     if (present.mode) return on_hello({name, *present.mode, present.boot_id, present.image_digest});
     // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
     // which the row tells.
-    const auto row = rows_.find(name);
+    const auto row = book_.rows().find(name);
     const bool known =
-        row != rows_.end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
+        row != book_.rows().end() && !present.boot_id.empty() && present.boot_id == row->second.boot_id;
     if (const auto mode = wire::mode_from_string(known ? row->second.mode : ""); known && mode.ok())
       return on_hello({name, *mode, present.boot_id, row->second.image_digest});
     if (other_boot) agent.mode.reset();
   }
-  hear(agent);
+  book_.hear(agent);
   if (other_boot) return;
   agent.spoke = agent.contact;
   Runtime* node = active() ? runtime(name) : nullptr;
@@ -1420,21 +1236,16 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
     consider(*node);
 }
 
-void Executor::hear(Live& agent) {
-  agent.heard = agent.contact = reactor_.steady();
-  agent.seen = reactor_.now();
-}
-
 void Executor::on_hello(const Hello& hello) {
-  Live& agent = live(hello.node);
+  KnownAgent& agent = book_.agent(hello.node);
   const bool new_boot = agent.boot_id != hello.boot_id;
   agent.mode = hello.mode;
   agent.boot_id = hello.boot_id;
   agent.greeted = true;
   if (new_boot) agent.returned = reactor_.steady();
-  hear(agent);
+  book_.hear(agent);
   agent.spoke = agent.contact;
-  write(changed(hello.node, [hello, now = agent.seen](NodeRow& row) {
+  write(book_.changed(hello.node, [hello, now = agent.seen](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
     row.boot_id = hello.boot_id;
     row.last_seen = now;
@@ -1501,9 +1312,10 @@ void Executor::got_ram(Runtime& node) {
   ports_.boot.disarm(node.name);  // it has all it needs; the next netboot, and the next token, take another
                                   // power cycle of a plan
   node.power_error.clear();
-  if (node.action().kind == ActionKind::netboot) return succeed(node, {{"boot_id", live(node.name).boot_id}});
+  if (node.action().kind == ActionKind::netboot)
+    return succeed(node, {{"boot_id", book_.agent(node.name).boot_id}});
   limits_.end(Lane::netboot, node.name);
-  live(node.name).heard = reactor_.steady();
+  book_.agent(node.name).heard = reactor_.steady();
   node.deadline = reactor_.steady() + time_for(node.action());
   node.stage = Runtime::Stage::awaiting;
   consider(node);
@@ -1511,7 +1323,7 @@ void Executor::got_ram(Runtime& node) {
 }
 
 void Executor::on_event(const std::string& name, const wire::Event& event) {
-  hear(live(name));
+  book_.hear(book_.agent(name));
   Runtime* node = active() ? runtime(name) : nullptr;
   if (!node || node->over() || node->index >= node->actions.size()) return;
   if (node->leaving && event.order == leave_order(*node).id) return on_left(*node, event);
@@ -1561,13 +1373,13 @@ Status Executor::accept_inventory(Runtime& node, const Json& result, Rows& rows)
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   TRY(const HardwareFacts read, hardware_facts_from_json(facts));
   const bool rebinds = plan_.kind == "admit" || plan_.kind == "reimage";
-  append(rows, changed(node.name, [text = dump_ascii(facts), now = reactor_.now(), rebinds,
-                                   system = read.system](NodeRow& row) {
-           row.facts = text;
-           row.facts_time = now;
-           if (row.product_uuid.empty() || rebinds) row.product_uuid = system.uuid;
-           if (!system.serial.empty()) row.system_serial = system.serial;
-         }));
+  append(rows, book_.changed(node.name, [text = dump_ascii(facts), now = reactor_.now(), rebinds,
+                                         system = read.system](NodeRow& row) {
+    row.facts = text;
+    row.facts_time = now;
+    if (row.product_uuid.empty() || rebinds) row.product_uuid = system.uuid;
+    if (!system.serial.empty()) row.system_serial = system.serial;
+  }));
   return Ok{};
 }
 
@@ -1660,10 +1472,10 @@ Executor::Rows Executor::settled(Runtime& node, const Json& last) {
                                             : "degraded";
   const bool measured = !discovered && !drained && plan_.kind != "undrain";
   const auto digest = plan_.config_digests.find(node.name);
-  Rows rows = changed(node.name, [state, doubt, measured, run = run_.id,
-                                  config = digest == plan_.config_digests.end()
-                                               ? std::nullopt
-                                               : std::optional(digest->second)](NodeRow& row) {
+  Rows rows = book_.changed(node.name, [state, doubt, measured, run = run_.id,
+                                        config = digest == plan_.config_digests.end()
+                                                     ? std::nullopt
+                                                     : std::optional(digest->second)](NodeRow& row) {
     row.state = state;
     row.reason = doubt;
     if (!measured) return;
@@ -1676,7 +1488,7 @@ Executor::Rows Executor::settled(Runtime& node, const Json& last) {
 
 // It answers, and nothing else was done: it is what it was, but for one that was given up because it did not.
 Executor::Rows Executor::woken(const Runtime& node) {
-  return changed(node.name, [](NodeRow& row) {
+  return book_.changed(node.name, [](NodeRow& row) {
     if (row.state != "quarantined") return;
     row.state = "discovered";
     row.reason.clear();
@@ -1696,7 +1508,7 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
   FailedProbe probe;
   probe.started = node.started;
   probe.failed = reactor_.steady();
-  probe.watched = began_;
+  probe.watched = book_.began();
   const Json& params = node.action().params;
   if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps"))
     return probe;
@@ -1722,7 +1534,7 @@ FailedProbe Executor::failed_probe(const Runtime& node, const Json& result) cons
     if (params.value("stop_on_failure", true)) break;  // those after it did not run
   }
   for (const auto& name : names)
-    if (runtime(name) || live_.count(name) || rows_.count(name))
+    if (runtime(name) || book_.find(name) || book_.rows().count(name))
       probe.others.push_back({name, false, {}, {}});
   if (names.size() != 1) probe.next.clear();
   return probe;
@@ -1734,7 +1546,7 @@ void Executor::weigh(Runtime& node, const Error& error, std::shared_ptr<const Js
   probe.now = reactor_.steady();
   probe.tries_left = tries_left(node);
   for (auto& other : probe.others) {
-    const Live& agent = live(other.name);
+    const KnownAgent& agent = book_.agent(other.name);
     other.gone = gone(other.name);
     other.heard = agent.contact;  // not `heard`, which may be moved where silence is counted from
     other.returned = agent.returned;
@@ -1861,10 +1673,10 @@ void Executor::give_up(Runtime& node, const std::string& reason) {
   limits_.end(Lane::imaging, node.name);
   ports_.boot.disarm(node.name);
   Rows rows{quarantine_row(node.name, why, node.index < node.actions.size() ? node.action().id : "")};
-  append(rows, changed(node.name, [why](NodeRow& changed_row) {
-           changed_row.state = "quarantined";
-           changed_row.reason = why;
-         }));
+  append(rows, book_.changed(node.name, [why](NodeRow& changed_row) {
+    changed_row.state = "quarantined";
+    changed_row.reason = why;
+  }));
   log::warning("node quarantined", {{"node", node.name}, {"reason", why}});
   node.reason = why;
   node.left_at = reactor_.steady();
@@ -1896,7 +1708,7 @@ void Executor::stand_down(Runtime& node, const std::string& reason) {
   row.time = reactor_.now();
   row.data = {{"reason", reason}};
   Rows rows{row};
-  append(rows, changed(node.name, [reason](NodeRow& changed_row) { changed_row.reason = reason; }));
+  append(rows, book_.changed(node.name, [reason](NodeRow& changed_row) { changed_row.reason = reason; }));
   write(std::move(rows));
   observe(node.name, "node", {{"state", "not_started"}, {"reason", reason}});
 }
@@ -1921,7 +1733,7 @@ Json Executor::node_progress(const Runtime& node) const {
     out["phase"] = action.phase;
     out["title"] = action.title;
     out["attempt"] = node.attempt;
-    out["since"] = wall_of(node.started);
+    out["since"] = book_.wall_of(node.started);
   }
   if (node.total > 0) out["percent"] = std::min(100.0, 100.0 * node.done / node.total);
   if (!node.unit.empty()) out["unit"] = node.unit;
@@ -1947,9 +1759,9 @@ Json Executor::progress() const {
 }
 
 Json Executor::why(const std::string& name) const {
-  const NodeRow row = node_row(name);
+  const NodeRow row = book_.row(name);
   Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
-  const TimeMs silent = silent_since(name);
+  const TimeMs silent = book_.silent_since(name, timing_.silent_shown);
   if (silent > 0) out["silent_since"] = silent;
   const Runtime* node = run_.id ? runtime(name) : nullptr;
   if (!node) return out;

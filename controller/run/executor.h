@@ -23,7 +23,8 @@
 //   - resume() after a crash continues from the journal: orders are offered again under the same id, power
 //      is looked at first. After a
 //     long absence it does nothing but end the run as cancelled: an operator plans anew.
-// The executor is the only writer of NodeRows: hello, facts, states. Others change one through set_node().
+// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Others change one through
+// set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is offered again and the
 // agent reports again.
 // Thread: the reactor's.
@@ -38,11 +39,12 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/machine.h"
 #include "base/reactor.h"
 #include "controller/plan/plan.h"
 #include "controller/run/blame.h"
+#include "controller/run/journal_writer.h"
 #include "controller/run/limits.h"
+#include "controller/run/node_book.h"
 #include "controller/run/node_state.h"
 #include "controller/run/ports.h"
 #include "controller/run/step_log.h"
@@ -144,50 +146,38 @@ class Executor {
   Json progress() const;
 
   // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
-  NodeRow node_row(const std::string& node) const;
+  NodeRow node_row(const std::string& node) const { return book_.row(node); }
   // `change` may run later, when the row could be read: it keeps what it needs by value. Until then nothing
   // is written.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
   // The system its agent runs, as far as it is known.
-  std::optional<wire::Mode> mode_of(const std::string& node);
+  std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
   // How long its agent is silent now; nullopt: never heard, or not since the database is an older copy of
   // itself.
-  std::optional<DurationMs> silent_for(const std::string& node) const;
+  std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }
   // Since when it is silent, for people; 0: it is not, or this process does not run long enough to say so.
-  TimeMs silent_since(const std::string& node) const;
+  TimeMs silent_since(const std::string& node) const {
+    return book_.silent_since(node, timing_.silent_shown);
+  }
   // The database is an older copy, and the node was not heard since it was put there: its row may say
   // anything but the truth.
-  bool outdated(const std::string& node) const;
+  bool outdated(const std::string& node) const { return book_.outdated(node); }
   // Forgets what is known of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
   // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read.
   // Shared: every power call for a node never seen takes it.
-  std::shared_ptr<const Machines> machines() const;
+  std::shared_ptr<const Machines> machines() const { return book_.machines(); }
   const StepLog& log() const { return log_; }
 
  private:
   struct Runtime;  // of one node in the run
-  struct Live;     // what is believed about a node's agent; outlives runs
   using Rows = std::vector<Write>;
 
   Runtime* runtime(const std::string& node) const;
-  Live& live(const std::string& node);
-  void load_rows();
   void adopt(const Plan& plan, const RunRow& row);
   void write(Rows rows, std::function<void()> then = {});
-  void flush();
-  void commit(std::shared_ptr<Rows> rows, std::shared_ptr<std::vector<std::function<void()>>> then);
   void transition(Runtime& node, ActionState to, Json data, std::function<void()> then = {}, Rows extra = {});
   void observe(const std::string& node, const std::string& kind, Json data) const;
-  Rows changed(const std::string& node, const std::function<void(NodeRow&)>& change);
-  Write changed_row(const std::string& node, const std::function<void(NodeRow&)>& change);
-  void read_later();
-  void believe_row(const std::string& node, Live& agent) const;
-  void hear(Live& agent);
-  bool unproven(const NodeRow& row) const;
-  bool ever_seen(const std::string& node) const;
-  SteadyMs steady_of(TimeMs wall) const;
-  TimeMs wall_of(SteadyMs at) const;
 
   void kick();
   void kick_node(Runtime& node, int quarantined);
@@ -272,6 +262,8 @@ class Executor {
   ExecutorHooks hooks_;
   ExecutorTiming timing_;
   std::shared_ptr<bool> alive_;
+  JournalWriter journal_;
+  NodeBook book_;
   Plan plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false, kick_posted_ = false;
@@ -280,22 +272,12 @@ class Executor {
   std::vector<size_t> passed_;    // of each barrier, so many members that nobody has to wait for any more
   StepLog log_;
   Limits limits_;
-  std::map<std::string, NodeRow> rows_;
-  bool rows_loaded_ = false, unread_ = false, reading_ = false;
-  std::vector<std::pair<std::string, std::function<void(NodeRow&)>>>
-      held_;                                          // changes that wait for the rows to be read
-  mutable std::shared_ptr<const Machines> machines_;  // of rows_; null: to be made again
-  std::map<std::string, std::unique_ptr<Live>> live_;
   std::map<std::string, std::unique_ptr<Runtime>> nodes_;
   std::map<std::string, const Action*> actions_;
   // not (any more) at work in this run, and silent when others needed them
   std::map<std::string, SteadyMs> absent_;
   std::map<ActionKind, std::vector<DurationMs>> took_;
   uint64_t epochs_ = 0;
-  const SteadyMs began_;  // this process
-  Rows unwritten_;        // waiting for the commit under way
-  std::vector<std::function<void()>> after_write_;
-  bool writing_ = false, complained_ = false;
 };
 
 }  // namespace muster

@@ -1,0 +1,172 @@
+#include "controller/run/node_book.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace muster {
+
+NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal)
+    : reactor_(reactor),
+      store_(store),
+      journal_(journal),
+      alive_(std::make_shared<bool>(true)),
+      began_(reactor.steady()) {}
+
+NodeBook::~NodeBook() { *alive_ = false; }
+
+KnownAgent& NodeBook::agent(const std::string& node) {
+  auto& entry = agents_[node];
+  if (entry) return *entry;
+  entry = std::make_unique<KnownAgent>();
+  load();
+  believe_row(node, *entry);
+  return *entry;
+}
+
+const KnownAgent* NodeBook::find(const std::string& node) const {
+  const auto it = agents_.find(node);
+  return it == agents_.end() ? nullptr : it->second.get();
+}
+
+void NodeBook::hear(KnownAgent& agent) const {
+  agent.heard = agent.contact = reactor_.steady();
+  agent.seen = reactor_.now();
+}
+
+// What was known of its agent when the controller ended; its own word to this process counts more. An older
+// copy of the database knows nothing.
+void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
+  const auto found = rows_.find(node);
+  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
+  const NodeRow& row = found->second;
+  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
+  agent.boot_id = row.boot_id;
+  if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
+}
+
+// Of before an older copy of the database was put in its place, and not confirmed since.
+bool NodeBook::unproven(const NodeRow& row) const {
+  const TimeMs restored = store_.restored();
+  return restored > 0 && row.last_seen <= restored;
+}
+
+// By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
+SteadyMs NodeBook::steady_of(TimeMs wall) const {
+  return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
+}
+TimeMs NodeBook::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
+
+void NodeBook::load() const {
+  if (loaded_) return;
+  const auto rows = store_.nodes();
+  if (!rows.ok()) {
+    if (!std::exchange(complained_, true))
+      log::error("node rows cannot be read", {{"error", rows.error().message}});
+    return;
+  }
+  loaded_ = true;
+  complained_ = false;
+  for (const auto& row : *rows) rows_.emplace(row.name, row);
+  for (const auto& [name, agent] : agents_)
+    if (agent) believe_row(name, *agent);
+}
+
+// What is not known is not changed: a row made up from nothing would replace the one that could not be read,
+// with the machine the name is bound to. The changes wait until the rows could be read.
+void NodeBook::read_later() {
+  if (std::exchange(reading_, true)) return;
+  reactor_.after(kSecond, [this, alive = alive_] {
+    if (!*alive) return;
+    reading_ = false;
+    load();
+    if (!loaded_) return read_later();
+    JournalWriter::Rows rows;
+    for (const auto& [node, change] : std::exchange(held_, {})) rows.push_back(changed_row(node, change));
+    journal_.write(std::move(rows));
+  });
+}
+
+NodeRow NodeBook::row(const std::string& node) const {
+  load();
+  NodeRow row;
+  row.name = node;
+  if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
+  // Contacts are not written one by one.
+  if (const KnownAgent* agent = find(node); agent && agent->contact) row.last_seen = agent->seen;
+  return row;
+}
+
+std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
+  if (const KnownAgent* agent = find(node); agent && agent->contact)
+    return reactor_.steady() - agent->contact;
+  const NodeRow known = row(node);
+  if (known.last_seen == 0 || unproven(known)) return std::nullopt;
+  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
+  return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
+}
+
+TimeMs NodeBook::silent_since(const std::string& node, DurationMs shown) const {
+  const KnownAgent* agent = find(node);
+  const SteadyMs last = agent && agent->contact ? agent->contact : began_;
+  return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
+}
+
+bool NodeBook::outdated(const std::string& node) const {
+  if (store_.restored() == 0) return false;
+  load();
+  if (const KnownAgent* agent = find(node); agent && agent->greeted) return false;
+  const auto found = rows_.find(node);
+  return found == rows_.end() || unproven(found->second);
+}
+
+bool NodeBook::ever_seen(const std::string& node) const {
+  const NodeRow known = row(node);
+  return !loaded_ || !known.mode.empty() || !known.image_digest.empty() || store_.restored() > 0;
+}
+
+bool NodeBook::never_seen(const std::string& node) const {
+  if (!loaded_ || store_.restored() > 0 || rows_.count(node)) return false;
+  const KnownAgent* agent = find(node);
+  return !agent || !agent->contact;
+}
+
+JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& change) {
+  load();
+  // In their order, also when the rows can be read again now.
+  if (loaded_ && held_.empty()) return {changed_row(node, change)};
+  held_.emplace_back(node, change);
+  read_later();
+  return {};
+}
+
+Write NodeBook::changed_row(const std::string& node, const Change& change) {
+  NodeRow changed = row(node);
+  change(changed);
+  if (changed.state != "quarantined") changed.held_by = HeldBy::nobody;
+  if (changed.state == "quarantined" && changed.held_by == HeldBy::nobody) changed.held_by = HeldBy::run;
+  NodeRow& kept = rows_[node];
+  if (kept.product_uuid != changed.product_uuid) machines_.reset();
+  kept = changed;
+  return changed;
+}
+
+bool NodeBook::forget(const std::string& node) {
+  load();
+  if (!loaded_ || !held_.empty()) return false;
+  rows_.erase(node);
+  machines_.reset();
+  agents_.erase(node);
+  return true;
+}
+
+std::shared_ptr<const Machines> NodeBook::machines() const {
+  load();
+  if (machines_ || !loaded_) return machines_;
+  auto made = std::make_shared<Machines>();
+  for (const auto& [name, known] : rows_)
+    if (known.state != "unadmitted") made->bind(known.product_uuid, name);
+  return machines_ = made;
+}
+
+}  // namespace muster
