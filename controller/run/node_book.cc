@@ -34,6 +34,50 @@ void NodeBook::hear(KnownAgent& agent) const {
   agent.seen = reactor_.now();
 }
 
+NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present,
+                                    DurationMs silent_after) {
+  KnownAgent& known = agent(node);
+  const SteadyMs now = reactor_.steady();
+  const bool after_silence = now - known.heard >= silent_after;
+  // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
+  if (after_silence || !known.contact) known.returned = now;
+  const bool other_boot =
+      !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
+  if (!known.greeted) {
+    // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
+    if (present.mode) return {Hello{node, *present.mode, present.boot_id, present.image_digest}};
+    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
+    // which the row tells.
+    const auto found = rows_.find(node);
+    const bool same =
+        found != rows_.end() && !present.boot_id.empty() && present.boot_id == found->second.boot_id;
+    if (const auto mode = wire::mode_from_string(same ? found->second.mode : ""); same && mode.ok())
+      return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
+    if (other_boot) known.mode.reset();
+  }
+  hear(known);
+  if (!other_boot) known.spoke = known.contact;
+  return {std::nullopt, !other_boot, after_silence};
+}
+
+bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
+  KnownAgent& known = agent(hello.node);
+  const bool new_boot = known.boot_id != hello.boot_id;
+  known.mode = hello.mode;
+  known.boot_id = hello.boot_id;
+  known.greeted = true;
+  if (new_boot) known.returned = reactor_.steady();
+  hear(known);
+  known.spoke = known.contact;
+  rows = changed(hello.node, [hello, now = known.seen](NodeRow& row) {
+    row.mode = std::string(wire::to_string(hello.mode));
+    row.boot_id = hello.boot_id;
+    row.last_seen = now;
+    if (hello.mode != wire::Mode::ram) row.image_digest = hello.image_digest;
+  });
+  return new_boot;
+}
+
 // What was known of its agent when the controller ended; its own word to this process counts more. An older
 // copy of the database knows nothing.
 void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {

@@ -16,24 +16,12 @@
 
 #include "base/machine.h"
 #include "base/reactor.h"
-#include "base/wire.h"
 #include "controller/run/journal_writer.h"
+#include "controller/run/known_agent.h"
+#include "controller/run/ports.h"
 #include "controller/store/store.h"
 
 namespace muster {
-
-// What is believed about a node's agent; outlives runs.
-struct KnownAgent {
-  std::optional<wire::Mode> mode;
-  std::string boot_id;
-  bool greeted = false;   // it said what it is to this process; else the row's word is all there is
-  SteadyMs contact = {};  // last word from it in this process
-  SteadyMs spoke = {};  // last word of the boot that said hello; a later boot may speak before its hello was
-                        // looked at
-  TimeMs seen = 0;      // the same moment for people
-  SteadyMs heard = {};  // where silence is counted from: its last contact, or later when that would be unfair
-  SteadyMs returned = {};  // when it was last heard again after silence or a boot
-};
 
 class NodeBook {
  public:
@@ -49,6 +37,16 @@ class NodeBook {
   const KnownAgent* find(const std::string& node) const;
   // It said something now.
   void hear(KnownAgent& agent) const;
+  // It asked for orders. `hello`: what it says, or what its row says of the same boot, which is to be taken for
+  // a hello to this process, and nothing was noted.
+  struct Contact {
+    std::optional<Hello> hello = {};
+    bool by_the_known_boot = true;  // else of one whose hello is on its way
+    bool after_silence = false;
+  };
+  Contact contact(const std::string& node, const Presence& present, DurationMs silent_after);
+  // It said hello; true: of another boot than the last. With the row to write.
+  bool hello(const Hello& hello, JournalWriter::Rows& rows);
 
   // Reads the rows unless that was done; where it fails it is tried again by whoever asks next.
   void load() const;
