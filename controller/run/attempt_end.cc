@@ -30,6 +30,7 @@ void NodeTurn::end_attempt() {
   s.power_error.clear();
   s.retry = 0;
   s.weighing.reset();
+  s.alone_from = {};
   s.done = s.total = s.first_done = 0;
   s.first_at = s.last_at = {};
   s.text.clear();
@@ -41,7 +42,6 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
-  set_wait({});
   if (s.index + 1 == s.actions.size()) {
     auto rows = settled(result);
     std::move(rows.begin(), rows.end(), std::back_inserter(extra));
@@ -58,6 +58,7 @@ void NodeTurn::advance_to_next() {
   s.excused.clear();
   s.results.clear();
   s.follow = nullptr;
+  set_wait({});
   ++s.index;
   s.stage = s.acts() ? Stage::pending : Stage::done;
   add(effect::Kick{});
@@ -125,7 +126,6 @@ void NodeTurn::end_failed(const Error& error, Json result, const Blame& blame) {
   if (!s.without.empty()) data["without"] = s.without;
   s.next_reason = error.message;
   end_attempt();
-  set_wait({});
   transition_then(retry ? Next::retry : Next::give_up, ActionState::failed, std::move(data));
 }
 
@@ -146,7 +146,6 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                       ? reason
                       : fmt::format("{} (attempt {} of {})", reason, s.attempt, action.max_attempts);
   end_attempt();
-  set_wait({});
   transition_then(retry ? Next::begin : Next::give_up, ActionState::unknown,
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }

@@ -120,7 +120,6 @@ bool NodeTurn::follow_up(const Json& result) {
   const std::string why = fmt::format("who is guilty is looked for, round {}", s.results.size());
   end_attempt();
   s.follow = std::move(next->order);
-  set_wait({});
   s.next_netboot = false;
   transition_then(Next::begin, ActionState::failed,
                   {{"code", "failed"},

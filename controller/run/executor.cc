@@ -25,6 +25,11 @@ struct Overload : F... {
 template <typename... F>
 Overload(F...) -> Overload<F...>;
 
+// Who writes the signs of life: no node, and not the run, whose rows wait for those of its nodes.
+constexpr const char* kSigns = "(signs of life)";
+// And the beginnings of runs: they wait for no row of a node.
+constexpr const char* kStarts = "(runs)";
+
 void append(std::vector<Write>& rows, std::vector<Write> more) {
   std::move(more.begin(), more.end(), std::back_inserter(rows));
 }
@@ -38,7 +43,7 @@ Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, E
       timing_(timing),
       alive_(std::make_shared<bool>(true)),
       journal_(reactor, ports.store),
-      book_(reactor, ports.store, journal_) {}
+      book_(reactor, ports.store, journal_, timing.silent_after) {}
 
 Executor::~Executor() {
   *alive_ = false;
@@ -145,8 +150,8 @@ void Executor::commit(Node& node, effect::Commit drafts) {
              {"phase", action.phase},
              {"message", row->data.is_object() ? row->data.value("message", "") : ""}});
   }
-  if (!drafts.awaited) return write(std::move(rows));
-  write(std::move(rows), answers<input::Durable>(node));
+  if (!drafts.awaited) return write(node.run.name, std::move(rows));
+  write(node.run.name, std::move(rows), answers<input::Durable>(node));
 }
 
 void Executor::set_timer(Node& node, DurationMs delay) {
@@ -175,47 +180,18 @@ void Executor::set_wait(Node& node, Wait wait) {
     observe(node.run.name, "wait", to_json(node.run.wait, ahead()));
 }
 
-void Executor::write(Rows rows, std::function<void()> then) {
-  journal_.write(std::move(rows), std::move(then));
+void Executor::write(const std::string& node, Rows rows, std::function<void()> then) {
+  journal_.write(node, std::move(rows), std::move(then));
 }
 
 void Executor::observe(const std::string& node, const std::string& kind, Json data) const {
   if (hooks_.observe) hooks_.observe({reactor_.now(), run_.id, node, kind, std::move(data)});
 }
 
-// ---- what a node's turn may ask about others ----
-
-KnownAgent Executor::agent_of(const std::string& node) const { return book_.agent(node); }
-
-bool Executor::gone(const std::string& name) const {
-  if (const auto absent = absent_.find(name); absent != absent_.end()) {
-    const KnownAgent* agent = book_.find(name);
-    if (!agent || agent->heard <= absent->second) return true;
-  }
-  if (const Node* node = find(name))
-    return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started;
-  const auto row = book_.rows().find(name);
-  return row != book_.rows().end() && row->second.state != "accepted" && row->second.state != "degraded";
-}
-
-bool Executor::gone_since(const std::string& name, SteadyMs time) const {
-  if (!gone(name)) return false;
-  const auto absent = absent_.find(name);
-  const Node* node = find(name);
-  return std::max(absent == absent_.end() ? SteadyMs{} : absent->second,
-                  node ? node->run.left_at : SteadyMs{}) >= time;
-}
-
-bool Executor::never_seen(const std::string& name) const { return !find(name) && book_.never_seen(name); }
-
-bool Executor::known(const std::string& name) const {
-  return find(name) || book_.find(name) || book_.rows().count(name);
-}
-
 // ---- what agents say ----
 
 void Executor::on_contact(const std::string& name, const Presence& present) {
-  const NodeBook::Contact contact = book_.contact(name, present, timing_.silent_after);
+  const NodeBook::Contact contact = book_.contact(name, present);
   if (contact.hello) return on_hello(*contact.hello);
   Node* node = active() ? find(name) : nullptr;
   if (node && contact.by_the_known_boot) feed(*node, input::Contact{contact.after_silence});
@@ -224,7 +200,7 @@ void Executor::on_contact(const std::string& name, const Presence& present) {
 void Executor::on_hello(const Hello& hello) {
   Rows rows;
   const bool new_boot = book_.hello(hello, rows);
-  write(std::move(rows));
+  write(hello.node, std::move(rows));
   if (Node* node = active() ? find(hello.node) : nullptr) feed(*node, input::Greeting{hello, new_boot});
 }
 
@@ -239,7 +215,7 @@ bool Executor::expects(const std::string& name, const std::string& order) const 
 }
 
 void Executor::set_node(const std::string& node, const std::function<void(NodeRow&)>& change) {
-  write(book_.changed(node, change));
+  write(node, book_.changed(node, change));
 }
 
 bool Executor::forget(const std::string& node) {
@@ -291,7 +267,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by,
                                       dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
-  write(std::move(rows), [this, done, id = row.id] {
+  write(kStarts, std::move(rows), [this, done, id = row.id] {
     done(id);
     observe("", "run", {{"state", "running"}, {"kind", plan_.kind}});
     kick();
@@ -346,7 +322,7 @@ void Executor::sign() {
   row.run = run_.id;
   row.event = "alive";
   row.time = reactor_.now();
-  write({row});
+  write(kSigns, {row});
 }
 
 void Executor::cancel(const std::string& reason) {
@@ -360,7 +336,7 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason});
   // It came through, others did not yet: the run's end must not overrule this.
   if (found && found->run.stage == Stage::done)
-    write({condemn(found->run, run_, reason, reactor_.steady(), reactor_.now())});
+    write(node, {condemn(found->run, run_, reason, reactor_.steady(), reactor_.now())});
   set_node(node, [reason](NodeRow& row) {
     row.state = "quarantined";
     row.reason = reason;
@@ -422,7 +398,7 @@ void Executor::finish_run(const std::string& state, const std::string& reason) {
   if (!hooks_.conclude || state == "cancelled") return end_run(state, reason);
   if (std::exchange(ending_, true)) return;
   // Behind every row of the run, so that the conclusion sees them all.
-  write({}, [this, state, reason, id = run_.id] {
+  write("", {}, [this, state, reason, id = run_.id] {
     if (run_.id == id && !ended_) end_run(state, reason);
   });
 }
@@ -463,35 +439,9 @@ void Executor::end_run(const std::string& state, const std::string& reason) {
   observe("", "run", row.data);
   rows.push_back(row);
   rows.insert(rows.begin(), run_);
-  write(std::move(rows), [this, ended = run_] {
+  write("", std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
-}
-
-// ---- what operators see ----
-
-Json Executor::progress() const {
-  Json nodes = Json::array();
-  for (const auto& name : plan_.nodes)
-    if (const Node* node = find(name)) nodes.push_back(node_progress(node->run, ahead()));
-  return {{"run", run_.id},          {"kind", plan_.kind},  {"state", run_.id ? run_.state : "none"},
-          {"started", run_.started}, {"ended", run_.ended}, {"plan", run_.plan_digest},
-          {"nodes", nodes}};
-}
-
-Json Executor::why(const std::string& name) const {
-  const NodeRow row = node_row(name);
-  Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
-  const TimeMs silent = silent_since(name);
-  if (silent > 0) out["silent_since"] = silent;
-  const Node* node = run_.id ? find(name) : nullptr;
-  if (!node) return out;
-  const NodeRun& run = node->run;
-  out.update(node_progress(run, ahead()));
-  if (run.reason.empty()) out["reason"] = run.wait.reason.empty() ? row.reason : run.wait.reason;
-  if (run.acts())
-    if (const auto others = took_.median(run.action().kind)) out["others_took_ms"] = *others;
-  return out;
 }
 
 }  // namespace muster

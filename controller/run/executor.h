@@ -1,12 +1,15 @@
 // Executor: carries out one approved plan. No choices left but when to look again, when to try again, and
-// when to give a node up.
+// when to give a node up. These are node_run.h's: the executor is the pump that feeds it what happens and
+// carries out what it answers, and it knows what nodes have to do with each other.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
-//   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action
-//      includes the right to netboot
-//     its own node again when its RAM agent was lost; nothing else is implied by anything;
+//   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
+//     and an `inventory` right behind a `netboot`, include the right to netboot their own node again when its
+//     RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//      on it;
+//      on it; a row that cannot be written holds its node and the run's end, not the others;
+//   - when all agents fall silent at once the controller suspects its own link first: for a while it does
+//     nothing but look (node_state.h);
 //   - a node that a person switches (PowerPort::by_hand) is asked for, waits with a deadline, and holds no
 //     place and no node that does not need it;
 //   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
@@ -21,8 +24,8 @@
 //      (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - resume() after a crash continues from the journal: orders are offered again under the same id, power
-//      is looked at first. After a
-//     long absence it does nothing but end the run as cancelled: an operator plans anew.
+//     is looked at first. After a long absence it does nothing but end the run as cancelled: an operator
+//     plans again.
 // The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Others change one through
 // set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is offered again and the
@@ -141,6 +144,7 @@ class Executor : private Others {
   auto answers(Node& node);
   Node* find(const std::string& node) const;
   Around around() const;
+  Json shown(const Node& node) const;
 
   // The run.
   void adopt(const Plan& plan, const RunRow& row);
@@ -151,7 +155,7 @@ class Executor : private Others {
   void conclude(Rows& rows);
   void stay_alive();
   void sign();
-  void write(Rows rows, std::function<void()> then = {});
+  void write(const std::string& node, Rows rows, std::function<void()> then = {});
   void observe(const std::string& node, const std::string& kind, Json data) const;
   void set_wait(Node& node, Wait wait);
   DurationMs ahead() const { return reactor_.now() - reactor_.steady().ms; }
@@ -164,6 +168,7 @@ class Executor : private Others {
   bool known(const std::string& node) const override;
   bool gone(const std::string& node) const override;
   bool gone_since(const std::string& node, SteadyMs time) const override;
+  SteadyMs alone_since() const override;
 
   Reactor& reactor_;
   ExecutorPorts ports_;

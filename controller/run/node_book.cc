@@ -6,11 +6,12 @@
 
 namespace muster {
 
-NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal)
+NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
     : reactor_(reactor),
       store_(store),
       journal_(journal),
       alive_(std::make_shared<bool>(true)),
+      silent_after_(silent_after),
       began_(reactor.steady()) {}
 
 NodeBook::~NodeBook() { *alive_ = false; }
@@ -29,16 +30,23 @@ const KnownAgent* NodeBook::find(const std::string& node) const {
   return it == agents_.end() ? nullptr : it->second.get();
 }
 
-void NodeBook::hear(KnownAgent& agent) const {
-  agent.heard = agent.contact = reactor_.steady();
+// When nobody at all was heard for a while, it may have been the controller that was cut off: the others are
+// given the time to be heard again, too.
+void NodeBook::hear(KnownAgent& agent) {
+  const SteadyMs now = reactor_.steady();
+  if (now - last_heard() >= silent_after_)
+    for (const auto& [name, other] : agents_)
+      if (other->contact) other->heard = now;
+  heard_ = now;
+  agent.heard = agent.contact = now;
   agent.seen = reactor_.now();
 }
 
-NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present,
-                                    DurationMs silent_after) {
+NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
-  const bool after_silence = now - known.heard >= silent_after;
+  // Not from `heard`, which is set forth where silence is not held against it.
+  const bool after_silence = now - (known.contact ? known.contact : known.heard) >= silent_after_;
   // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
   if (after_silence || !known.contact) known.returned = now;
   const bool other_boot =
@@ -125,9 +133,8 @@ void NodeBook::read_later() {
     reading_ = false;
     load();
     if (!loaded_) return read_later();
-    JournalWriter::Rows rows;
-    for (const auto& [node, change] : std::exchange(held_, {})) rows.push_back(changed_row(node, change));
-    journal_.write(std::move(rows));
+    for (const auto& [node, change] : std::exchange(held_, {}))
+      journal_.write(node, {changed_row(node, change)});
   });
 }
 

@@ -6,6 +6,7 @@
 // database is an older copy of itself. Thread: the reactor's.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,7 +28,8 @@ class NodeBook {
  public:
   using Change = std::function<void(NodeRow&)>;
 
-  NodeBook(Reactor& reactor, Store& store, JournalWriter& journal);
+  // `silent_after`: an agent not heard for this long counts as silent.
+  NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after);
   ~NodeBook();
   NodeBook(const NodeBook&) = delete;
   NodeBook& operator=(const NodeBook&) = delete;
@@ -36,15 +38,17 @@ class NodeBook {
   KnownAgent& agent(const std::string& node);
   const KnownAgent* find(const std::string& node) const;
   // It said something now.
-  void hear(KnownAgent& agent) const;
-  // It asked for orders. `hello`: what it says, or what its row says of the same boot, which is to be taken for
-  // a hello to this process, and nothing was noted.
+  void hear(KnownAgent& agent);
+  // When any agent was heard last; the beginning of this process when none was.
+  SteadyMs last_heard() const { return std::max(heard_, began_); }
+  // It asked for orders. `hello`: what it says, or what its row says of the same boot, which is to be taken
+  // for a hello to this process, and nothing was noted.
   struct Contact {
     std::optional<Hello> hello = {};
     bool by_the_known_boot = true;  // else of one whose hello is on its way
     bool after_silence = false;
   };
-  Contact contact(const std::string& node, const Presence& present, DurationMs silent_after);
+  Contact contact(const std::string& node, const Presence& present);
   // It said hello; true: of another boot than the last. With the row to write.
   bool hello(const Hello& hello, JournalWriter::Rows& rows);
 
@@ -97,6 +101,8 @@ class NodeBook {
   bool reading_ = false;
   std::vector<std::pair<std::string, Change>> held_;  // changes that wait for the rows to be read
   mutable std::shared_ptr<const Machines> machines_;  // of rows_; null: to be made again
+  const DurationMs silent_after_;
+  SteadyMs heard_ = {};  // any agent
   const SteadyMs began_;
 };
 

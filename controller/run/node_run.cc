@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/facts.h"
-#include "base/json_dump.h"
 #include "controller/run/narrow.h"
 #include "controller/run/node_turn.h"
 
@@ -123,6 +121,13 @@ void NodeTurn::set_timer(DurationMs delay, Next next) {
   add(effect::SetTimer{delay});
 }
 
+// Said to whoever asks, not told: it is over in a moment, as a rule.
+void NodeTurn::await_store(Next next) {
+  s.stage = Stage::committing;
+  s.next = next;
+  note_wait(s, {"what became of it is being written", "the store", "", "it goes on", w.now, {}});
+}
+
 void NodeTurn::pause(DurationMs delay, Wait wait, Next next) {
   s.stage = Stage::pausing;
   set_wait(std::move(wait));
@@ -156,8 +161,7 @@ void NodeTurn::transition(ActionState to, Json data, std::vector<effect::Draft> 
 }
 
 void NodeTurn::transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra) {
-  s.stage = Stage::committing;
-  s.next = next;
+  await_store(next);
   transition(to, std::move(data), std::move(extra));
   std::get<effect::Commit>(effects.back()).awaited = true;
 }
@@ -168,8 +172,7 @@ void NodeTurn::on(const input::Begin&) { begin(false); }
 
 // Only after a crash between the last result and the node's own row, or for a node without actions.
 void NodeTurn::on(const input::Settle&) {
-  s.stage = Stage::committing;
-  s.next = Next::close;
+  await_store(Next::close);
   add(effect::Commit{settled(), true});
 }
 
@@ -192,6 +195,7 @@ void NodeTurn::go_on() {
     case Next::advance:
       return advance_to_next();
     case Next::close:
+      set_wait({});
       s.stage = Stage::done;
       return add(effect::Kick{});
     case Next::netboot:
@@ -226,7 +230,6 @@ void NodeTurn::begin(bool with_netboot) {
   s.boot_before = agent.boot_id;
   s.with_netboot = with_netboot;
   s.next_netboot = false;
-  set_wait({});
   std::vector<effect::Draft> extra;
   const bool installs = w.plan.kind != "discover" && w.plan.kind != "accept" && w.plan.kind != "wake" &&
                         !w.plan.only_serves(s.name);
@@ -290,13 +293,24 @@ Situation NodeTurn::situation() const {
   now.looked = s.looked;
   now.off_since = s.off_since;
   if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
+  if (w.now - agent.heard >= w.timing.silent_after) now.alone_since = w.others.alone_since();
   return now;
+}
+
+// What a node does while nobody can tell the controller is not held against it.
+void NodeTurn::stop_the_clock(Situation& now) {
+  if (now.alone_since && !s.alone_from) s.alone_from = w.now;
+  if (now.alone_since || !s.alone_from) return;
+  s.deadline += w.now - std::exchange(s.alone_from, {});
+  now.deadline = s.deadline;
 }
 
 void NodeTurn::consider() {
   if (s.stage != Stage::awaiting) return;
   if (s.action().kind == ActionKind::wake) return wake();
-  Decision decision = advance(situation(), w.timing);
+  Situation now = situation();
+  stop_the_clock(now);
+  Decision decision = advance(now, w.timing);
   switch (decision.what) {
     case Decision::What::look:
       return look();
@@ -356,146 +370,6 @@ void NodeTurn::offer() {
 
 void NodeTurn::withdraw() {
   if (std::exchange(s.offered, false)) add(effect::Withdraw{own_order()});
-}
-
-// ---- what its agent says ----
-
-void NodeTurn::on(const input::Contact& contact) {
-  if (contact.after_silence || !s.offered) consider();
-}
-
-void NodeTurn::on(const input::Greeting& greeting) { hello_during(greeting.hello, greeting.new_boot); }
-
-void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
-  const Action& action = s.action();
-  const bool ram = hello.mode == wire::Mode::ram;
-  const bool since = hello.boot_id != s.boot_before;
-  if (s.stopping) {
-    if (s.awaiting_ram && ram && since) {  // what the power cycle before this one was for
-      withdraw_stop();
-      return got_ram();
-    }
-    if (new_boot) end_stop("was restarted meanwhile");  // the order was for the system that ran before
-    return;
-  }
-  if (s.awaiting_ram) {
-    if (ram && since) return got_ram();
-    if (s.person && s.stage == Stage::powering && since && new_boot)
-      s.wait.observed = "it came up from its disk, not from the network";
-    // It restarted, with or without having heard the order: that one is for a system that is gone.
-    if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
-      return lose_attempt(s.power_certain
-                              ? "the RAM system did not reach the controller; the old system is back"
-                              : "it restarted into its old system before it handed over to the RAM system",
-                          true);
-    if (!ram && since && new_boot && s.power_certain)
-      return lose_attempt("it came up in its installed system instead of the RAM system", true);
-    return consider();
-  }
-  if (action.kind == ActionKind::boot_disk && !ram) {
-    if (hello.image_digest == text_of(action.params, "digest")) return succeed({{"boot_id", hello.boot_id}});
-    return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
-                                    text_of(action.params, "digest")),
-                        true);
-  }
-  if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
-  if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
-    return lose_attempt("the RAM system was started anew", false);
-  if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
-    return lose_attempt("it came back to the RAM system instead of its disk", false);
-  consider();
-}
-
-void NodeTurn::got_ram() {
-  if (s.person && s.stage == Stage::powering) {
-    add(effect::Call::forget);
-    add(effect::Enter{lane_of(s)});
-  }
-  ++s.epoch;
-  withdraw_leave();
-  s.awaiting_ram = s.with_netboot = false;
-  // It has all it needs; the next netboot, and the next token, take another power cycle of a plan.
-  add(effect::Call::disarm);
-  s.power_error.clear();
-  if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
-  add(effect::Leave{Lane::netboot});
-  agent.heard = w.now;
-  add(effect::HearFrom{agent.heard});
-  s.deadline = w.now + time_for(s.action());
-  s.stage = Stage::awaiting;
-  consider();
-  add(effect::Kick{});
-}
-
-void NodeTurn::on(const input::Said& said) { on_event(said.event); }
-
-void NodeTurn::on_event(const wire::Event& event) {
-  if (s.leaving && event.order == leave_order().id) return on_left(event);
-  if (!s.offered || event.order != own_order()) return;  // of an attempt that no longer counts
-  if (event.kind == "started" && w.log.of(s.action().id).state == ActionState::intent)
-    transition(ActionState::started, Json::object());
-  if (event.kind == "progress") on_progress(event.data);
-  if (event.kind == "step") step_row(event.data);
-  if (event.kind == "log") tell("log", event.data);
-  if (event.kind == "finished") on_finished(event);
-}
-
-void NodeTurn::on_progress(const Json& data) {
-  const double done = number_of(data, "done");
-  if (!s.first_at || done < s.done || text_of(data, "unit") != s.unit) {
-    s.first_at = w.now;
-    s.first_done = done;
-  }
-  s.done = done;
-  s.total = number_of(data, "total");
-  s.unit = text_of(data, "unit");
-  s.text = text_of(data, "text");
-  s.last_at = w.now;
-  Json seen = data.is_object() ? data : Json::object();
-  seen["action"] = s.action().id;
-  tell("progress", std::move(seen));
-}
-
-Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>& rows) {
-  const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
-  TRY(const HardwareFacts read, hardware_facts_from_json(facts));
-  const bool rebinds = w.plan.kind == "admit" || w.plan.kind == "reimage";
-  rows.push_back(effect::Change{
-      [text = dump_ascii(facts), now = w.wall, rebinds, system = read.system](NodeRow& changed) {
-        changed.facts = text;
-        changed.facts_time = now;
-        if (changed.product_uuid.empty() || rebinds) changed.product_uuid = system.uuid;
-        if (!system.serial.empty()) changed.system_serial = system.serial;
-      }});
-  return Ok{};
-}
-
-void NodeTurn::on_finished(const wire::Event& event) {
-  const Action& action = s.action();
-  Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
-  // A node's words are hostile: what is not exactly `true` is not good.
-  const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
-  const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
-  if (!good && action.kind != ActionKind::check) return fail_attempt(told, std::move(result));
-  if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
-    withdraw();
-    s.departed = true;
-    return consider();
-  }
-  std::vector<effect::Draft> rows;
-  if (action.kind == ActionKind::inventory)
-    if (auto taken = accept_inventory(result, rows); !taken.ok()) return fail_attempt(taken.error(), Json());
-  if (!s.follow.is_null()) return void(follow_up(result));
-  if (action.kind == ActionKind::check) {
-    Status verdict = Ok{};
-    if (w.hooks.judge)
-      verdict = w.hooks.judge(action, result);
-    else if (!good)
-      verdict = told;
-    if (!verdict.ok()) return fail_attempt(fail(Code::failed, verdict.error().message), std::move(result));
-    if (follow_up(result)) return;
-  }
-  succeed(std::move(result), std::move(rows));
 }
 
 }  // namespace muster

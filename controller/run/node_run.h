@@ -1,9 +1,10 @@
 // One node in a run, as a value: take(state, input, around) -> (state, effects). Pure.
 //
 // An input is something that happened: its turn came, a row is durable, a port answered, a timer ended, its
-// agent spoke, somebody gave it up. An effect is something the executor is to do because of it: rows to write,
-// calls of ports, an order to offer. Which stage takes which input is in one table, rule_for(). Patience is
-// node_state.h's, blame is blame.h's; this is the order of things within an attempt and between attempts.
+// agent spoke, somebody gave it up. An effect is something the executor is to do because of it: rows to
+// write, calls of ports, an order to offer. Which stage takes which input is in one table, rule_for().
+// Patience is node_state.h's, blame is blame.h's; this is the order of things within an attempt and between
+// attempts.
 //
 // Promises: the intent of an attempt is handed to the store, and its durability awaited, before any call of a
 // port for it; whatever ends an attempt takes its order, its timer and its boot service with it; an answer
@@ -99,6 +100,7 @@ struct NodeRun {
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
+  SteadyMs alone_from = {};  // since then nobody at all is heard, and its time does not pass
   // Of the action under way, over its attempts.
   std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
   // whom this attempt is tried without, for a second opinion, and why
@@ -256,6 +258,8 @@ class Others {
   // not heard since. `gone_since`: and it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
+  // Since when nobody at all is heard, though agents of several nodes should be at work; none: somebody is.
+  virtual SteadyMs alone_since() const = 0;
 };
 
 struct Around {
@@ -284,7 +288,7 @@ std::string order_id(const RunRow& run, const std::string& action, int attempt);
 // Whether this order is what the node has to do now: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
 
-// The places it takes while its action is under way: who waits for a person holds none that another could have.
+// The place it takes while its action is under way: who waits for a person holds none that others could have.
 Limits::Lane lane_of(const NodeRun& node);
 // False: it is the wait that it was in, which goes on.
 bool note_wait(NodeRun& node, Wait wait);

@@ -24,9 +24,6 @@ struct NodeTurn {
   void on(const input::Settle&);
   void on(const input::Durable&);
   void on(const input::Timer&);
-  void on(const input::Contact& contact);
-  void on(const input::Greeting& greeting);
-  void on(const input::Said& said);
   void go_on();  // what `next` says
   void begin(bool with_netboot);
   void start_effect();
@@ -34,15 +31,21 @@ struct NodeTurn {
   void withdraw();
   void consider();
   Situation situation() const;
+  void stop_the_clock(Situation& now);
+  wire::WorkOrder order_for() const;
+  std::string own_order() const;
+  DurationMs time_for(const Action& action) const;
+
+  // agent_words.cc: what its agent says
+  void on(const input::Contact& contact);
+  void on(const input::Greeting& greeting);
+  void on(const input::Said& said);
   void hello_during(const Hello& hello, bool new_boot);
   void got_ram();
   void on_event(const wire::Event& event);
   void on_progress(const Json& data);
   void on_finished(const wire::Event& event);
   Status accept_inventory(const Json& result, std::vector<effect::Draft>& rows);
-  wire::WorkOrder order_for() const;
-  std::string own_order() const;
-  DurationMs time_for(const Action& action) const;
 
   // recovery.cc: after a restart of the controller
   void on(const input::Resume&);
@@ -110,6 +113,7 @@ struct NodeTurn {
   void add(Effect effect) { effects.push_back(std::move(effect)); }
   void tell(const std::string& kind, Json data) { add(effect::Tell{kind, std::move(data)}); }
   void set_wait(Wait wait);
+  void await_store(Next next);
   void pause(DurationMs delay, Wait wait, Next next);
   void set_timer(DurationMs delay, Next next);
   JournalRow row(const std::string& event, Json data) const;  // of the node

@@ -187,8 +187,8 @@ void NodeTurn::netboot_by_hand() {
   add(effect::Call::arm);
 }
 
-// `asked_since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is the
-// machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
+// `asked_since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is
+// the machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
 void NodeTurn::ask_to_netboot() {
   ask_person("restart it, booting from the network", s.asked_since, effect::Call::cycle);
 }

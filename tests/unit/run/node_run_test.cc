@@ -23,6 +23,7 @@ struct World : Others {
   NodeRow row;
   std::set<std::string> out;
   bool seen = false;
+  SteadyMs alone = {};
   RunRow run;
   Plan plan;
   StepLog log;
@@ -40,6 +41,7 @@ struct World : Others {
   NodeRow row_of(const std::string&) const override { return row; }
   bool ever_seen(const std::string&) const override { return seen; }
   bool never_seen(const std::string&) const override { return false; }
+  SteadyMs alone_since() const override { return alone; }
   bool known(const std::string&) const override { return true; }
   bool gone(const std::string& name) const override { return out.count(name) > 0; }
   bool gone_since(const std::string& name, SteadyMs) const override { return out.count(name) > 0; }
