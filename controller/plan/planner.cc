@@ -23,6 +23,8 @@ namespace {
 constexpr DurationMs kInventory = 5 * kMinute, kImage = 45 * kMinute;
 constexpr DurationMs kSteps = 30 * kMinute, kStage = 20 * kMinute, kCheck = 40 * kMinute,
                      kDrain = 24 * 60 * kMinute;
+// Beside the boot: the provider's part (controller/provider_install.h).
+constexpr DurationMs kReinstall = 90 * kMinute;
 
 struct Stage {
   std::string playbook;
@@ -255,10 +257,30 @@ class Planner {
     return false;
   }
   // Without a BMC there is nobody to wake it and nobody to boot it but the agent of the system it runs.
-  static bool in_band(const NodeSpec& node) { return node.power.driver == "ssh"; }
+  static bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
+  static bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
+  // Only what muster never installed, and what nobody knows better of: everything on its disks may be lost.
+  static bool provider_installs(const Draft& d) {
+    return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
+           !d.seen->doubtful && d.seen->image_digest.empty();
+  }
   bool may_reach(const Draft& d, bool named) {
     if (!in_band(*d.spec) || in_ram(d) || in_installed(d)) return true;
     const std::string& name = d.spec->name;
+    if (rented(*d.spec)) {
+      if (drains() || asleep(d) || provider_installs(d)) return true;
+      const bool ours = d.seen->doubtful || !d.seen->image_digest.empty();
+      return out_of_reach(
+          name,
+          ours ? fmt::format("its agent does not answer, and its provider cannot boot it from the network; "
+                             "`muster up` powers it on and waits for it. To have its provider install it "
+                             "anew, with everything on its disks lost: `muster node rm {}`, then `muster up`",
+                             name)
+               : std::string("it has no agent, and its provider cannot boot it from the network; with "
+                             "power.install in the spec the provider installs it anew, with everything on "
+                             "its disks lost"),
+          named);
+    }
     return out_of_reach(
         name,
         d.seen->mode.has_value()
@@ -347,7 +369,7 @@ class Planner {
   // find do not hold the others: they are looked for again when there is nothing else to do.
   bool discover() {
     std::vector<Draft> seen, unseen;
-    for (auto& d : drafts_) (d.seen->facts ? seen : unseen).push_back(std::move(d));
+    for (auto& d : drafts_) (d.seen->facts && !provider_installs(d) ? seen : unseen).push_back(std::move(d));
     const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
                                         [](const Draft& d) { return d.seen->state == "quarantined"; });
     if (!unseen.empty() && !in_request_skips() && (seen.empty() || !all_failed)) {
@@ -369,7 +391,8 @@ class Planner {
       add(d, "inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(),
           kInventory);
     }
-    plan_.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
+    plan_.notes.push_back(std::string(provider_writes_ ? "beside what the provider does, " : "") +
+                          "nothing is written to any disk; the plan to install follows from what is found");
   }
 
   static bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
@@ -807,16 +830,27 @@ class Planner {
     return plan_.actions.back();
   }
 
+  void add_reinstall(Draft& d) {
+    const PowerSpec& power = d.spec->power;
+    add(d, "netboot", ActionKind::netboot, "power",
+        fmt::format("its provider installs {} anew, then the RAM system is started from it (kexec)",
+                    power.install_image),
+        {{"reinstall", {{"image", power.install_image}, {"os", power.install_os}}}},
+        spec_.limits.netboot + kReinstall, 2);
+    provider_writes_ = true;
+  }
+
   void add_netboot(Draft& d) {
+    if (provider_installs(d)) return add_reinstall(d);
     const bool own = in_band(*d.spec);
     add(d, "netboot", ActionKind::netboot, "power",
         own ? "hand over to the RAM system (kexec)" : "network boot", Json::object(), spec_.limits.netboot,
         3);
     if (own)
-      plan_.notes.push_back(
-          d.spec->name +
-          " has no BMC: its own system starts the RAM system, which goes back to it as long "
-          "as it did not reach the controller; what goes wrong later needs somebody there");
+      plan_.notes.push_back(d.spec->name +
+                            (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
+                            ": its own system starts the RAM system, which goes back to it as long "
+                            "as it did not reach the controller; what goes wrong later needs somebody there");
   }
 
   void write_actions() {
@@ -1101,6 +1135,7 @@ class Planner {
   std::string address_;
   std::vector<Draft> drafts_;
   std::vector<Draft> hopeless_;  // never seen, and not discovered now
+  bool provider_writes_ = false;
   Plan plan_;
   std::vector<Refusal> refusals_;
   std::vector<std::string> problems_;

@@ -51,7 +51,8 @@ struct Executor::Runtime {
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
   bool in_band = false, leaving = false;
-  std::string boot_before;  // boot id of its agent when the attempt began
+  const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
+  std::string boot_before;          // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
   bool stopping = false;     // its installed system was asked to stop, and the power cycle waits for that
   SteadyMs stop_asked = {};  // once per attempt
@@ -379,13 +380,18 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     auto node = std::make_unique<Runtime>();
     node->name = name;
     node->epoch = ++epochs_;
-    node->in_band = !ports_.power.switches(name);
     nodes_[name] = std::move(node);
   }
   for (const auto& action : plan_.actions) {
     actions_[action.id] = &action;
-    if (Runtime* node = runtime(action.node)) node->actions.push_back(&action);
+    Runtime* node = runtime(action.node);
+    if (!node) continue;
+    node->actions.push_back(&action);
+    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
+    const auto named = action.params.find("reinstall");
+    if (named != action.params.end()) node->reinstall = &*named;
   }
+  for (auto& [name, node] : nodes_) node->in_band = !node->reinstall && !ports_.power.netboots(name);
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by,
@@ -542,6 +548,8 @@ void Executor::rearm(Runtime& node) {
                                      [this](Runtime& m) { rearm(m); });
                       // The agent knows the order if it had it, and does not carry it out twice.
                       if (n.in_band) return order_leave(n);
+                      // It goes on with what it began, or begins what it was only about to.
+                      if (n.reinstall) return switch_on(n);
                       n.stage = Runtime::Stage::awaiting;
                       consider(n);
                     }));
@@ -998,10 +1006,23 @@ void Executor::on_left(Runtime& node, const wire::Event& event) {
 void Executor::switch_on(Runtime& node) {
   node.stage = Runtime::Stage::powering;
   node.power_asked = reactor_.steady();
+  if (node.reinstall) return reinstall(node);
   set_wait(node, {"power cycle into the RAM system", "the BMC's answer", node.power_error,
                   "a look at the power state", node.power_asked, node.power_asked + timing_.power_call});
   ports_.power.netboot(node.name,
                        bound(node, [this](Runtime& n, Status result) { on_powered(n, std::move(result)); }));
+}
+
+// The time for a boot begins when the provider's system was told to hand over.
+void Executor::reinstall(Runtime& node) {
+  set_wait(node,
+           {"its provider installs a system anew, from which the RAM system is started",
+            "the new system, over SSH", node.power_error, "another try, then quarantine", node.power_asked,
+            std::max(node.deadline, node.power_asked + node.actions.front()->timeout)});
+  ports_.power.reinstall(node.name, *node.reinstall, bound(node, [this](Runtime& n, Status result) {
+                           n.deadline = reactor_.steady() + plan_.limits.netboot;
+                           on_powered(n, std::move(result));
+                         }));
 }
 
 void Executor::on_powered(Runtime& node, Status result) {

@@ -204,6 +204,7 @@ class Executor {
   void withdraw_leave(Runtime& node);
   void on_left(Runtime& node, const wire::Event& event);
   void switch_on(Runtime& node);
+  void reinstall(Runtime& node);
   void on_powered(Runtime& node, Status result);
   void power_off(Runtime& node);
   void wake(Runtime& node);

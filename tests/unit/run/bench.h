@@ -39,6 +39,9 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
   std::set<std::string> without_bmc;
+  std::set<std::string> rented;             // switched by a provider that cannot boot them from the network
+  std::vector<Json> reinstalls;             // what the provider was asked for
+  PowerPort::Done reinstalled;              // its answer, for the test to give
   std::vector<Result<Json>> leave_answers;  // taken from the front; then params with a token
   int tokens = 0;
   bool bmc_is_silent = false;
@@ -103,6 +106,11 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reactor.post([done, answer] { done(answer); });
   }
   bool switches(const std::string& node) const override { return !without_bmc.count(node); }
+  bool netboots(const std::string& node) const override { return switches(node) && !rented.count(node); }
+  void reinstall(const std::string&, const Json& order, PowerPort::Done done) override {
+    reinstalls.push_back(order);
+    reinstalled = std::move(done);
+  }
   void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {
