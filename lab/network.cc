@@ -78,7 +78,8 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
       ip(space, {"tuntap", "add", tap_name(node), "mode", "tap"}),
       ip(space, {"link", "set", tap_name(node), "master", "br0"}),
       ip(space, {"link", "set", tap_name(node), "up"}),
-      ip(space, {"addr", "add", node.bmc_address + "/32", "dev", "br0"}),
+      // `replace`: machines behind a provider's API share its address.
+      ip(space, {"addr", node.server.empty() ? "add" : "replace", node.bmc_address + "/32", "dev", "br0"}),
   };
   for (const auto& port : node.ports) {
     const auto tap = tap_name(node, port.network);

@@ -230,6 +230,17 @@ bool exists_already(const YAML::Node& group) {
   return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
 }
 
+// It has no BMC: its provider's API, which is one for all of them, is in its place.
+void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
+  if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
+    problems.push_back(fmt::format(
+        "node {}: power.api says where the lab's provider is, such as 10.20.1.250:443, the same for all",
+        node.name));
+  spec.provider_api = api;
+  node.server = node.bmc_address;
+  node.bmc_address = api.substr(0, api.find(':'));
+}
+
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto names = expand_names(group["name"], problems);
   if (exists_already(group)) {
@@ -259,6 +270,8 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.address = with_n(own_address);
     node.bmc_address = with_n(power_address);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
+    if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
+      put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(
@@ -428,6 +441,8 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 }
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
+  if (!spec.provider_api.empty())
+    return fail(Code::invalid, "a lab behind a provider's API has no machines beside those of its spec");
   if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
     return fail(Code::invalid, "'" + name + "' is no node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab has a machine named " + name + " already");
