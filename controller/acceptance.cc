@@ -220,12 +220,12 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
 
 // What happened to a node before, in the discovery of the same bring-up.
 void add_discovery(Report& report, Store& store, const Sources& s) {
-  if (s.run.id < 2 || s.plan.kind == "discover") return;
+  if (s.run.id < 2 || s.plan.kind == to_string(PlanKind::discover)) return;
   const auto before = store.run(s.run.id - 1);
   if (!before.ok() || s.run.started - before->ended > kSameBringup) return;
   const auto plan = plan_of_run(store, *before);
   const auto journal = store.journal(before->id);
-  if (!plan.ok() || !journal.ok() || plan->kind != "discover") return;
+  if (!plan.ok() || !journal.ok() || plan->kind != to_string(PlanKind::discover)) return;
   report.plan_digests.insert(report.plan_digests.begin(), before->plan_digest);
   report.started = before->started;
   for (auto& node : report.nodes) {
@@ -398,7 +398,11 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   return result;
 }
 
-bool accepts(const std::string& kind) { return kind != "discover" && kind != "wake" && kind != "none"; }
+bool accepts(const std::string& kind) {
+  for (const PlanKind other : {PlanKind::discover, PlanKind::wake, PlanKind::none})
+    if (kind == to_string(other)) return false;
+  return true;
+}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "controller/gpu_results.h"
 #include "controller/image_service.h"
+#include "controller/nodes/states.h"
 #include "controller/plan/lint.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/vault.h"
@@ -94,7 +95,7 @@ NodeObservation Bringup::observe(const std::string& name) {
 NodeObservation Bringup::observe(const std::string& name, const std::map<std::string, TimeMs>& written) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
-  seen.state = row.state;
+  seen.state = node_state_from_string(row.state);
   seen.held_by = row.held_by;
   seen.reason = row.reason;
   seen.image_digest = row.image_digest;

@@ -26,6 +26,7 @@
 #include "controller/image/ram.h"
 #include "controller/image_service.h"
 #include "controller/link_hub.h"
+#include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/own_machine.h"
 #include "controller/power_port.h"
@@ -480,7 +481,7 @@ void RealDaemon::resume() {
   const auto runs = core_->store->runs();
   if (!runs.ok()) return;
   for (const auto& run : *runs) {
-    if (run.state != "running") continue;
+    if (run.state != to_string(RunState::running)) continue;
     log::info("continuing a run", {{"run", std::to_string(run.id)}});
     const auto resumed = core_->executor.resume(run.id);
     if (resumed.ok()) return;
@@ -488,7 +489,7 @@ void RealDaemon::resume() {
     core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
     log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
     RunRow ended = run;
-    ended.state = "failed";
+    ended.state = to_string(RunState::failed);
     ended.ended = core_->reactor.now();
     core_->store->write({ended}, [](Status written) {
       if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});

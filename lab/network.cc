@@ -110,6 +110,10 @@ Argv shape_command(const std::string& tap, const std::string& rate) {
           "rate", rate,    "burst",   "64kb", "latency", "400ms"};
 }
 
+Argv mtu_command(const std::string& tap, int bytes) {
+  return ip("", {"link", "set", tap, "mtu", std::to_string(bytes)});
+}
+
 Status run_all(Process& process, const std::vector<Argv>& commands) {
   for (const auto& argv : commands) {
     auto done = run_ok(process, Command{.argv = argv, .deadline = 20 * kSecond});

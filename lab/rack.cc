@@ -252,6 +252,8 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
     return break_bmc(slot, request);
   if (fault.rfind("api-", 0) == 0) return break_provider(request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
+  if (fault == "pull-cable") return pull_cable(slot, request);
+  if (fault == "port-errors") return port_errors(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
   if (fault == "gpu-xid") return break_gpu(slot, request);
   return break_drive(slot, request);
@@ -320,11 +322,7 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
     TRY_(slot.machine->throttle(drive->name, rate));
     return rate ? fmt::format("{} limited to {} B/s", drive->name, rate) : drive->name + " at full speed";
   }
-  if (request.fault == "pcie-error") {
-    if (request.heal) return fail(Code::invalid, "an error that was counted stays counted until the restart");
-    TRY_(slot.machine->pcie_error(*drive));
-    return fmt::format("the port of {} reported one corrected error", drive->name);
-  }
+  if (request.fault == "pcie-error") return break_pcie(slot, *drive, request.heal);
   if (slot.machine->running())
     return fail(Code::denied, node.name + " is on: a file system is only written while it is off");
   const auto file = drive_file(options_.dir, node, *drive);

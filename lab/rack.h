@@ -69,8 +69,11 @@ class Rack {
   Result<std::string> break_network(Slot& slot, const Break& request);
   Result<std::string> break_drive(Slot& slot, const Break& request);
   Result<std::string> extra_disk(Slot& slot, const Break& request);
-  Result<std::string> break_gpu(Slot& slot, const Break& request);  // rack_gpu.cc
+  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);  // rack_pcie.cc
+  Result<std::string> break_gpu(Slot& slot, const Break& request);               // rack_gpu.cc
   // rack_network.cc
+  Result<std::string> pull_cable(Slot& slot, const Break& request);
+  Result<std::string> port_errors(Slot& slot, const Break& request);
   Result<Json> break_switch(const Break& request);
   Status begin_outage(const std::string& reason, const Outages::Taps& taps, DurationMs span);
   Status end_outage(const std::string& reason);

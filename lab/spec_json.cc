@@ -12,7 +12,8 @@ Json drive_json(const LabDrive& d) {
 
 Json ports_json(const std::vector<LabPort>& ports) {
   Json out = Json::array();
-  for (const auto& p : ports) out.push_back({{"network", p.network}, {"mac", p.mac}, {"cabled", p.cabled}});
+  for (const auto& p : ports)
+    out.push_back({{"network", p.network}, {"mac", p.mac}, {"cabled", p.cabled}, {"counting", p.counting}});
   return out;
 }
 
@@ -102,7 +103,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
       for (const auto& d : n.at("drives"))
         node.drives.push_back({d.at("name"), d.at("size_bytes"), d.at("serial"), d.at("boot")});
       for (const auto& p : n.value("ports", Json::array()))
-        node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled")});
+        node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled"), p.value("counting", false)});
       node.gpus = n.value("gpus", 0);
       node.gpu_model = n.value("gpu_model", kStandinModel);
       spec.nodes.push_back(std::move(node));

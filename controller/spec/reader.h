@@ -64,6 +64,8 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
+  // reader_apt.cc
+  void read_apt(const YamlNode* network);
   // reader_playbooks.cc
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/digest.h"
+#include "controller/engines/engine.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/spec/reader.h"
 #include "controller/spec/schema.h"
@@ -28,8 +29,8 @@ std::string to_string(const SpecError& e, const std::string& file) {
 }
 
 bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
-  const bool chosen = storage.engine == "nfs" ? node.name == storage.server
-                                              : storage.role.empty() || storage.role == node.role;
+  const bool chosen = engine_of(storage).one_server ? node.name == storage.server
+                                                    : storage.role.empty() || storage.role == node.role;
   return chosen && node.disks.count(storage.disks) > 0;
 }
 
@@ -43,9 +44,7 @@ int fewest_drives(const std::string& level) {
 
 bool is_redundant(const std::string& level) { return fewest_drives(level) > 1; }
 
-std::string engine_playbook(const std::string& engine) {
-  return "storage-" + (engine == "moosefs" ? std::string("shared") : engine);
-}
+std::string engine_playbook(const std::string& engine) { return std::string(engine_of(engine).playbook); }
 
 bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
   return storage.roles.empty() || storage.roles.count(node.role) > 0;
@@ -57,9 +56,10 @@ bool is_member(const StorageSpec& storage, const NodeSpec& node) {
 
 bool mounts(const StorageSpec& storage, const NodeSpec& node) {
   if (!takes_part(storage, node)) return false;
-  if (storage.engine == "external") return storage.role.empty() || storage.role == node.role;
-  return storage.engine != "nfs" || holds_data(storage, node) || storage.role.empty() ||
-         storage.role == node.role;
+  const StorageEngine& engine = engine_of(storage);
+  const bool chosen = storage.role.empty() || storage.role == node.role;
+  if (engine.reach == Reach::of_a_site) return chosen;
+  return !engine.one_server || holds_data(storage, node) || chosen;
 }
 
 bool Spec::plays(const NodeSpec& node, const std::string& playbook) const {

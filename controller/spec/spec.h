@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/spec/apt_mirror.h"
 
 namespace muster {
 
@@ -62,6 +63,7 @@ struct Network {
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
   std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
+  AptMirror apt;                      // of images and nodes
   std::string storage_port;           // of every node; empty: found by the node itself
   Rails rails;
 };
@@ -140,7 +142,7 @@ struct NodeSpec {
   PortSpec storage = {};
 };
 struct StorageSpec {
-  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
+  std::string name, engine;  // one of controller/engines/
   std::string disks;         // group
   // Engine nfs: the node whose disks these are. Engine moosefs: the master; empty: the first member by name.
   std::string server;

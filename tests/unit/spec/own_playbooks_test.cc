@@ -235,7 +235,7 @@ TEST_CASE("a changed text changes the plan, of the nodes that have the playbook"
                     [](const std::string& note) { return has(note, "motd.yaml"); }));
   for (auto& [name, seen] : in.nodes) {
     seen.config_digest = first.config_digests.at(name);
-    seen.state = "accepted";
+    seen.state = NodeState::accepted;
   }
   CHECK(with(kMotd).empty());
   CHECK(with("# a comment\n" + kMotd).empty());
