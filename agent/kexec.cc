@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "agent/boot_network.h"
+#include "agent/boot_once.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/log.h"
@@ -84,12 +85,18 @@ void clean_up(const KexecDeps& deps, bool unload) {
   for (const char* name : {"/vmlinuz", "/initrd"}) (void)deps.files.remove(kFolder + std::string(name));
 }
 
-Status fetch(const KexecDeps& deps, const wire::KexecJob& job, const std::string& path,
-             const std::string& digest, const std::string& name) {
+Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, const std::string& path,
+                          const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
-  TRY(const std::string bytes, deps.fetch(job.base_url, path));
+  TRY(std::string bytes, deps.fetch(job.base_url, path));
   // It may have been packed anew meanwhile: the next order says so.
   if (sha256(bytes) != digest) return fail(Code::failed, path + " is not what the controller announced");
+  return bytes;
+}
+
+Status fetch_into_memory(const KexecDeps& deps, const wire::KexecJob& job, const std::string& path,
+                         const std::string& digest, const std::string& name) {
+  TRY(const std::string bytes, fetch(deps, job, path, digest));
   constexpr int64_t kKib = 1024, kSpareKib = 256 * kKib, kCopies = 4;  // file, segment, unpacked, in use
   const int64_t needed = static_cast<int64_t>(bytes.size()) / kKib * kCopies + kSpareKib;
   if (const int64_t free = available_kib(deps.files); free < needed)
@@ -109,12 +116,34 @@ Status load(const KexecDeps& deps, const std::string& command_line) {
               "loading the RAM system's kernel: " + why.substr(0, why.find('\n')));
 }
 
-Status load_files(const KexecDeps& deps, const wire::KexecJob& job, const std::string& command_line) {
+Status fetch_files(const KexecDeps& deps, const wire::KexecJob& job) {
   TRY_(deps.files.make_directories(kFolder, 0700));
-  TRY_(fetch(deps, job, job.kernel_path, job.kernel_sha256, "/vmlinuz"));
-  TRY_(fetch(deps, job, job.initrd_path, job.initrd_sha256, "/initrd"));
+  TRY_(fetch_into_memory(deps, job, job.kernel_path, job.kernel_sha256, "/vmlinuz"));
+  TRY_(fetch_into_memory(deps, job, job.initrd_path, job.initrd_sha256, "/initrd"));
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
-  return load(deps, command_line);
+  return Ok{};
+}
+
+Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::string& loader,
+                  const std::string& command_line) {
+  OneTimeBoot boot;
+  TRY(boot.kernel, fetch(deps, job, job.kernel_path, job.kernel_sha256));
+  TRY(boot.initrd, fetch(deps, job, job.initrd_path, job.initrd_sha256));
+  boot.command_line = command_line;
+  if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
+  return arm_boot_once(deps.files, deps.process, loader, boot);
+}
+
+// What holds for every way out of this system.
+Status may_leave(const Files& files) {
+  if (!files.is_directory("/run/systemd/system"))
+    return denied("systemd does not run here: this system cannot be left in order");
+  if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
+  // Nobody would feed it in the RAM system: it would reset the machine while its disk is written.
+  for (const auto& name : files.list("/sys/class/watchdog"))
+    if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
+      return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
+  return Ok{};
 }
 
 // There is no second way to a machine that nothing can switch.
@@ -176,9 +205,7 @@ void unload_gpu_drivers() {
 }  // namespace
 
 Status may_kexec(const Files& files) {
-  if (!files.is_directory("/run/systemd/system"))
-    return denied("systemd does not run here: this system cannot be left in order");
-  if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
+  TRY_(may_leave(files));
   if (!files.exists(kLoaded)) return denied("this kernel is built without kexec");
   if (files.read_line("/proc/sys/kernel/kexec_load_disabled", "0") != "0")
     return denied("kexec is switched off until the next boot (kernel.kexec_load_disabled)");
@@ -190,15 +217,27 @@ Status may_kexec(const Files& files) {
   const std::string secure = files.read(kSecureBoot).value_or("");
   if (secure.size() == 5 && secure[4] == 1)
     return denied("Secure Boot is on: the kernel starts no other one that is not signed for this machine");
-  // Nobody would feed it in the RAM system: it would reset the machine while its disk is written.
-  for (const auto& name : files.list("/sys/class/watchdog"))
-    if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
-      return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
   return Ok{};
 }
 
+namespace {
+
+// Neither the kernel nor the boot loader.
+Error no_way(const Error& kernel, const Error& loader) {
+  return fail(Code::denied, kernel.message + "; and by an entry for one boot neither: " + loader.message);
+}
+
+}  // namespace
+
 Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
-  TRY_(may_kexec(deps.files));
+  TRY_(may_leave(deps.files));
+  Status kernel = may_kexec(deps.files);
+  std::string loader;
+  if (!kernel.ok()) {
+    auto found = one_time_loader(deps.files, deps.process);
+    if (!found.ok()) return no_way(kernel.error(), found.error());
+    loader = *found;
+  }
   auto network = network_to(deps.files, deps.process, host_of(job.base_url));
   if (!network.ok()) return std::move(network).error().with("the RAM system would not find the controller");
   TRY_(finds_its_way_back(*network, job));
@@ -206,15 +245,34 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
   const std::string command_line = job.arguments + arguments;
   if (command_line.size() > kLongestLine || command_line.find_first_of("\n\r") != std::string::npos)
     return fail(Code::denied, "the RAM system's kernel command line is too long, or more than a line");
-  if (const Status loaded = load_files(deps, job, command_line); !loaded.ok()) {
-    clean_up(deps, true);
-    return loaded.error();
+  Json ready = {{"network", arguments}, {"kernel", deps.files.read_line("/proc/sys/kernel/osrelease")}};
+  if (loader.empty()) {
+    if (const Status fetched = fetch_files(deps, job); !fetched.ok()) {
+      clean_up(deps, true);
+      return fetched.error();
+    }
+    kernel = load(deps, command_line);
+    clean_up(deps, !kernel.ok());  // the kernel has its own copies
+    if (kernel.ok()) return ready;
+    if (kernel.error().code != Code::denied) return kernel.error();
+    auto found = one_time_loader(deps.files, deps.process);
+    if (!found.ok()) return no_way(kernel.error(), found.error());
+    loader = *found;
   }
-  clean_up(deps, false);  // the kernel has its own copies
-  return Json{{"network", arguments}, {"kernel", deps.files.read_line("/proc/sys/kernel/osrelease")}};
+  if (const Status armed = arm_loader(deps, job, loader, command_line); !armed.ok())
+    return armed.error().code == Code::denied ? no_way(kernel.error(), armed.error()) : armed.error();
+  ready["way"] = loader + ", one boot";
+  return ready;
 }
 
 Status leave_by_kexec(const Files& files, Process& process) {
+  if (boot_once_armed(files)) {
+    const auto told = run_ok(
+        process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start", "reboot.target"}});
+    if (told.ok()) return Ok{};
+    forget_boot_once(files, process);
+    return told.error();
+  }
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
@@ -254,6 +312,7 @@ void start_loaded_kernel(const Files& files) {
 }
 
 void forget_kexec(const Files& files, Process& process) {
+  forget_boot_once(files, process);
   // Another program's kernel (a crash kernel is not among them) is its own business: ours leaves its folder.
   if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
   const auto out = child(process, {{"unload", true}});

@@ -30,8 +30,9 @@ struct KexecDeps {
 
 // Code::denied says why this system does not allow it; nothing else was looked at or done.
 Status may_kexec(const Files& files);
-// {"network": the arguments it adds, "kernel": version of the running one}. denied: may_kexec(), the network,
-// the kernel's refusal. failed, unavailable: worth another try. cancelled, with nothing left loaded.
+// {"network": the arguments it adds, "kernel": version of the running one, "way": "grub, one boot" where it
+// is not the kernel that starts it}. denied: neither may_kexec() nor the boot loader (agent/boot_once.h), the
+// network. failed, unavailable: worth another try. cancelled, with nothing left loaded.
 Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job);
 // What was loaded is started when systemd has stopped everything and unmounted what it can. Ok: systemd was
 // told to, and this system is about to end. Else nothing is loaded any more.

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "base/json_dump.h"
@@ -221,6 +222,23 @@ void run_chassis(const Flags& flags) {
   fmt::print("{}", lab::chassis_lines(*answer));
 }
 
+// What a person does at a machine: its plug, its power button, the key for a network boot.
+const std::map<std::string, std::vector<std::string>> kByHand = {
+    {"on", {"set", "power", "1"}},
+    {"off", {"set", "power", "0"}},
+    {"press", {"set", "shutdown", "1"}},
+    {"netboot", {"set", "power", "0", "boot", "pxe", "power", "1"}}};
+
+void run_power(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  const auto answer = lab::control(*dir, "POST", "/chassis",
+                                   {{"node", flags->node}, {"words", kByHand.at(flags->name)}}, 10 * kSecond);
+  if (!answer) return complain(*flags, answer.error());
+  show(*flags, Json{{"node", flags->node}, {"done", flags->name}},
+       [&](const Json&) { fmt::print("{}: {}\n", flags->node, flags->name); });
+}
+
 void run_restart(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
@@ -274,6 +292,14 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   console->add_option("node", flags->node)->required();
   console->add_option("--lines", flags->lines, "lines of its log to print first");
   console->callback([flags] { run_console(flags); });
+  auto* power = verb(lab_app, flags, "power", "what a person does at a machine, without a BMC");
+  power->add_option("node", flags->node)->required();
+  power
+      ->add_option("what", flags->name,
+                   "on, off (the plug), press (the button), netboot (off, then on from the network, once)")
+      ->required()
+      ->check(CLI::IsMember(kByHand));
+  power->callback([flags] { run_power(flags); });
   auto* add = verb(lab_app, flags, "add", "put a further machine into the rack, unknown to the spec");
   add->add_option("node", flags->name, "its name in the lab")->required();
   add->add_flag("--on", flags->on,

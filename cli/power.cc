@@ -6,6 +6,7 @@
 #include "cli/verbs.h"
 #include "cli/context.h"
 #include "cli/power_test.h"
+#include "cli/render.h"
 
 namespace muster::cli {
 namespace {
@@ -21,7 +22,8 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
     const auto result = action == "state" ? api.get(path) : api.post(path, Json::object());
     if (result.ok()) {
       all.push_back(*result);
-      if (!context.json) fmt::print("{}: {}\n", node, result->value("power", "unknown"));
+      if (!context.json)
+        fmt::print("{}: {}\n", node, clean(result->value(action == "done" ? "done" : "power", "unknown")));
       continue;
     }
     if (context.exit == kAccepted) context.exit = exit_for(result.error());
@@ -41,7 +43,8 @@ void add_power(CLI::App& app, Context& context) {
       {"state", "on or off, as the BMC says"},
       {"on", "power on"},
       {"off", "power off, at once"},
-      {"cycle", "off, then on; the node boots from its disk"}};
+      {"cycle", "off, then on; the node boots from its disk"},
+      {"done", "you did by hand what `muster status` asks for (driver manual)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
     CLI::App* action = verb->add_subcommand(name, help);

@@ -2,6 +2,7 @@
 #include "controller/power/command.h"
 #include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"
+#include "controller/power/manual.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
 #include "controller/power/sakura_phy.h"
@@ -16,6 +17,7 @@ const std::vector<PowerDriver>& power_drivers() {
       with_retries(command_driver()),
       with_retries(sakura_phy_driver()),
       in_band_driver(),
+      manual_driver(),
   };
   return drivers;
 }

@@ -215,6 +215,7 @@ void BootService::node_script(const std::string& node, const std::string& mac, c
   if (found == power_ons_.end()) return answer(std::string(kBootFromDisk));
   PowerOn& power_on = found->second;
   note_script(node, power_on, mac, remote);
+  if (power_on.armed && hooks_.netboots) hooks_.netboots(node);
   if (!power_on.armed) return answer(std::string(kBootFromDisk));
   const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
   const bool enough =

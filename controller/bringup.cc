@@ -41,8 +41,11 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
       continue;
     const std::string path = folder + "/" + entry;
     TRY(const auto text, files.read(path));
-    auto parsed = parse_playbook(text);
-    if (!parsed.errors.empty()) return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    auto parsed = parse_own_playbook({prefix + entry, text});
+    if (!parsed.errors.empty()) {
+      parsed.errors.front().file = path;
+      return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    }
     if (parsed.playbook.overlay)
       return fail(Code::invalid, path + ": only a spec's own playbook can be an overlay");
     into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
@@ -63,6 +66,19 @@ Result<std::map<std::string, Playbook>> Bringup::playbooks(const Spec* spec) con
   const auto errors = add_own_playbooks(spec->own_playbooks, all);
   if (!errors.empty()) return fail(Code::invalid, to_string(errors.front(), "cluster.yaml"));
   return all;
+}
+
+SpecNames Bringup::names() const {
+  SpecNames out;
+  const auto shipped = playbooks(nullptr);
+  if (!shipped.ok()) return out;
+  const std::string folder = "acceptance/";
+  for (const auto& [name, playbook] : *shipped)
+    if (name.rfind(folder, 0) == 0)
+      out.profiles.push_back(name.substr(folder.size()));
+    else
+      out.playbooks.push_back(name);
+  return out;
 }
 
 Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const {

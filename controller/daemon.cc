@@ -19,12 +19,13 @@
 #include "controller/boot/boot.h"
 #include "controller/boot_port.h"
 #include "controller/bringup.h"
+#include "controller/consoles.h"
 #include "controller/current_spec.h"
 #include "controller/dhcp_service.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
-#include "controller/image/ram.h"
 #include "controller/image_service.h"
+#include "controller/kexec_order.h"
 #include "controller/link_hub.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
@@ -75,7 +76,8 @@ struct Core {
          if (provider_install) provider_install->joined(node);
        },
        [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
-       [this](const std::string& node, const std::string& token) { return leave_order(node, token); }}};
+       [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
+       [this](const std::string& node) { power.hands().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   Discovery discovery{reactor,
@@ -87,6 +89,13 @@ struct Core {
                        [this](const std::string& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
                        }}};
+  Consoles consoles{
+      reactor,
+      options.state,
+      {[this] { return serial_consoles(); },
+       [this](const std::string& node, const std::string& panic) {
+         events.add(executor.active() ? executor.run_id() : 0, node, "console", {{"text", panic}});
+       }}};
   StorageTold storage;
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
@@ -99,6 +108,7 @@ struct Core {
   ProviderInstall::Hooks install_hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
+  std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
   std::string node_of_mac(const std::string& mac);
   DurationMs netboot_limit();
@@ -153,6 +163,7 @@ void Core::connect_agents() {
          if (undeclared(node)) return discovery.on_contact(node);
          if (present.storage) storage.heard(node, *present.storage);
          executor.on_contact(node, present);
+         power.hands().saw_agent(node);
        },
        [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
 }
@@ -177,7 +188,7 @@ ExecutorHooks Core::hooks() {
     return judge(spec, executor, action, result);
   };
   made.reservation = [this](const Action& action, const Json& result) {
-    return reservation(executor, action, result);
+    return reservation(spec, executor, action, result);
   };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);
@@ -185,6 +196,7 @@ ExecutorHooks Core::hooks() {
   made.conclude = [this](const RunRow& run) {
     return conclude(*store, executor, authority.report_key(), run);
   };
+  made.panic = [this](const std::string& node, SteadyMs since) { return consoles.panic_since(node, since); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
@@ -220,6 +232,8 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
   where.target.api = node->power.api;
+  where.within = node->power.within;
+  where.sol = node->power.sol;
   where.target.expected_uuid = executor.node_row(name).product_uuid;
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
@@ -280,6 +294,15 @@ ProviderInstall::Hooks Core::install_hooks() {
   return hooks;
 }
 
+// Of the nodes of the run that is under way.
+std::map<std::string, PowerTarget> Core::serial_consoles() {
+  std::map<std::string, PowerTarget> out;
+  if (!executor.active()) return out;
+  for (const auto& name : executor.plan().nodes)
+    if (auto where = bmc_of(name); where.ok() && where->sol) out[name] = std::move(where->target);
+  return out;
+}
+
 // Behind every plan and every operator's verb: the machine under our feet is not switched off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
@@ -310,12 +333,7 @@ DurationMs Core::netboot_limit() {
 // The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic:
 // the others are for the installed system, and may need memory or devices as only that one has them.
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
-  std::string declared;
-  if (const auto of_all = cluster.vars.find("kernel_options"); of_all != cluster.vars.end())
-    declared = of_all->second;
-  if (node)
-    if (const auto of_node = node->vars.find("kernel_options"); of_node != node->vars.end())
-      declared = of_node->second;
+  const std::string declared = declared_variable(cluster, node, "kernel_options");
   return (own.empty() ? "" : own + " ") +
          panic_argument(own + " " + declared);  // of two the kernel takes the last
 }
@@ -329,7 +347,7 @@ BootDecision Core::ram_system(const Spec& cluster, const NodeSpec* node, const s
   decision.base_url = fmt::format("http://{}:{}", address(), options.boot_port);
   decision.kernel = "/ram/" + image + "/vmlinuz";
   decision.initrd = "/ram/" + image + "/initrd";
-  decision.console = cluster.lab ? "ttyS0" : "";
+  decision.console = declared_variable(cluster, node, "console", cluster.lab ? "ttyS0" : "");
   decision.url = fmt::format("https://{}:{}", address(), options.tls_port);
   decision.pin = authority.ca_fingerprint().substr(authority.ca_fingerprint().find(':') + 1);
   decision.token = token;
@@ -363,21 +381,7 @@ Result<Json> Core::leave_order(const std::string& name, const std::string& token
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   BootDecision decision = ram_system(cluster, node, name, token);
   decision.give_up = std::min<DurationMs>(kGiveUp, cluster.limits.netboot / 2);
-  wire::KexecJob job{decision.base_url,
-                     decision.kernel,
-                     "",
-                     decision.initrd,
-                     "",
-                     ram_arguments(decision),
-                     node->mac,
-                     cluster.network.gateway,
-                     fmt::format("{}/{}", node->address, prefix_length(cluster.network.provisioning.cidr))};
-  if (job.arguments.empty())
-    return fail(Code::invalid, "the RAM system's kernel options cannot be put on a command line");
-  TRY(const RamInfo ram, packed_ram_system(images.folder(node->image)));
-  job.kernel_sha256 = ram.kernel_sha256;
-  job.initrd_sha256 = ram.initrd_sha256;
-  return wire::to_json(job);
+  return kexec_order(cluster, *node, decision, images.folder(node->image));
 }
 
 class RealDaemon : public Daemon {

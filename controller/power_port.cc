@@ -29,6 +29,7 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
     : reactor_(reactor),
       files_(std::move(state)),
       lookup_(std::move(lookup)),
+      hands_(reactor),
       times_(times),
       refusals_(real_waiter().now) {
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
@@ -37,13 +38,31 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
     if (pin.is_string()) pins_[node] = pin.get<std::string>();
 }
 
+std::optional<Person> PowerService::by_hand(const std::string& node) const {
+  const auto where = lookup_(node);
+  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
+  if (!driver || !driver->by_hand) return std::nullopt;
+  return Person{where->target.address, where->within};
+}
+
+bool PowerService::ask_person(const std::string& node, ByHand::Task task, const Done& done) {
+  if (!by_hand(node)) return false;
+  if (const Status may = task == ByHand::Task::on ? Status(Ok{}) : may_switch_(node); may.ok())
+    hands_.ask(node, task, done);
+  else
+    reactor_.post([done, may] { done(may); });
+  return true;
+}
+
 void PowerService::netboot(const std::string& node, Done done) {
+  if (ask_person(node, ByHand::Task::netboot, done)) return;
   netboots_[node] = submit<Ok>(
       node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done), true);
 }
 
 void PowerService::forget(const std::string& node) {
   if (forget_install_) forget_install_(node);
+  hands_.forget(node);
   const auto newest = netboots_.find(node);
   if (newest == netboots_.end()) return;
   if (const auto wanted = newest->second.lock()) *wanted = false;
@@ -51,11 +70,13 @@ void PowerService::forget(const std::string& node) {
 }
 
 void PowerService::power_off(const std::string& node, Done done) {
+  if (ask_person(node, ByHand::Task::off, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done), true);
 }
 
 void PowerService::power_on(const std::string& node, Done done) {
+  if (ask_person(node, ByHand::Task::on, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
 }

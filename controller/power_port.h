@@ -6,7 +6,8 @@
 // enforced ever after. A BMC that refused a node's secret is not asked with it again for a while
 // (controller/power/refusals.h). A call that did not reach its BMC within its time, because others were
 // before it, is not made at all: `unavailable`. Nobody waits for it any more, and a machine must not be
-// switched off an hour after somebody asked. Thread: the reactor's.
+// switched off an hour after somebody asked. Nodes of the driver `manual` have no BMC: what the executor
+// wants of them is asked of a person (controller/by_hand.h). Thread: the reactor's.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 
 #include "base/os.h"
 #include "base/reactor.h"
+#include "controller/by_hand.h"
 #include "controller/power/power.h"
 #include "controller/power/refusals.h"
 #include "controller/power/reinstall.h"
@@ -30,6 +32,8 @@ class PowerService : public PowerPort {
   struct Where {
     std::string driver;
     PowerTarget target;
+    DurationMs within = 0;  // manual: so long a person has
+    bool sol = false;       // ipmi: its console is listened to during a run
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
@@ -63,6 +67,9 @@ class PowerService : public PowerPort {
   bool switches(const std::string& node) const override;
   bool netboots(const std::string& node) const override;
   void reinstall(const std::string& node, const Json& order, Done done) override;
+  std::optional<Person> by_hand(const std::string& node) const override;
+  // What people are asked to do. The guard is asked first, as for a BMC.
+  ByHand& hands() { return hands_; }
   // Operators' own verbs.
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
@@ -91,11 +98,13 @@ class PowerService : public PowerPort {
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);
+  bool ask_person(const std::string& node, ByHand::Task task, const Done& done);
   void learn_pin(const std::string& node, const std::string& fingerprint);
 
   RealReactor& reactor_;
   Files files_;
   Lookup lookup_;
+  ByHand hands_;
   std::function<Status(const std::string&)> may_switch_ = [](const std::string&) { return Status(Ok{}); };
   std::function<void(const std::string&, const Json&, Done)> install_;
   std::function<void(const std::string&)> forget_install_;

@@ -33,13 +33,15 @@ set_working_mc 0x20
     allowed_auths_operator none md2 md5 straight
     allowed_auths_admin none md2 md5 straight
   endlan
+  sol "tcp:{address}:{sol}" 115200
   chassis_control "{program} lab chassis --dir {dir} {node}"
   user 1 false "" "" user 10 none md2 md5 straight
   user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
 )",
       fmt::arg("node", node_.name), fmt::arg("address", options_.address), fmt::arg("port", options_.port),
       fmt::arg("guid", guid), fmt::arg("program", options_.program), fmt::arg("dir", dir_.root()),
-      fmt::arg("user", options_.user), fmt::arg("password", options_.password));
+      fmt::arg("sol", serial_.port()), fmt::arg("user", options_.user),
+      fmt::arg("password", options_.password));
 }
 
 Status IpmiBmc::start(bool other_guid) {
@@ -50,6 +52,7 @@ Status IpmiBmc::start(bool other_guid) {
                     emulator = dir_.node(node_.name, "ipmi.emu"), state = dir_.node(node_.name, "ipmi");
   if (const auto left = read_pid_file(pid_file); left.ok()) TRY_(terminate(*left, 0));
   TRY_(files.make_directories(state, 0700));
+  TRY_(serial_.start(options_.address));
   TRY_(files.write(lan, config(other_guid), 0600));
   TRY_(files.write(emulator, kEmulator));
   Spawn spawn_sim;

@@ -4,13 +4,15 @@
 // One process per machine on the machine's BMC address, UDP port 623. It ends with its IpmiBmc; one that a
 // killed `lab serve` left behind is ended by the next, or by `muster lab down` with the namespace. As
 // ipmi_sim is: it offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and
-// has neither serial-over-LAN nor sensors of the machine. Thread: one at a time.
+// has no sensors of the machine. Its serial-over-LAN shows the machine's console from the log
+// (lab/sol_relay.h): nothing that is typed there gets to the machine. Thread: one at a time.
 #pragma once
 
 #include <string>
 
 #include "lab/child.h"
 #include "lab/lab_dir.h"
+#include "lab/sol_relay.h"
 #include "lab/spec.h"
 
 namespace muster::lab {
@@ -27,7 +29,10 @@ struct IpmiOptions {
 class IpmiBmc {
  public:
   IpmiBmc(LabDir dir, LabNode node, IpmiOptions options)
-      : dir_(std::move(dir)), node_(std::move(node)), options_(std::move(options)) {}
+      : dir_(std::move(dir)),
+        node_(std::move(node)),
+        options_(std::move(options)),
+        serial_(dir_.node(node_.name, "console.log")) {}
   ~IpmiBmc() { end(); }
   IpmiBmc(const IpmiBmc&) = delete;
   IpmiBmc& operator=(const IpmiBmc&) = delete;
@@ -43,6 +48,7 @@ class IpmiBmc {
   const LabDir dir_;
   const LabNode node_;
   const IpmiOptions options_;
+  SolRelay serial_;
   ChildId child_;
 };
 

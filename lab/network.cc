@@ -78,9 +78,11 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
       ip(space, {"tuntap", "add", tap_name(node), "mode", "tap"}),
       ip(space, {"link", "set", tap_name(node), "master", "br0"}),
       ip(space, {"link", "set", tap_name(node), "up"}),
-      // `replace`: machines behind a provider's API share its address.
-      ip(space, {"addr", node.server.empty() ? "add" : "replace", node.bmc_address + "/32", "dev", "br0"}),
   };
+  // `replace`: machines behind a provider's API share its address.
+  if (!node.bmc_address.empty())
+    out.push_back(
+        ip(space, {"addr", node.server.empty() ? "add" : "replace", node.bmc_address + "/32", "dev", "br0"}));
   for (const auto& port : node.ports) {
     const auto tap = tap_name(node, port.network);
     out.push_back(ip(space, {"tuntap", "add", tap, "mode", "tap"}));
@@ -92,10 +94,9 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
 }
 
 std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space) {
-  std::vector<Argv> out = {
-      ip(space, {"addr", "del", node.bmc_address + "/32", "dev", "br0"}),
-      ip(space, {"link", "del", tap_name(node)}),
-  };
+  std::vector<Argv> out = {ip(space, {"link", "del", tap_name(node)})};
+  if (!node.bmc_address.empty())
+    out.insert(out.begin(), ip(space, {"addr", "del", node.bmc_address + "/32", "dev", "br0"}));
   for (const auto& port : node.ports) out.push_back(ip(space, {"link", "del", tap_name(node, port.network)}));
   return out;
 }

@@ -89,7 +89,7 @@ Status Rack::mount(const LabNode& node) {
     put_behind_provider(node, *slot);
   else if (node.ipmi)
     TRY_(serve_ipmi(node, *slot, password));
-  else
+  else if (!node.bmc_address.empty())  // else a person switches it: `muster lab power`
     TRY_(serve_redfish(node, *slot));
   slots_[node.name] = std::move(slot);
   return Ok{};
@@ -159,6 +159,8 @@ Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_
 
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
+  if (provider_)
+    return fail(Code::invalid, "a lab behind a provider's API has no machines beside those of its spec");
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
   auto mounted = join_outages(node);

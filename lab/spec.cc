@@ -234,9 +234,7 @@ bool exists_already(const YAML::Node& group) {
 // It has no BMC: its provider's API, which is one for all of them, is in its place.
 void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
   if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
-    problems.push_back(fmt::format(
-        "node {}: power.api says where the lab's provider is, such as 10.20.1.250:443, the same for all",
-        node.name));
+    problems.push_back(fmt::format("node {}: power.api is where the lab's one provider is", node.name));
   spec.provider_api = api;
   node.server = node.bmc_address;
   node.bmc_address = api.substr(0, api.find(':'));
@@ -271,10 +269,13 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.address = with_n(own_address);
     node.bmc_address = with_n(power_address);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
+    // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
+    const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
+    if (by_hand) node.bmc_address.clear();
     if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
       put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
-    if (inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
+    if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(
           fmt::format("node {}: power.address '{}' is no IPv4 address: its BMC has no place to live",
                       node.name, node.bmc_address));
@@ -443,8 +444,6 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 }
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
-  if (!spec.provider_api.empty())
-    return fail(Code::invalid, "a lab behind a provider's API has no machines beside those of its spec");
   if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
     return fail(Code::invalid, "'" + name + "' is no node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab has a machine named " + name + " already");
@@ -465,7 +464,7 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   const auto taken = [&](const std::string& a) {
     return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.bmc_address == a; });
   };
-  while (taken(address)) {
+  while (!address.empty() && taken(address)) {
     TRY(address, address_after(address));
   }
   node.bmc_address = address;

@@ -8,7 +8,7 @@ build="g++ cmake ninja-build ccache pkg-config git ca-certificates libssh-dev li
 lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debian-archive-keyring systemd-boot-efi
   mtools dosfstools fdisk gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static openipmi ipmitool"
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
-test="ipmitool openipmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
+test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
 
 sudo=""
 [[ $EUID -eq 0 ]] || sudo=sudo

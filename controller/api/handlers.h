@@ -57,6 +57,7 @@ void power_on(const CallPtr&);
 void power_off(const CallPtr&);
 void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
+void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
 // admin.cc
 void get_version(const CallPtr&);

@@ -14,6 +14,15 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
+// A verb answers at once, and a person does not: they need no muster to switch a machine by hand.
+bool refuse_by_hand(const CallPtr& call) {
+  const std::string node = call->arg("node");
+  if (!call->services.power.by_hand(node)) return false;
+  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; what a "
+                                         "run needs done there stands in `muster status`"));
+  return true;
+}
+
 void note(const CallPtr& call, const std::string& what) {
   call->services.events.add(0, call->arg("node"), "power", {{"action", what}, {"by", "operator"}});
 }
@@ -29,16 +38,19 @@ void power_state(const CallPtr& call) {
 }
 
 void power_on(const CallPtr& call) {
+  if (refuse_by_hand(call)) return;
   note(call, "on");
   call->services.power.power_on(call->arg("node"), answer_with_state(call));
 }
 
 void power_off(const CallPtr& call) {
+  if (refuse_by_hand(call)) return;
   note(call, "off");
   call->services.power.power_off(call->arg("node"), answer_with_state(call));
 }
 
 void power_cycle(const CallPtr& call) {
+  if (refuse_by_hand(call)) return;
   note(call, "cycle");
   call->services.power.power_off(call->arg("node"), [call](Status off) {
     if (!off.ok()) return call->error(off.error());
@@ -51,6 +63,18 @@ void power_cycle(const CallPtr& call) {
 void power_network_once(const CallPtr& call) {
   note(call, "network-once");
   call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
+}
+
+// The operator did what a run asks for, and its effect cannot be seen from here, or not yet.
+void power_done(const CallPtr& call) {
+  const std::string node = call->arg("node");
+  if (!call->services.power.by_hand(node))
+    return call->error(fail(Code::invalid, node + " is not switched by hand (driver manual)"));
+  const auto task = call->services.power.hands().said_done(node);
+  if (!task.ok()) return call->error(task.error());
+  const std::string done(to_string(*task));
+  note(call, "done by hand: " + done);
+  call->ok({{"node", node}, {"done", done}});
 }
 
 void power_describe(const CallPtr& call) {

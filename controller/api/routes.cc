@@ -66,6 +66,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/power/{node}/cycle", Who::operators, power_cycle, "off, then on; boots from disk"},
     {"POST", "/v1/power/{node}/network-once", Who::operators, power_network_once,
      "the next boot only: from the network; switches nothing"},
+    {"POST", "/v1/power/{node}/done", Who::operators, power_done,
+     "a person did what the run asks for there (driver manual)"},
     {"GET", "/v1/power/{node}/describe", Who::operators, power_describe, "what the driver found"},
     {"GET", "/v1/version", Who::operators, get_version, ""},
     {"POST", "/v1/backup", Who::operators, make_backup, "{path}: a consistent copy of the database"},

@@ -27,9 +27,7 @@ PlanKind plan_kind(const Planning& p) {
 
 std::string variable(const Planning& p, const Draft& d, const std::string& name,
                      const std::string& fallback) {
-  if (const auto it = d.spec->vars.find(name); it != d.spec->vars.end()) return it->second;
-  if (const auto it = p.spec.vars.find(name); it != p.spec.vars.end()) return it->second;
-  return fallback;
+  return declared_variable(p.spec, d.spec, name, fallback);
 }
 
 void write_image(Planning& p, Draft& d) {

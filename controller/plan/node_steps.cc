@@ -80,6 +80,8 @@ void render(Planning& p, Draft& d, const std::string& image_digest) {
     }
     if (!p.profile().empty())
       if (const Playbook* profile = find_playbook(p, prefix, real)) {
+        if (!profile->origin.empty() && p.own.insert(prefix).second)
+          p.plan.notes.push_back(fmt::format("profile {} is {}", profile->name, profile->origin));
         context.enter(std::string());
         into.accept = plan_steps(*profile, "node", context, problems);
         into.accept_cluster = plan_steps(*profile, "cluster", context, problems);

@@ -36,6 +36,8 @@ bool provider_installs(const Draft& d) {
          !d.seen->doubtful && d.seen->image_digest.empty();
 }
 
+bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
+
 bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
 
 bool in_installed(const Draft& d) {
@@ -96,8 +98,16 @@ void add_netboot(Planning& p, Draft& d) {
   }
   const bool own = in_band(*d.spec);
   add(p, d,
-      {"netboot", ActionKind::netboot, "power", own ? "hand over to the RAM system (kexec)" : "network boot",
+      {"netboot", ActionKind::netboot, "power",
+       own                ? "hand over to the RAM system (kexec)"
+       : by_hand(*d.spec) ? "network boot, by hand"
+                          : "network boot",
        Json::object(), p.spec.limits.netboot, 3});
+  if (by_hand(*d.spec))
+    p.plan.notes.push_back(
+        fmt::format("{}{} is switched by hand: the run says when, and waits for up to {}", d.spec->name,
+                    d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
+                    to_human(d.spec->power.within)));
   if (own)
     p.plan.notes.push_back(d.spec->name +
                            (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +

@@ -87,6 +87,8 @@ bool in_band(const NodeSpec& node);
 // Its provider may, and has to, install it before anything else: rented, without an agent, never installed
 // from here as far as anybody knows. Everything on its disks may be lost.
 bool provider_installs(const Draft& d);
+// A person switches it when told to.
+bool by_hand(const NodeSpec& node);
 // Its agent is heard now, and runs in the RAM system; in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);

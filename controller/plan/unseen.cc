@@ -3,8 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace muster {
+namespace {
+
+bool names(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+}  // namespace
 
 bool wake(Planning& p) {
   std::vector<Draft> silent, rest;
@@ -13,13 +21,18 @@ bool wake(Planning& p) {
     const std::string& name = d.spec->name;
     if (!asleep(p, d)) {
       rest.push_back(std::move(d));
-    } else if (d.seen->state == NodeState::quarantined &&
-               std::find(named.begin(), named.end(), name) == named.end()) {
+    } else if (d.seen->state == NodeState::quarantined && !names(named, name)) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(
           fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
                       "for it, `muster reimage {}` installs it anew",
                       name, name, name));
+    } else if (by_hand(*d.spec) && !names(named, name)) {
+      p.plan.left_out.push_back(name);
+      p.plan.notes.push_back(
+          fmt::format("{} is left out: its agent is silent, and a person switches it; `muster up --limit {}` "
+                      "asks for it",
+                      name, name));
     } else {
       silent.push_back(std::move(d));
     }
@@ -59,9 +72,14 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
 }
 
 bool discover(Planning& p) {
-  std::vector<Draft> seen, unseen;
-  for (auto& d : p.drafts)
-    (d.seen->facts && !provider_installs(d) ? seen : unseen).push_back(std::move(d));
+  std::vector<Draft> seen, unseen, later;
+  const bool others = std::any_of(p.drafts.begin(), p.drafts.end(),
+                                  [](const Draft& d) { return d.seen->facts || !by_hand(*d.spec); });
+  for (auto& d : p.drafts) {
+    const bool person =
+        others && by_hand(*d.spec) && !d.seen->online && !names(p.in.request.nodes, d.spec->name);
+    (d.seen->facts && !provider_installs(d) ? seen : person ? later : unseen).push_back(std::move(d));
+  }
   const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
                                       [](const Draft& d) { return d.seen->state == NodeState::quarantined; });
   if (!unseen.empty() && !p.in_request_skips() && (seen.empty() || !all_failed)) {
@@ -70,6 +88,7 @@ bool discover(Planning& p) {
   }
   p.drafts = std::move(seen);
   p.hopeless = std::move(unseen);
+  std::move(later.begin(), later.end(), std::back_inserter(p.hopeless));
   return false;
 }
 

@@ -12,7 +12,8 @@ namespace muster {
 // somebody names it.
 bool wake(Planning& p);
 // True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to
-// find do not hold the others: they are looked for again when there is nothing else to do.
+// find, or that a person has to switch on for it, do not hold the others: they are looked for when there is
+// nothing else to do.
 bool discover(Planning& p);
 // The plan that discovers these nodes, and does nothing else.
 void write_discovery(Planning& p, std::vector<Draft> unseen);

@@ -40,10 +40,11 @@ class IpmiTool {
   const Refusal& refusal() const { return refusal_; }
   // 17 or 3; 0 before the first session.
   int suite() const { return suite_; }
-
- private:
+  // What ipmitool's complaints (with -v) say about a login.
   enum class Login { established, unreachable, other_suite, refused, not_allowed };
   static Login login_of(const std::string& complaint);
+
+ private:
   Result<Output> run(const std::string& script, int suite);
   Result<Output> in_a_suite(const std::string& script);
   Error judge(const std::string& complaint);

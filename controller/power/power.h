@@ -74,6 +74,8 @@ struct PowerDriver {
   bool netboots = true;  // can it make a machine boot from the network?
   // Of a driver whose provider installs operating systems by itself; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
+  // Is that done by a person, who is asked and waited for? (controller/power/manual.h)
+  bool by_hand = false;
 };
 // The list, in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();

@@ -52,6 +52,7 @@ struct Executor::Runtime {
   // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
+  std::optional<Person> person;     // who switches it, where nothing else does
   std::string boot_before;          // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
   bool stopping = false;     // its installed system was asked to stop, and the power cycle waits for that
@@ -380,6 +381,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     auto node = std::make_unique<Runtime>();
     node->name = name;
     node->epoch = ++epochs_;
+    node->person = ports_.power.by_hand(name);
     nodes_[name] = std::move(node);
   }
   for (const auto& action : plan_.actions) {
@@ -506,23 +508,24 @@ void Executor::resume_node(Runtime& node) {
   Live& agent = live(node.name);
   // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time
   // has passed, at least none.
-  const DurationMs whole = time_for(action);
-  node.started = now - std::clamp<DurationMs>(reactor_.now() - record.intent_time, 0, whole);
+  const DurationMs whole = time_for(action), spent = whole + (node.person ? node.person->within : 0);
+  node.started = now - std::clamp<DurationMs>(reactor_.now() - record.intent_time, 0, spent);
   node.boot_before = text_of(record.intent_data, "boot_before");
   node.with_netboot = record.intent_data.value("with_netboot", false);
   // When its power came on is in no journal: it has the firmware's whole time from now on.
   const bool boots = node.with_netboot || action.kind == ActionKind::netboot;
   node.deadline =
       boots ? now + plan_.limits.netboot : std::max(node.started + whole, now + timing_.after_resume);
-  limits_.begin(Limits::lane_of(action.kind), node.name);
+  limits_.begin(lane_of(node), node.name);
   agent.heard = now;
   node.stage = Runtime::Stage::awaiting;
   const bool new_boot = !agent.boot_id.empty() && agent.boot_id != node.boot_before;
   if (action.kind == ActionKind::power_off) return power_off(node);
   if (action.kind == ActionKind::netboot || node.with_netboot) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram(node);
-    limits_.begin(Lane::netboot, node.name);
+    if (!node.person) limits_.begin(Lane::netboot, node.name);
     node.awaiting_ram = true;
+    node.power_certain = node.person && record.state == ActionState::started;  // it was switched already
     node.power_asked = node.power_answered = now;
     node.stage = Runtime::Stage::powering;
     set_wait(node, {"the controller restarted in a power cycle", "the boot service", "",
@@ -550,6 +553,7 @@ void Executor::rearm(Runtime& node) {
                       if (n.in_band) return order_leave(n);
                       // It goes on with what it began, or begins what it was only about to.
                       if (n.reinstall) return switch_on(n);
+                      if (n.person && !n.power_certain) return ask_to_netboot(n, n.started);
                       n.stage = Runtime::Stage::awaiting;
                       consider(n);
                     }));
@@ -647,7 +651,7 @@ void Executor::kick_node(Runtime& node, int quarantined) {
     return kick();
   }
   if (!ready(node)) return;
-  const Lane lane = Limits::lane_of(node.action().kind);
+  const Lane lane = lane_of(node);
   if (!limits_.may_begin(lane))
     return set_wait(node, {"the limit of the plan is reached",
                            "a free place for " + node.action().title,
@@ -660,11 +664,12 @@ void Executor::kick_node(Runtime& node, int quarantined) {
 }
 
 // Whether nobody has to wait for this action any more. `never`: why it will not happen, for those that need
-// it.
+// it. A node that waits for a person is waited for by those only that need it.
 bool Executor::settled_for(const std::string& id, bool hard, std::string& never) const {
   if (proven_.count(id)) return true;
   const auto action = actions_.find(id);
   const Runtime* other = action == actions_.end() ? nullptr : runtime(action->second->node);
+  if (!hard && other && other->person && other->stage == Runtime::Stage::powering) return true;
   if (other && (!other->over() || other->stage == Runtime::Stage::done)) return false;
   if (hard)
     never = fmt::format("needs {}, which will not happen{}", id,
@@ -763,7 +768,7 @@ void Executor::begin(Runtime& node, bool with_netboot) {
   const Action& action = node.action();
   const bool first = !std::exchange(node.begun, true);
   end_attempt(node);
-  limits_.begin(Limits::lane_of(action.kind), node.name);
+  limits_.begin(lane_of(node), node.name);
   node.attempt = log_.of(action.id).attempt + 1;
   node.started = reactor_.steady();
   node.deadline = node.started +
@@ -851,6 +856,7 @@ void Executor::netboot(Runtime& node) {
   const SteadyMs now = reactor_.steady();
   if (now >= node.deadline)
     return lose_attempt(node, "no power cycle within its time; " + node.power_error, true);
+  if (node.person) return netboot_by_hand(node);
   if (!claim_or_pause(node)) return;
   if (node.in_band) return leave(node);
   if (should_stop(node)) return stop_in_order(node);
@@ -999,8 +1005,83 @@ void Executor::on_left(Runtime& node, const wire::Event& event) {
   }
   node.leaving = false;
   ports_.link.let_go(node.name, event.order);  // withdrawn it would stay
-  observe(node.name, "power", {{"action", "hands over to the RAM system (kexec)"}});
+  const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
+  observe(node.name, "power",
+          {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
   on_powered(node, Ok{});
+}
+
+// ---- a person switches it ----
+
+// Who waits for a person holds no place that another node could have.
+Lane Executor::lane_of(const Runtime& node) const {
+  const ActionKind kind = node.action().kind;
+  const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
+  return node.person && switched ? Lane::free : Limits::lane_of(kind);
+}
+
+// It is at work until they come: nothing is stopped before.
+void Executor::netboot_by_hand(Runtime& node) {
+  const SteadyMs now = reactor_.steady();
+  const Live& agent = live(node.name);
+  // In the RAM system already, whatever the last attempt died of: nobody has to go there.
+  if (agent.mode == wire::Mode::ram && agent.contact && now - agent.contact < timing_.silent_after)
+    return got_ram(node);
+  node.epoch = ++epochs_;
+  node.stage = Runtime::Stage::powering;
+  node.awaiting_ram = true;
+  node.power_certain = false;
+  ports_.boot.arm(node.name, bound(node, [this, now](Runtime& n, Status armed) {
+                    if (!armed.ok())
+                      return on_powered(n, fail(Code::unavailable, "boot service: " + armed.error().message));
+                    ask_to_netboot(n, now);
+                  }));
+}
+
+// `since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is the
+// machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
+void Executor::ask_to_netboot(Runtime& node, SteadyMs since) {
+  ask_person(
+      node, "restart it, booting from the network", since,
+      [this](const std::string& name, PowerPort::Done done) { ports_.power.netboot(name, std::move(done)); },
+      [this](Runtime& n, Status result) {
+        if (result.ok()) {
+          n.power_asked = reactor_.steady();
+          n.deadline = n.power_asked + plan_.limits.netboot;
+          observe(n.name, "power", {{"action", "switched by hand"}});
+          if (log_.of(n.action().id).state == ActionState::intent)
+            transition(n, ActionState::started, {{"by_hand", true}});
+        }
+        on_powered(n, std::move(result));
+      });
+}
+
+void Executor::ask_person(Runtime& node, const std::string& task, SteadyMs since,
+                          const std::function<void(const std::string&, PowerPort::Done)>& ask,
+                          const std::function<void(Runtime&, Status)>& then) {
+  const SteadyMs now = reactor_.steady(), until = std::max(since + node.person->within, now + 1);
+  const std::string& where = node.person->where;
+  node.stage = Runtime::Stage::powering;
+  limits_.end(Limits::lane_of(node.action().kind), node.name);
+  set_wait(node, {fmt::format("by hand until {}: {}{}", to_iso8601(wall_of(until)), task,
+                              where.empty() ? "" : " (" + where + ")"),
+                  "its effect, or `muster power done " + node.name + "`", node.power_error,
+                  "quarantine: nobody came", since, until});
+  ask(node.name, bound(node, [this, then](Runtime& n, Status result) {
+        if (n.timer) reactor_.cancel(std::exchange(n.timer, 0));
+        limits_.begin(lane_of(n), n.name);
+        then(n, std::move(result));
+      }));
+  if (node.timer) reactor_.cancel(node.timer);
+  node.timer = reactor_.after(
+      until - now, bound(node, [this, task](Runtime& n) {
+        n.timer = 0;
+        fail_attempt(
+            n,
+            fail(Code::denied, fmt::format("nobody did it within {}: {}", to_human(n.person->within), task)),
+            Json());
+      }));
+  kick();  // whoever waited for all nodes does not wait for this one
 }
 
 void Executor::switch_on(Runtime& node) {
@@ -1055,6 +1136,16 @@ void Executor::on_powered(Runtime& node, Status result) {
 
 void Executor::power_off(Runtime& node) {
   node.epoch = ++epochs_;
+  if (node.person)
+    return ask_person(
+        node, "switch it off", node.started,
+        [this](const std::string& name, PowerPort::Done done) {
+          ports_.power.power_off(name, std::move(done));
+        },
+        [this](Runtime& n, Status result) {
+          if (result.ok()) return succeed(n, Json::object());
+          fail_attempt(n, fail(result.error().code, "power: " + result.error().message), Json());
+        });
   node.stage = Runtime::Stage::powering;
   set_wait(node, {"power off", "the BMC's answer", node.power_error, "a look at the power state",
                   reactor_.steady(), reactor_.steady() + timing_.power_call});
@@ -1081,6 +1172,7 @@ void Executor::wake(Runtime& node) {
   const Live& agent = live(node.name);
   if (agent.contact && now - agent.contact < timing_.silent_after)
     return succeed(node, {{"boot_id", agent.boot_id}});
+  if (node.person && node.stayed_off == 0) return wake_by_hand(node);
   if (now >= node.deadline) {
     const TimeMs since = node_row(node.name).last_seen;
     return fail_attempt(
@@ -1090,9 +1182,10 @@ void Executor::wake(Runtime& node) {
                                          power_text(situation(node)), node.name)),
         Json());
   }
-  if (!node.looked || now >= node.looked + timing_.wake_look) return look(node);
+  if (!node.person && (!node.looked || now >= node.looked + timing_.wake_look)) return look(node);
   if (node.power == PowerState::off && node.stayed_off < timing_.power_tries) return power_on(node);
-  const SteadyMs until = std::min(node.deadline, node.looked + timing_.wake_look);
+  const SteadyMs until =
+      node.person ? node.deadline : std::min(node.deadline, node.looked + timing_.wake_look);
   set_wait(node, {"it is silent", "a sign of life of its agent", power_text(situation(node)), "quarantine",
                   node.started, node.deadline});
   if (node.timer) reactor_.cancel(node.timer);
@@ -1100,6 +1193,20 @@ void Executor::wake(Runtime& node) {
                                 n.timer = 0;
                                 consider(n);
                               }));
+}
+
+void Executor::wake_by_hand(Runtime& node) {
+  node.epoch = ++epochs_;
+  ++node.stayed_off;
+  ask_person(
+      node, "switch it on", node.started,
+      [this](const std::string& name, PowerPort::Done done) { ports_.power.power_on(name, std::move(done)); },
+      [this](Runtime& n, Status result) {
+        n.stage = Runtime::Stage::awaiting;
+        n.deadline = reactor_.steady() + n.action().timeout;  // a boot's length from then on
+        n.power_error = result.ok() ? "" : result.error().message;
+        consider(n);
+      });
 }
 
 void Executor::power_on(Runtime& node) {
@@ -1157,6 +1264,7 @@ Situation Executor::situation(const Runtime& node) const {
   Situation s;
   s.kind = node.action().kind;
   s.in_band = node.in_band;
+  s.by_hand = node.person.has_value();
   s.awaiting_ram = node.awaiting_ram;
   s.power_certain = node.power_certain;
   s.power_asked = node.power_asked;
@@ -1181,6 +1289,7 @@ Situation Executor::situation(const Runtime& node) const {
   s.power_error = node.power_error;
   s.looked = node.looked;
   s.off_since = node.off_since;
+  if (hooks_.panic) s.panic = hooks_.panic(node.name, node.started);
   return s;
 }
 
@@ -1373,6 +1482,8 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
   }
   if (node.awaiting_ram) {
     if (ram && since) return got_ram(node);
+    if (node.person && node.stage == St::powering && since && new_boot)
+      node.wait.observed = "it came up from its disk, not from the network";
     // It restarted, with or without having heard the order: that one is for a system that is gone.
     if (node.in_band && !ram && since && new_boot && (node.power_certain || !node.boot_before.empty()))
       return lose_attempt(node,
@@ -1401,6 +1512,10 @@ void Executor::hello_during(Runtime& node, const Hello& hello, bool new_boot) {
 }
 
 void Executor::got_ram(Runtime& node) {
+  if (node.person && node.stage == Runtime::Stage::powering) {
+    ports_.power.forget(node.name);
+    limits_.begin(lane_of(node), node.name);
+  }
   node.epoch = ++epochs_;
   withdraw_leave(node);
   node.awaiting_ram = node.with_netboot = false;

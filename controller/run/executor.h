@@ -7,6 +7,8 @@
 //     its own node again when its RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
 //      on it;
+//   - a node that a person switches (PowerPort::by_hand) is asked for, waits with a deadline, and holds no
+//     place and no node that does not need it;
 //   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
 //     own agent, and by nothing else;
 //   - an installed system that answers is asked to stop before its power is cycled, and switched off hard
@@ -95,6 +97,8 @@ struct ExecutorHooks {
   // Asked once, when everything that happened in the run is durable; the row has its last state. Not for a
   // cancelled run.
   std::function<Conclusion(const RunRow&)> conclude = {};
+  // The kernel panic that a node's console showed since then; "": none was seen.
+  std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};  // the run's last row is durable
 };
@@ -236,6 +240,13 @@ class Executor {
   std::string reservation(const Runtime& node, const Json& last) const;
   void end_attempt(Runtime& node);
   DurationMs time_for(const Action& action) const;
+  Limits::Lane lane_of(const Runtime& node) const;
+  void netboot_by_hand(Runtime& node);
+  void ask_to_netboot(Runtime& node, SteadyMs since);
+  void ask_person(Runtime& node, const std::string& task, SteadyMs since,
+                  const std::function<void(const std::string&, PowerPort::Done)>& ask,
+                  const std::function<void(Runtime&, Status)>& then);
+  void wake_by_hand(Runtime& node);
   void got_ram(Runtime& node);
   void hello_during(Runtime& node, const Hello& hello, bool new_boot);
   bool claim_or_pause(Runtime& node);

@@ -21,12 +21,15 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
   return d;
 }
 
+// What its console told of, for people; "" where it told of nothing.
+std::string console_text(const Situation& s) { return s.panic.empty() ? "" : "; its console: " + s.panic; }
+
 // A power cycle was asked for; the RAM system's agent has not said hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
                "no agent from the RAM system within " + to_human(s.deadline - s.power_asked) +
-                   " of power-on; " + power_text(s),
+                   " of power-on; " + power_text(s) + console_text(s),
                true);
   const bool looked = s.looked > s.power_asked;
   if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
@@ -48,10 +51,25 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= next_look) return act(What::look, "whether the machine is on");
   Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
                                         : "the outcome of the power cycle is unknown",
-                        "hello of the RAM system's agent", power_text(s), s.power_asked, s.deadline,
-                        "another try, then quarantine");
+                        "hello of the RAM system's agent", power_text(s) + console_text(s), s.power_asked,
+                        s.deadline, "another try, then quarantine");
   d.check_at = next_look;
   return d;
+}
+
+// As above, of a node that a person switched: there is no power to look at.
+Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
+  if (s.now >= s.deadline)
+    return act(What::again,
+               "it was switched by hand, and no agent from the RAM system came within " +
+                   to_human(s.deadline - s.power_asked),
+               true);
+  const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
+  if (other_system && s.contact >= s.power_answered + t.cycle_shows)
+    return act(What::netboot, "it was not switched, or not into the RAM system: another system answers");
+  return wait_for("booting the RAM system from the network", "hello of the RAM system's agent",
+                  "it was switched by hand", s.power_asked, s.deadline,
+                  "it is asked for again, then quarantine");
 }
 
 // As above, of a node whose own agent was ordered to hand over to the RAM system. There is nothing to look
@@ -83,6 +101,10 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
     return wait_for("restarting", "hello of the installed system's agent",
                     "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
                     "quarantine: nothing here can switch it");
+  if (s.by_hand)
+    return wait_for("restarting", "hello of the installed system's agent",
+                    "the agent reported that it restarts", s.started, s.deadline,
+                    s.may_netboot ? "a person is asked to restart it from the network" : "quarantine");
   const SteadyMs last = std::max({s.heard, s.started, s.looked});
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, after an update for one.
@@ -92,7 +114,8 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = last + (off ? t.look_again : t.watch_power);
   if (s.now >= next_look) return act(What::look, "whether the machine is on");
   Decision d = wait_for("restarting", "hello of the installed system's agent",
-                        "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
+                        "the agent reported that it restarts; " + power_text(s) + console_text(s), s.started,
+                        s.deadline,
                         s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
   d.check_at = next_look;
   return d;
@@ -101,10 +124,14 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
 // Silence of an agent that should be at work.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
   const DurationMs silent = s.now - s.heard;
-  const std::string observed = "agent not heard for " + to_human(silent) + "; " + power_text(s);
+  const std::string observed =
+      "agent not heard for " + to_human(silent) + "; " + power_text(s) + console_text(s);
   if (s.in_band)
     return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
                     "quarantine: nothing here can switch it");
+  if (s.by_hand)
+    return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
+                    s.may_netboot ? "a person is asked to restart it from the network" : "quarantine");
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
@@ -146,6 +173,7 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 std::string power_text(const Situation& s) {
   if (s.in_band && s.power_error.empty()) return "nobody can ask for its power (driver ssh)";
   if (s.in_band) return s.power_error;
+  if (s.by_hand) return "nobody can ask for its power (driver manual)";
   if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
   if (!s.power) return "power state not looked at";
   return *s.power == PowerState::on    ? "power is on"
@@ -182,12 +210,15 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 }
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
-  if (s.awaiting_ram) return s.in_band ? await_handover(s, t) : await_ram(s, t);
+  if (s.awaiting_ram)
+    return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =
         s.departed ? "no agent from the installed system within " + span + " of the order to restart; " +
-                         power_text(s) + ": its console tells whether it hangs or its kernel panicked"
+                         power_text(s) +
+                         (s.panic.empty() ? ": its console tells whether it hangs or its kernel panicked"
+                                          : console_text(s))
                    : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
     // Whoever went away and cannot be fetched back is nobody's to order about.
     const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);

@@ -59,6 +59,7 @@ Json to_json(const Wait& wait, DurationMs ahead);
 struct Situation {
   ActionKind kind = ActionKind::steps;
   bool in_band = false;        // nothing can switch it or tell its power: only its agent can be asked
+  bool by_hand = false;        // a person switches it; nobody can tell its power
   bool awaiting_ram = false;   // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
   SteadyMs power_asked = {};
@@ -76,6 +77,7 @@ struct Situation {
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};
+  std::string panic;  // that its console showed in this attempt
 };
 
 struct Decision {

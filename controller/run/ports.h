@@ -14,6 +14,12 @@
 
 namespace muster {
 
+// A node that a person switches (power driver `manual`).
+struct Person {
+  std::string where;      // it stands, as the spec says; may be empty
+  DurationMs within = 0;  // so long they have
+};
+
 class PowerPort {
  public:
   using Done = std::function<void(Status)>;
@@ -36,6 +42,9 @@ class PowerPort {
     (void)order;
     done(fail(Code::invalid, node + ": nobody here installs systems"));
   }
+  // Where there is one, netboot, power_off and power_on ask that person: `done` comes when the effect was
+  // seen or reported, perhaps hours later, or never; and state() knows nothing.
+  virtual std::optional<Person> by_hand(const std::string&) const { return std::nullopt; }
   // Nothing but that: whatever it boots.
   virtual void power_on(const std::string& node, Done done) = 0;
   // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on.

@@ -70,9 +70,14 @@ class SpecReader {
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
+  // Those of names_ and the spec's own. Nothing, so that none is refused, where names_ has none, or where the
+  // spec's own are paths still.
+  std::vector<std::string> known_playbooks() const;
+  std::vector<std::string> known_profiles() const;
   // reader_lab.cc
   void read_lab();
   // reader_acceptance.cc
+  void read_acceptance();
   void read_gpu_acceptance();
   // reader_rails.cc
   struct NicWishes {  // of a role or a node
@@ -104,6 +109,7 @@ class SpecReader {
                    const NodeSpec& common);
   NodeSpec read_common(const YamlNode& entry, const std::string& path);
   void read_power(const YamlNode& power, const std::string& path, PowerSpec& out);
+  void read_manual(const YamlNode& power, const std::string& path, PowerSpec& out);
   void read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node);
   void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);
@@ -154,6 +160,11 @@ class SpecReader {
   Spec spec_;
   std::vector<SpecError> errors_;
   std::vector<NodePlace> places_;  // parallel to spec_.nodes until they are sorted
+  struct Among {
+    std::string playbook, file;
+    int line = 0, column = 0;
+  };
+  std::vector<Among> among_;  // of the steps of own playbooks
   std::optional<Cidr> provisioning_, bmc_, storage_;
   std::vector<Cidr> rail_networks_;         // as many as there are rails, or none where they are wrong
   std::vector<std::string> rail_gateways_;  // likewise

@@ -98,6 +98,30 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   return node;
 }
 
+// Driver `manual` has a person instead of a BMC: where to go, and how long that may take.
+void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
+  constexpr size_t kLongest = 120;
+  out.within = 8 * 60 * kMinute;
+  for (const char* key : {"secret", "pin", "program", "cipher_suite", "api", "install"})
+    if (const YamlNode* found = child(&power, key))
+      error(*found, path + "." + key, "driver manual asks a person: there is no BMC to log in to");
+  if (const YamlNode* within = child(&power, "within")) {
+    const auto parsed = parse_duration(within->text);
+    if (!parsed.ok())
+      error(*within, path + ".within", parsed.error().message);
+    else if (*parsed < 5 * kMinute || *parsed > 168 * 60 * kMinute)
+      error(*within, path + ".within", "a person has 5 min to 168 h");
+    else
+      out.within = *parsed;
+  }
+  const YamlNode* where = child(&power, "address");
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (where &&
+      (where->text.size() > kLongest || std::any_of(where->text.begin(), where->text.end(), control)))
+    error(*where, path + ".address",
+          fmt::format("where it stands, in a line of at most {} characters", kLongest));
+}
+
 // Which keys each driver needs, and which are not its own.
 void SpecReader::read_power(const YamlNode& power, const std::string& path, PowerSpec& out) {
   out.driver = text(&power, "driver");
@@ -105,6 +129,13 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   out.pin = text(&power, "pin");
   out.program = text(&power, "program");
   out.cipher_suite = static_cast<int>(integer(&power, "cipher_suite", 0));
+  const YamlNode* sol = child(&power, "sol");
+  out.sol = sol && yaml_is_boolean(*sol) && yaml_boolean(*sol);
+  if (sol && out.driver != "ipmi")
+    error(*sol, path + ".sol", fmt::format("belongs to the driver ipmi, not to {}", out.driver));
+  if (out.driver == "manual") return read_manual(power, path, out);
+  if (const YamlNode* within = child(&power, "within"))
+    error(*within, path + ".within", fmt::format("belongs to the driver manual, not to {}", out.driver));
   // Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
   // believed to be used.
   if (out.driver == "ssh") {

@@ -63,8 +63,8 @@ void SpecReader::check_server_name(const std::string& name, const YamlNode& at, 
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
-  // For a program of the operator's it is whatever that program understands.
-  if (node.power.address.empty() || node.power.driver == "command") return;
+  // For a program of the operator's it is whatever that program understands, for a person where to go.
+  if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const YamlNode& at = *child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
   if (node.power.driver == "sakura-phy") return check_server_name(node.power.address, at, path);
@@ -104,8 +104,9 @@ void SpecReader::check_nodes() {
     check_unique("MAC", node.mac, node, place, "mac");
     check_unique("address", node.address, node, place, "address");
     const std::string& program = node.power.program;  // each has addresses of its own
-    check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node, place,
-                 "power");
+    if (node.power.driver != "manual")                // a rack holds many
+      check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node, place,
+                   "power");
     check_address(node, place);
     check_power_address(node, place);
   }

@@ -90,6 +90,14 @@ const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage) {
   return first;
 }
 
+std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
+                              const std::string& otherwise) {
+  if (node)
+    if (const auto own = node->vars.find(name); own != node->vars.end()) return own->second;
+  const auto of_all = spec.vars.find(name);
+  return of_all == spec.vars.end() ? otherwise : of_all->second;
+}
+
 const NodeSpec* Spec::node(const std::string& name) const {
   // Those that were read are in order; others are looked through.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
@@ -162,9 +170,6 @@ ParsedSpec SpecReader::read() {
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
   spec_.lab = root_.find("lab") != nullptr;
   spec_.vars = read_vars(child(&root_, "vars"));
-  if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
-    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
-                  spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
   read_playbooks();
@@ -173,7 +178,7 @@ ParsedSpec SpecReader::read() {
   read_rails();
   read_limits();
   read_lab();
-  read_gpu_acceptance();
+  read_acceptance();
   read_services();
   read_nodes();
   check_nodes();
@@ -292,8 +297,7 @@ void SpecReader::read_users() {
 
 void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) {
   if (!list) return;
-  std::vector<std::string> known = names_.playbooks;
-  for (const OwnPlaybook& own : spec_.own_playbooks) known.push_back(playbook_of_file(own.file));
+  const std::vector<std::string> known = known_playbooks();
   std::set<std::string> seen;
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
@@ -301,7 +305,7 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     const std::string where = fmt::format("{}[{}]", path, i);
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
-    else if (!names_.playbooks.empty())
+    else if (!known.empty())
       must_be_known(item, where, "playbook", item.text, known);
   }
 }

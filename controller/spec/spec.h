@@ -104,8 +104,10 @@ struct HardwareSpec {
 };
 struct PowerSpec {
   std::string driver, address, secret, pin;
-  std::string program;   // command
-  int cipher_suite = 0;  // ipmi; 0: the driver finds out
+  std::string program;    // command
+  int cipher_suite = 0;   // ipmi; 0: the driver finds out
+  DurationMs within = 0;  // manual: so long a person has
+  bool sol = false;       // ipmi: listen to its console
   // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no agent,
   // and what that is ("debian-12"). Empty: it is never asked to.
   std::string api, install_image, install_os;
@@ -196,6 +198,12 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
+// What drives do by their maker's word (controller/spec/drive_models.h). 0: nobody says.
+struct DriveModel {
+  std::string model;  // glob over what the kernel calls them
+  double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
+  std::string source;
+};
 // `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
 struct GpuAcceptance {
   bool mandatory = false;
@@ -222,6 +230,7 @@ struct Spec {
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   GpuAcceptance gpu_acceptance;
+  std::vector<DriveModel> drive_models;  // acceptance.drives: before the shipped ones
   LimitsSpec limits;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
@@ -239,6 +248,9 @@ struct Spec {
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
+// What the spec says of a variable for this node: its own word, else the cluster's. Null: the cluster's.
+std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
+                              const std::string& otherwise = "");
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
 
@@ -246,7 +258,7 @@ struct ParsedSpec {
   Spec spec;
   std::vector<SpecError> errors;  // empty: usable
 };
-// Names that exist outside the file; an empty list is not checked against.
+// Names that exist outside the file, beside the spec's own playbooks; an empty list is not checked against.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
 };

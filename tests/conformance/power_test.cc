@@ -193,3 +193,25 @@ TEST_CASE("power conformance of sakura-phy, over an API of all manners", "[power
       check(harness);
     }
 }
+
+// What cannot be asked of a driver whose machine is switched by its own system, or by a person: that it says
+// so at once, and does not pretend.
+TEST_CASE("power conformance of drivers that switch nothing themselves", "[power][conformance][manual]") {
+  int such = 0;
+  for (const PowerDriver& driver : power_drivers()) {
+    if (driver.switches && !driver.by_hand) continue;
+    INFO(driver.name);
+    ++such;
+    CHECK(driver.switches == driver.by_hand);  // never both
+    auto power = driver.make(ipmi_target("", "", ""));
+    REQUIRE(power.ok());
+    for (int twice = 0; twice < 2; ++twice) {
+      CHECK((*power)->state(kSecond).value() == PowerState::unknown);
+      for (const Status& order : {(*power)->on(kSecond), (*power)->off(kSecond, true),
+                                  (*power)->off(kSecond, false), (*power)->boot_once_network(kSecond)})
+        CHECK(order.error().code == Code::invalid);
+    }
+    CHECK((*power)->describe(kSecond).value()["driver"] == driver.name);
+  }
+  CHECK(such == 2);
+}

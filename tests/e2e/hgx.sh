@@ -29,6 +29,8 @@ echo "  bring-up with quick took $((SECONDS - start)) s"
 verdicts "$report" | sed 's/^/  /'
 check "five of five are accepted by quick" accepted "$report"
 check "the report says SIMULATED HARDWARE" jq -e .simulated "$report"
+check "scratch is held to what its drives read" \
+  jq -e '[.nodes[] | select(.name | startswith("hgx")) | .checks[] | select(.name == "local storage/read_mbps" or .name == "local storage/write_mbps")] | length == 4 and all(.verdict == "pass" and (.derivation | contains("lab: 0.001 x raw drives (2 drives")))' "$report"
 
 # Every line about the GPUs says what they are, and nothing of them counts as measured.
 check "node show says SIMULATED GPU of each" sh -c "$muster node show hgx01 | grep -c 'SIMULATED GPU' | grep -qx 3"   # the number, and each of two

@@ -1,19 +1,31 @@
 #!/usr/bin/env bash
-# two machines behind IPMI BMCs (ipmi_sim): blank to accepted; power verbs; wrong password, another GUID and a BMC that is gone are told apart
+# two machines behind IPMI BMCs (ipmi_sim): blank to accepted, a panic at first boot seen over SOL; power verbs; wrong password, another GUID and a BMC that is gone are told apart
 source "$(dirname "$0")/lib.sh"
 command -v ipmitool >/dev/null || die "ipmitool is missing: scripts/deps.sh lab"
-small_spec 2 's/driver: redfish/driver: ipmi/' >"$work/cluster.yaml"
+# panic=0: a kernel that panicked stays as it is, and the boot fails at its deadline.
+small_spec 2 's/driver: redfish/driver: ipmi, sol: true/' 's/^limits: .*/limits: { netboot: 8 min, boot: 5 min }\nvars: { kernel_options: panic=0 }/' \
+  >"$work/cluster.yaml"
 grep -q 'driver: ipmi' "$work/cluster.yaml" || die "the quickstart's driver was not replaced"
 lab_up
 check "each machine has an ipmi_sim, and no Redfish" \
   test "$($muster lab status --json | jq '[.nodes[] | select(.ipmi)] | length')" = 2
 check "nobody listens for Redfish" sh -c "! $muster lab exec -- curl -sk -m 5 -o /dev/null https://10.20.1.11/redfish/v1"
 
+$muster lab break node02 panic-first-boot
 start=$SECONDS
 up_begins
+sol_told() { $muster why node02 2>/dev/null | grep -q 'its console: Kernel panic - not syncing'; }
+during_up "why names the panic that was seen over SOL, long before the deadline" sol_told
 up_ends 0
 echo "  bring-up took $((SECONDS - start)) s"
 check "both are accepted" test "$(node_state node01) $(node_state node02)" = "accepted accepted"
+check "the run names it as the reason of the boot that failed" \
+  test "$(journal "select count(*) from journal where action = 'node02/boot' and data like '%within%its console: Kernel panic - not syncing%'")" = 1
+check "it is in the log, and in no other node's" \
+  test "$(journal "select group_concat(distinct node) from event where kind = 'console' and json like '%Kernel panic%'")" = node02
+check "the console is kept" grep -qa 'Kernel panic - not syncing' "$MUSTER_LAB_DIR/state/consoles/node02.log"
+no_sol() { ! pgrep -f 'ipmitool.* sol activate' >/dev/null; }
+check "the consoles are hung up when the run is over" wait_until 30 no_sol
 check "their boot device was set to the network by IPMI" \
   test "$(grep -c ' node0[12] IPMI set boot pxe ok' "$MUSTER_LAB_DIR/bmc.log")" -ge 2
 check "their GUIDs are pinned" test "$(grep -c '"guid:[0-9a-f]\{32\}"' "$MUSTER_LAB_DIR/state/bmc-pins.json")" = 2

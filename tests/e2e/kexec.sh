@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# a machine without a BMC is re-installed through the system it runs; what cannot be is refused, or comes back as it was
+# a machine without a BMC is re-installed through the system it runs, by kexec or one boot of its loader; what cannot be is refused, or comes back as it was
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
 small_spec 1 's/^limits:.*/limits: { netboot: 8 min, boot: 10 min }/' >"$work/one.yaml"
@@ -25,17 +25,22 @@ awk '/^storage:/ {
        print "      fast: { match: { serial: \"LABFAST*\", size: 2 GiB, count: 2 }, policy: format-if-blank }" }
      { print }' "$work/one.yaml" >"$work/kexec.yaml"
 boot_id() { node_ssh node02 cat /proc/sys/kernel/random/boot_id; }
-switched() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json not like '%kexec%' and json not like '%operator%'"; }
+switched() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json not like '%hands over%' and json not like '%operator%'"; }
 before=$(switched)
 on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync; sha256sum /scratch/blob' >"$work/blob"
 
-# Locked down: refused by its agent before anything is touched.
+# Locked down, and no room for the boot loader to start the RAM system from: refused by its agent before anything is touched.
 boot_id >"$work/boot"
+on_host 'mount /boot/efi && { dd if=/dev/zero of=/boot/efi/full bs=1M 2>/dev/null; umount /boot/efi; }' || true
 on_host 'echo integrity > /sys/kernel/security/lockdown'
 got=0
 $muster up "$work/kexec.yaml" --yes --report "$work/report" || got=$?
 check "up did not come through with it" test "$got" = 1 -o "$got" = 3
-check "node02 is quarantined, and the reason names the lockdown" node_is node02 '.state == "quarantined" and (.reason | test("locked down"))'
+check "node02 is quarantined, and the reason names the lockdown and the room" \
+  node_is node02 '.state == "quarantined" and (.reason | test("locked down.*are free where the boot loader reads"))'
+left_on_esp() { on_host 'mount /boot/efi && { ls /boot/efi /boot/efi/loader/entries; umount /boot/efi; }' | grep muster-once; }
+left_on_esp >"$work/left" && die "left where the loader reads: $(cat "$work/left")"
+on_host 'mount /boot/efi && { rm /boot/efi/full; umount /boot/efi; }'
 check "one attempt, no other" test "$(journal "select max(attempt) from journal where action = 'node02/netboot'")" = 1
 check "the same boot of the same system" sh -c "$muster lab ssh node02 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot'"
 check "nothing is loaded there" test "$(on_host 'cat /sys/kernel/kexec_loaded')" = 0
@@ -79,6 +84,34 @@ $muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 leaves_again() { test "$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")" -gt "$count"; }
 during_up "it hands over again" leaves_again
+up_ends 0
+check "node02 is accepted" test "$(node_state node02)" = accepted
+check "it is a new system" fails_on node02 "test -e /etc/drifted"
+
+# Locked down: its boot loader starts the RAM system, once. That does not reach the controller, and the old system is back.
+once() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%systemd-boot, one boot%'"; }
+on_host 'echo integrity > /sys/kernel/security/lockdown; touch /etc/drifted'
+boot_id >"$work/boot"
+$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+up=$!
+by_loader() { test "$(once)" = 1; }
+during_up "it hands over by its boot loader" by_loader
+$muster lab break node02 net-cut 400
+back=$(journal "select count(*) from journal where node = 'node02' and event = 'unknown' and data like '%the old system is back%'")
+says_again() { test "$(journal "select count(*) from journal where node = 'node02' and event = 'unknown' and data like '%the old system is back%'")" -gt "$back"; }
+during_up "the run says that the old system is back" says_again
+check "no disk was written" node_ssh node02 test -e /etc/drifted
+cleaned() { ! left_on_esp >/dev/null; }
+check "its agent took away what was left for the loader" cleaned
+up_ends 0
+check "node02 is accepted" test "$(node_state node02)" = accepted
+
+# The same, and it comes.
+on_host 'echo integrity > /sys/kernel/security/lockdown; touch /etc/drifted'
+$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+up=$!
+by_loader_again() { test "$(once)" = 2; }
+during_up "it hands over by its boot loader again" by_loader_again
 up_ends 0
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "it is a new system" fails_on node02 "test -e /etc/drifted"

@@ -24,7 +24,8 @@ namespace muster::testing {
 
 class IpmiSim {
  public:
-  explicit IpmiSim(const std::string& guid) {
+  // `more`: lines of its configuration.
+  explicit IpmiSim(const std::string& guid, std::string more = "") : more_(std::move(more)) {
     dir_.write("chassis", kChassis);
     std::filesystem::permissions(dir_.path("chassis"), std::filesystem::perms(0755));
     dir_.write("node.emu",
@@ -79,9 +80,8 @@ done
     if (!port_) port_ = free_port(SOCK_DGRAM);
     dir_.write("lan.conf", "name \"test\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 " +
                                std::to_string(port_) + "\n    priv_limit admin\n    guid " + guid +
-                               "\n    allowed_auths_admin none md2 md5 straight\n  endlan\n"
-                               "  chassis_control \"" +
-                               dir_.path("chassis") +
+                               "\n    allowed_auths_admin none md2 md5 straight\n  endlan\n" + more_ +
+                               "  chassis_control \"" + dir_.path("chassis") +
                                " 0x20\"\n"
                                "  user 1 false \"\" \"\" user 10 none md2 md5 straight\n  user 2 true \"" +
                                kUser + "\" \"" + kPassword + "\" admin 10 none md2 md5 straight\n");
@@ -124,6 +124,7 @@ done
   }
 
   TempDir dir_;
+  const std::string more_;
   int port_ = 0;
   pid_t pid_ = 0;
 };

@@ -160,3 +160,51 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(program.get("boots") == "n");
   ::unsetenv("MUSTER_POWER_PROGRAMS");
 }
+
+TEST_CASE("what a person has to do: its boot request ends it, or `power done`, and no verb switches",
+          "[api][power][manual]") {
+  testing::Controller c;
+  const std::string spec = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+nodes:
+  - { name: "node[01-02]", role: cpu, power: { driver: manual, address: "rack 3", within: 2 h },
+      mac: [ "52:54:00:20:00:01", "52:54:00:20:00:02" ], image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+  - { name: node03, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc }, mac: "52:54:00:20:00:03", image: cpu,
+      disks: { os: { match: { serial: "OS*", count: 1 } } } }
+roles: { cpu: { playbooks: [ base ] } }
+)";
+  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
+  INFO(stored.body);
+  REQUIRE(stored.status == 200);
+  for (const char* verb : {"on", "off", "cycle", "network-once"}) {
+    const auto refused = c.call(Door::local, "POST", std::string("/v1/power/node01/") + verb);
+    CAPTURE(verb, refused.body);
+    CHECK(refused.status == 400);
+  }
+  const auto state = c.call(Door::local, "GET", "/v1/power/node01/state");
+  CHECK(parse_json(state.body).value()["power"] == "unknown");
+  const auto done = [&](const std::string& node) {
+    return c.call(Door::local, "POST", "/v1/power/" + node + "/done").status;
+  };
+  CHECK(done("node01") == 409);  // nobody is asked for anything
+  CHECK(done("node03") == 400);
+  std::atomic<int> ended{0};
+  c.on_reactor([&] {
+    auto& services = c.services();
+    CHECK(services.power.by_hand("node01")->within == 2 * 60 * kMinute);
+    CHECK_FALSE(services.power.by_hand("node03"));
+    for (const char* node : {"node01", "node02"}) {
+      services.boot.arm(node, [](Status) {});
+      services.power.netboot(node, [&](Status how) { ended += how.ok() ? 1 : 100; });
+    }
+  });
+  CHECK(ended == 0);
+  CHECK(done("node01") == 200);
+  c.on_reactor([] {});
+  CHECK(ended == 1);
+  CHECK(c.call(Door::boot, "GET", "/boot/52:54:00:20:00:02.ipxe").status < 600);
+  c.on_reactor([] {});
+  CHECK(ended == 2);
+  CHECK(done("node02") == 409);
+}

@@ -3,12 +3,16 @@
 
 #include <sys/stat.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <fstream>
 
 #include "controller/power/ipmi.h"
+#include "controller/power/sol.h"
 #include "controller/power/wrap.h"
 #include "lab/bmc.h"
 #include "lab/fake_machine.h"
+#include "lab/network.h"
 #include "tests/catch.h"
 #include "tests/fakes/ipmi_sim.h"
 #include "tests/fakes/jump_waiter.h"
@@ -97,6 +101,24 @@ TEST_CASE("a lab's ipmi_sim calls muster, shows the machine's UUID, and can be a
   CHECK(*seen == PowerState::on);
   CHECK(pin == "guid:123456789abc4ef0823456789abcdef0");
   CHECK(dir.read("calls").find("lab chassis --dir " + root + " node01 get power\n") != std::string::npos);
+  // What the machine says on its console comes out by serial over LAN.
+  std::mutex mutex;
+  std::condition_variable news;
+  std::string heard;
+  SolReader console([&](const std::string&, const std::string& bytes) {
+    std::lock_guard lock(mutex);
+    heard += bytes;
+    news.notify_all();
+  });
+  console.want({{"node01", target}});
+  const auto hears = [&](const std::string& text) {
+    std::unique_lock lock(mutex);
+    return news.wait_for(lock, std::chrono::seconds(60),
+                         [&] { return heard.find(text) != std::string::npos; });
+  };
+  REQUIRE(hears("[SOL Session operational"));
+  std::ofstream(root + "/nodes/node01/console.log", std::ios::app) << "Kernel panic - not syncing: test\n";
+  CHECK(hears("Kernel panic - not syncing: test"));
   target.pin_sha256 = pin;
   REQUIRE(bmc.start(true).ok());
   CHECK(state().error().code == Code::denied);
@@ -148,4 +170,22 @@ nodes:
     CHECK_FALSE(find_node(one, "login")->ipmi);
     CHECK_FALSE(make_extra_node(one, "extra")->ipmi);
   }
+}
+
+TEST_CASE("a machine that a person switches has no BMC in the lab, wherever the spec says it stands",
+          "[lab][manual]") {
+  const auto spec = lab_spec_from_yaml(R"(cluster: t
+network: { provisioning: { cidr: 10.20.0.0/24 } }
+nodes:
+  - { name: login, power: { driver: redfish, address: "10.20.1.19", secret: bmc } }
+  - { name: "node[01-02]", power: { driver: manual, address: "rack 3", within: 2 h } }
+)");
+  REQUIRE(spec.ok());
+  CHECK(find_node(*spec, "node01")->bmc_address.empty());
+  CHECK_FALSE(find_node(*spec, "node01")->ipmi);
+  const auto extra = make_extra_node(*spec, "extra");
+  REQUIRE(extra.ok());
+  CHECK(extra->bmc_address.empty());
+  for (const auto& command : node_commands(*find_node(*spec, "node01"), "space"))
+    CHECK(std::find(command.begin(), command.end(), "/32") == command.end());
 }

@@ -133,3 +133,44 @@ TEST_CASE("lint: nodes are woken in a plan of that alone", "[plan][silent]") {
   SECTION("another action") { plan.actions[0].kind = ActionKind::netboot; }
   CHECK_FALSE(lint_plan(plan).empty());
 }
+
+TEST_CASE("a node that a person switches is asked for when it is named, or nothing else is to be done",
+          "[plan][silent][manual]") {
+  PlannerInput in = with_nodes(installed);
+  Spec spec = in.spec;
+  spec.nodes[1].power = {.driver = "manual", .address = "rack 3", .secret = "", .pin = "", .program = ""};
+  spec.nodes[1].power.within = 60 * kMinute;
+  PlannerInput by_hand = in;
+  by_hand.spec = spec;
+  const auto left_out = [](const Plan& plan) { return plan.left_out == std::vector<std::string>{"node02"}; };
+  SECTION("never seen, and others are there: not discovered first") {
+    by_hand.nodes["node02"] = {};
+    const Plan plan = made(by_hand);
+    CHECK(plan.kind != "discover");
+    CHECK(left_out(plan));
+    CHECK(std::count(plan.nodes.begin(), plan.nodes.end(), "node02") == 0);
+    by_hand.request.nodes = {"node02"};
+    const Plan named = made(by_hand);
+    CHECK(named.kind == "discover");
+    CHECK(kinds(named, "node02").front() == ActionKind::netboot);
+  }
+  SECTION("none was ever seen: those with a BMC are looked for") {
+    for (auto& [name, seen] : by_hand.nodes) seen = {};
+    CHECK(made(by_hand).nodes == std::vector<std::string>{"node01", "node03"});
+  }
+  SECTION("none was ever seen, and there are no others") {
+    by_hand.spec.nodes = {spec.nodes[1]};
+    by_hand.nodes.clear();
+    const Plan plan = made(by_hand);
+    CHECK(plan.kind == "discover");
+    CHECK(plan.nodes == std::vector<std::string>{"node02"});
+  }
+  SECTION("installed and silent") {
+    by_hand.nodes["node02"].online = false;
+    const Plan plan = made(by_hand);
+    CHECK(plan.kind != "wake");
+    CHECK(left_out(plan));
+    by_hand.request.nodes = {"node02"};
+    CHECK(made(by_hand).kind == "wake");
+  }
+}

@@ -39,10 +39,12 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
   std::set<std::string> without_bmc;
-  std::set<std::string> rented;             // switched by a provider that cannot boot them from the network
-  std::vector<Json> reinstalls;             // what the provider was asked for
-  PowerPort::Done reinstalled;              // its answer, for the test to give
-  std::vector<Result<Json>> leave_answers;  // taken from the front; then params with a token
+  std::set<std::string> rented;           // switched by a provider that cannot boot them from the network
+  std::vector<Json> reinstalls;           // what the provider was asked for
+  PowerPort::Done reinstalled;            // its answer, for the test to give
+  std::map<std::string, Person> persons;  // nodes that a person switches
+  std::map<std::string, PowerPort::Done> asked;  // of them, "netboot n1": what is open
+  std::vector<Result<Json>> leave_answers;       // taken from the front; then params with a token
   int tokens = 0;
   bool bmc_is_silent = false;
   std::string faulty;  // for this node the power port throws
@@ -63,6 +65,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string& node, PowerPort::Done done) override {
     powered.push_back(node);
+    if (persons.count(node)) return ask("netboot " + node, std::move(done));
     if (node == faulty) throw std::runtime_error("meant to be");
     if (bmc_is_silent) return;
     Status answer = Ok{};
@@ -72,11 +75,30 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
-  void forget(const std::string& node) override { forgotten.push_back(node); }
-  void power_off(const std::string&, PowerPort::Done done) override {
+  void forget(const std::string& node) override {
+    forgotten.push_back(node);
+    for (const char* verb : {"netboot ", "off ", "on "})
+      answer(verb + node, fail(Code::cancelled, "forgotten"));
+  }
+  std::optional<Person> by_hand(const std::string& node) const override {
+    const auto found = persons.find(node);
+    return found == persons.end() ? std::nullopt : std::optional(found->second);
+  }
+  void ask(const std::string& what, PowerPort::Done done) { asked[what] = std::move(done); }
+  // The person did it, or it was seen; false: nobody had to.
+  bool answer(const std::string& what, const Status& status = Ok{}) {
+    const auto found = asked.find(what);
+    if (found == asked.end()) return false;
+    reactor.post([done = found->second, status] { done(status); });
+    asked.erase(found);
+    return true;
+  }
+  void power_off(const std::string& node, PowerPort::Done done) override {
+    if (persons.count(node)) return ask("off " + node, std::move(done));
     reactor.post([done] { done(Ok{}); });
   }
   void power_on(const std::string& node, PowerPort::Done done) override {
+    if (persons.count(node)) return ask("on " + node, std::move(done));
     switched_on.push_back(node);
     reactor.post([done] { done(Ok{}); });
   }
@@ -131,6 +153,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   void restart() {
     executor.reset();
     offers.clear();
+    asked.clear();
     live();
   }
   void start() {

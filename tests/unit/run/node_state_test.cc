@@ -235,3 +235,22 @@ TEST_CASE("of a node that nothing can switch nothing is asked but its agent", "[
   silent.heard = silent.now - kSecond;  // it speaks, and is slow
   CHECK(what(silent) == What::again);
 }
+
+TEST_CASE("a panic that its console showed is named as the reason of a boot that failed", "[run][sol]") {
+  Situation s;
+  s.kind = ActionKind::boot_disk;
+  s.started = s.heard = s.looked = SteadyMs{kMinute};
+  s.deadline = SteadyMs{10 * kMinute};
+  s.departed = true;
+  s.mode = wire::Mode::ram;
+  s.power = PowerState::on;
+  s.panic = "Kernel panic - not syncing: Fatal exception";
+  s.now = SteadyMs{kMinute + 5 * kSecond};
+  const Decision before = advance(s, ExecutorTiming());
+  CHECK(before.what == Decision::What::wait);  // it may restart by itself and come up
+  CHECK(before.wait.observed.find(s.panic) != std::string::npos);
+  s.now = s.deadline;
+  CHECK(advance(s, ExecutorTiming()).reason.find(s.panic) != std::string::npos);
+  s.panic.clear();
+  CHECK(advance(s, ExecutorTiming()).reason.find("its console tells") != std::string::npos);
+}

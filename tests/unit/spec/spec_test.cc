@@ -128,6 +128,15 @@ TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[s
                  kNames);
   CHECK(ipmi.errors.empty());
   CHECK(ipmi.spec.nodes.back().power.cipher_suite == 3);
+  CHECK_FALSE(ipmi.spec.nodes.back().power.sol);
+  CHECK(
+      parse_spec(with("driver: redfish, address: 10.20.1.99", "driver: ipmi, sol: true, address: 10.20.1.99"),
+                 kNames)
+          .spec.nodes.back()
+          .power.sol);
+  CHECK(errors_of(
+            with("driver: redfish, address: 10.20.1.99", "driver: redfish, sol: true, address: 10.20.1.99"))
+            .find("sol") != std::string::npos);
   // Two programs may each have an outlet 7, and one program has it once.
   const std::string outlet = "driver: command, program: pdu1, address: \"outlet 7\"";
   const auto command = parse_spec(with("driver: redfish, address: 10.20.1.99, secret: bmc", outlet), kNames);
@@ -142,6 +151,27 @@ TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[s
   };
   CHECK(of_gpus("pdu2").empty());
   CHECK(of_gpus("pdu1").find("power address pdu1 outlet 7 is given to both") != std::string::npos);
+}
+
+TEST_CASE("nodes may be switched by a person, who has a place to go and a time", "[spec][power][manual]") {
+  const auto manual = [](const std::string& keys) {
+    return with("driver: redfish, address: 10.20.1.99, secret: bmc", "driver: manual" + keys);
+  };
+  const auto plain = parse_spec(manual(""), kNames);
+  CHECK(plain.errors.empty());
+  CHECK(plain.spec.nodes.back().power.within == 8 * 60 * kMinute);
+  const auto full = parse_spec(manual(", within: 90 min, address: \"rack 3, unit 12: 2nd button\""), kNames);
+  CHECK(full.errors.empty());
+  CHECK(full.spec.nodes.back().power.within == 90 * kMinute);
+  CHECK(full.spec.nodes.back().power.address == "rack 3, unit 12: 2nd button");
+  for (const char* wrong : {", secret: bmc", ", cipher_suite: 3", ", program: pdu1", ", within: 1 min",
+                            ", within: 200 h", ", within: soon", ", address: \"two\\nlines\""}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(errors_of(manual(wrong)).empty());
+  }
+  CHECK(errors_of(with("driver: redfish, address: 10.20.1.99, secret: bmc",
+                       "driver: redfish, within: 2 h, address: 10.20.1.99, secret: bmc"))
+            .find("within") != std::string::npos);
 }
 
 TEST_CASE("limits, variables and a lab section are read", "[spec]") {

@@ -1,0 +1,311 @@
+#include "agent/boot_once.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was told
+constexpr const char* kEntry = "muster-once";
+constexpr const char* kGrub = "/boot/grub";
+constexpr const char* kGrubFolder = "/boot/grub/muster-once";
+constexpr const char* kCustom = "/boot/grub/custom.cfg";
+constexpr const char* kBegin = "### BEGIN muster-once: muster-agent takes this away again\n";
+constexpr const char* kEnd = "### END muster-once\n";
+constexpr const char* kEsp = "/run/muster-esp";
+constexpr const char* kEfi = "/sys/firmware/efi/efivars/";
+constexpr const char* kLoaderGuid =
+    "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";  // systemd's, BOOT_LOADER_INTERFACE
+constexpr const char* kSecureBoot = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+constexpr size_t kAttributes = 4;
+
+Status denied(const std::string& why) { return fail(Code::denied, why); }
+
+// ---- EFI variables of the boot loader
+
+std::string variable_path(const std::string& name) { return fmt::format("{}{}-{}", kEfi, name, kLoaderGuid); }
+
+std::string variable(const Files& files, const std::string& name) {
+  const std::string content = files.read(variable_path(name)).value_or("");
+  return content.size() > kAttributes ? content.substr(kAttributes) : "";
+}
+
+// UTF-16 of ASCII, up to its end.
+std::string narrow(const std::string& wide) {
+  std::string out;
+  for (size_t i = 0; i + 1 < wide.size() && (wide[i] || wide[i + 1]); i += 2)
+    out += wide[i + 1] == 0 ? wide[i] : '?';
+  return out;
+}
+std::string wide(const std::string& ascii) {
+  std::string out;
+  for (const char c : ascii) out += std::string{c, '\0'};
+  return out + std::string(2, '\0');
+}
+
+// The kernel protects variables that it does not know against being removed by chance.
+void remove_variable(const Files& files, const std::string& name) {
+  const std::string path = variable_path(name);
+  if (!files.exists(path)) return;
+  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
+  int flags = 0;
+  if (fd >= 0 && ::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+    flags &= ~FS_IMMUTABLE_FL;
+    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);
+  }
+  if (fd >= 0) ::close(fd);
+  (void)files.remove(path);
+}
+
+// One write: each is a change of the firmware's variable.
+Status write_variable(const Files& files, const std::string& name, const std::string& value) {
+  remove_variable(files, name);
+  const std::string content = std::string("\7\0\0\0", kAttributes) + value;
+  const int fd =
+      ::open(files.real(variable_path(name)).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool written =
+      fd >= 0 && ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  return written ? Status(Ok{}) : denied("EFI variable " + name + ": " + strerror(error));
+}
+
+// ---- both
+
+Status has_room(const Files& files, const std::string& folder, const OneTimeBoot& boot) {
+  constexpr uintmax_t kMib = 1 << 20, kSpare = 16 * kMib;
+  std::error_code error;
+  const auto space = std::filesystem::space(files.real(folder), error);
+  const uintmax_t needed = boot.kernel.size() + boot.initrd.size() + kSpare;
+  if (error || space.available >= needed) return Ok{};
+  return denied(fmt::format("{} MiB are free where the boot loader reads, and {} MiB are needed",
+                            space.available / kMib, needed / kMib));
+}
+
+Status write_system(const Files& files, const std::string& folder, const OneTimeBoot& boot) {
+  TRY_(has_room(files, folder, boot));
+  TRY_(files.write(folder + "/vmlinuz", boot.kernel, 0600));
+  return files.write(folder + "/initrd", boot.initrd, 0600);
+}
+
+void remove_folder(const Files& files, const std::string& folder) {
+  for (const auto& name : files.list(folder)) (void)files.remove(folder + "/" + name);
+  std::error_code ignored;
+  std::filesystem::remove(files.real(folder), ignored);
+}
+
+// ---- systemd-boot
+
+// The partition the loader itself was started from, mounted for root alone.
+Status mount_esp(const Files& files, Process& process) {
+  std::string part = narrow(variable(files, "LoaderDevicePartUUID"));
+  for (char& c : part) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
+    return denied("systemd-boot does not say where it was started from");
+  TRY_(files.make_directories(kEsp, 0700));
+  const auto mounted = run_ok(process, {{"mount", "-t", "vfat", "-o", "umask=0077,nosuid,nodev,noexec",
+                                         "/dev/disk/by-partuuid/" + part, kEsp}});
+  if (!mounted.ok()) return denied("the EFI system partition: " + mounted.error().message);
+  std::error_code error;
+  const auto mode = std::filesystem::status(files.real(kEsp), error).permissions();
+  if (!error && (mode & std::filesystem::perms::others_all) == std::filesystem::perms::none) return Ok{};
+  (void)run_ok(process, {{"umount", kEsp}});
+  return denied("everybody can read the EFI system partition, and a token has no place there");
+}
+
+void clear_esp(const Files& files) {
+  (void)files.remove(std::string(kEsp) + "/loader/entries/" + kEntry + ".conf");
+  remove_folder(files, std::string(kEsp) + "/" + kEntry);
+}
+
+Status write_esp(const Files& files, const OneTimeBoot& boot) {
+  const std::string folder = std::string(kEsp) + "/" + kEntry;
+  TRY_(files.make_directories(folder, 0700));
+  TRY_(write_system(files, folder, boot));
+  return files.write(
+      std::string(kEsp) + "/loader/entries/" + kEntry + ".conf",
+      fmt::format("title muster RAM system, once\nlinux /{0}/vmlinuz\ninitrd /{0}/initrd\noptions {1}\n",
+                  kEntry, boot.command_line),
+      0600);
+}
+
+Status arm_systemd_boot(const Files& files, Process& process, const OneTimeBoot& boot) {
+  TRY_(mount_esp(files, process));
+  const Status written = write_esp(files, boot);
+  if (!written.ok()) clear_esp(files);
+  const auto unmounted = run_ok(process, {{"umount", kEsp}});
+  TRY_(written);
+  if (!unmounted.ok()) return denied("the EFI system partition: " + unmounted.error().message);
+  const std::string id = std::string(kEntry) + ".conf";
+  TRY_(write_variable(files, "LoaderEntryOneShot", wide(id)));
+  if (narrow(variable(files, "LoaderEntryOneShot")) != id)
+    return denied("systemd-boot was told, and does not show it");
+  return Ok{};
+}
+
+void forget_systemd_boot(const Files& files, Process& process) {
+  if (narrow(variable(files, "LoaderEntryOneShot")) == std::string(kEntry) + ".conf")
+    remove_variable(files, "LoaderEntryOneShot");
+  if (!mount_esp(files, process).ok()) return;
+  clear_esp(files);
+  (void)run_ok(process, {{"umount", kEsp}});
+}
+
+Status can_systemd_boot(const Files& files) {
+  constexpr unsigned kOneShot = 1 << 3;  // EFI_LOADER_FEATURE_ENTRY_ONESHOT
+  const std::string features = variable(files, "LoaderFeatures");
+  if (features.empty() || !(static_cast<unsigned char>(features[0]) & kOneShot))
+    return denied("this systemd-boot knows no entry for one boot");
+  return Ok{};
+}
+
+// ---- GRUB
+
+Result<std::string> ask_grub(Process& process, std::vector<std::string> argv) {
+  const std::string program = argv[0];
+  auto out = run_ok(process, {std::move(argv)});
+  if (!out.ok()) return denied(program + ": " + out.error().message).error();
+  while (!out->empty() && std::isspace(static_cast<unsigned char>(out->back()))) out->pop_back();
+  return out;
+}
+
+// GRUB takes the entry back by writing into grubenv, which it can on plain file systems only. Where it
+// cannot, one boot would be every boot.
+Status can_grub(const Files& files, Process& process) {
+  if (files.read("/proc/cmdline").value_or("").find("BOOT_IMAGE=") == std::string::npos)
+    return denied("this system was not started by GRUB or systemd-boot");
+  const std::string config = files.read(std::string(kGrub) + "/grub.cfg").value_or("");
+  if (config.find("save_env next_entry") == std::string::npos)
+    return denied("/boot/grub/grub.cfg knows no entry for one boot (next_entry)");
+  if (config.find("/custom.cfg") == std::string::npos)
+    return denied("/boot/grub/grub.cfg does not read custom.cfg");
+  const std::string env = std::string(kGrub) + "/grubenv";
+  if (!files.exists(env) || files.read_link(env).ok())
+    return denied("there is no /boot/grub/grubenv of its own");
+  TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
+  TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
+  if (!layers.empty())
+    return denied("GRUB cannot write its environment on " + layers + ": one boot would be every boot");
+  if (type != "ext2" && type != "xfs" && type != "fat")
+    return denied("GRUB cannot write its environment on " + type + ": one boot would be every boot");
+  return Ok{};
+}
+
+// Each word is quoted: GRUB's script has a shell's special characters.
+Result<std::string> grub_words(const std::string& command_line) {
+  std::istringstream words(command_line);
+  std::string out;
+  for (std::string word; words >> word;) {
+    if (word.find_first_of("'\\\"") != std::string::npos)
+      return denied("GRUB would not pass on a kernel argument with quotes").error();
+    out += " '" + word + "'";
+  }
+  return out;
+}
+
+std::string without_block(std::string text) {
+  const size_t begin = text.find(kBegin), end = text.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return text;
+  return text.erase(begin, end + std::strlen(kEnd) - begin);
+}
+
+// An operator's custom.cfg keeps its mode: there may be passwords in it.
+Status write_custom(const Files& files, const std::string& text) {
+  std::error_code error;
+  const auto mode = std::filesystem::status(files.real(kCustom), error).permissions();
+  return files.write(kCustom, text, files.exists(kCustom) ? static_cast<unsigned>(mode) & 0777 : 0644);
+}
+
+void forget_grub(const Files& files, Process& process) {
+  const auto listed = ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"});
+  if (listed.ok() &&
+      ("\n" + *listed + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) != std::string::npos)
+    (void)ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "unset", "next_entry"});
+  if (const auto custom = files.read(kCustom); custom.ok() && custom->find(kBegin) != std::string::npos) {
+    const std::string rest = without_block(*custom);
+    (void)(rest.empty() ? files.remove(kCustom) : write_custom(files, rest));
+  }
+  remove_folder(files, kGrubFolder);
+}
+
+Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
+  TRY(const std::string words, grub_words(boot.command_line));
+  TRY(const std::string uuid, ask_grub(process, {"grub-probe", "--target=fs_uuid", kGrub}));
+  TRY(const std::string path, ask_grub(process, {"grub-mkrelpath", kGrub}));
+  if (uuid.empty() || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos ||
+      path.empty() || path.find_first_of(" '\"\\\n") != std::string::npos)
+    return denied("grub-probe and grub-mkrelpath say what is no place: " + uuid + " " + path);
+  TRY_(files.make_directories(kGrubFolder, 0700));
+  TRY_(write_system(files, kGrubFolder, boot));
+  // Where this entry fails, the first one is taken, not the menu that waits for somebody.
+  TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg",
+                   fmt::format("if [ \"${{boot_once}}\" = true ]; then set fallback=0; fi\n"
+                               "menuentry 'muster RAM system, once' --unrestricted --id {0} {{\n"
+                               "  search --no-floppy --fs-uuid --set=root {1}\n"
+                               "  linux {2}/{0}/vmlinuz{3}\n"
+                               "  initrd {2}/{0}/initrd\n}}\n",
+                               kEntry, uuid, path, words),
+                   0600));
+  const std::string custom = files.read(kCustom).value_or("");
+  TRY_(write_custom(
+      files,
+      without_block(custom) + kBegin +
+          fmt::format("if [ -f $prefix/{0}/entry.cfg ]; then source $prefix/{0}/entry.cfg; fi\n", kEntry) +
+          kEnd));
+  TRY_(ask_grub(process, {"grub-reboot", kEntry}));
+  TRY(const std::string env, ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"}));
+  if (("\n" + env + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) == std::string::npos)
+    return denied("GRUB was told, and its environment does not show it");
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::string> one_time_loader(const Files& files, Process& process) {
+  const std::string secure = files.read(std::string(kEfi) + kSecureBoot).value_or("");
+  if (secure.size() == kAttributes + 1 && secure[kAttributes] == 1)
+    return denied(
+               "Secure Boot is on, and the system that would be installed is signed by nobody: it would not "
+               "start")
+        .error();
+  if (narrow(variable(files, "LoaderInfo")).rfind("systemd-boot", 0) == 0) {
+    TRY_(can_systemd_boot(files));
+    return std::string("systemd-boot");
+  }
+  TRY_(can_grub(files, process));
+  return std::string("grub");
+}
+
+Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
+                     const OneTimeBoot& boot) {
+  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: whatever is left behind is found again
+  const Status armed =
+      loader == "grub" ? arm_grub(files, process, boot) : arm_systemd_boot(files, process, boot);
+  if (!armed.ok()) forget_boot_once(files, process);
+  return armed;
+}
+
+bool boot_once_armed(const Files& files) { return files.exists(kMarker); }
+
+void forget_boot_once(const Files& files, Process& process) {
+  if (!boot_once_armed(files)) return;
+  if (files.read_line(kMarker) == "grub")
+    forget_grub(files, process);
+  else
+    forget_systemd_boot(files, process);
+  (void)files.remove(kMarker);
+  log::info("the boot loader's entry for one boot was taken away");
+}
+
+}  // namespace muster

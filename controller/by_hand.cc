@@ -1,0 +1,54 @@
+#include "controller/by_hand.h"
+
+namespace muster {
+
+std::string_view to_string(ByHand::Task task) {
+  switch (task) {
+    case ByHand::Task::netboot:
+      return "restart it, booting from the network";
+    case ByHand::Task::on:
+      return "switch it on";
+    case ByHand::Task::off:
+      break;
+  }
+  return "switch it off";
+}
+
+void ByHand::ask(const std::string& node, Task task, Done done) {
+  forget(node);
+  open_[node] = {task, std::move(done)};
+}
+
+void ByHand::forget(const std::string& node) {
+  end(node, fail(Code::cancelled, "nobody has to do it any more"));
+}
+
+std::optional<ByHand::Task> ByHand::asked(const std::string& node) const {
+  const auto found = open_.find(node);
+  if (found == open_.end()) return std::nullopt;
+  return found->second.task;
+}
+
+void ByHand::saw_netboot(const std::string& node) {
+  if (asked(node) == Task::netboot) end(node, Ok{});
+}
+
+void ByHand::saw_agent(const std::string& node) {
+  if (asked(node) == Task::on) end(node, Ok{});
+}
+
+Result<ByHand::Task> ByHand::said_done(const std::string& node) {
+  const auto task = asked(node);
+  if (!task) return fail(Code::conflict, "nobody is asked to do anything at " + node + " now");
+  end(node, Ok{});
+  return *task;
+}
+
+void ByHand::end(const std::string& node, Status how) {
+  const auto found = open_.find(node);
+  if (found == open_.end()) return;
+  reactor_.post([done = std::move(found->second.done), how = std::move(how)] { done(how); });
+  open_.erase(found);
+}
+
+}  // namespace muster

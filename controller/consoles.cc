@@ -1,0 +1,90 @@
+#include "controller/consoles.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kLook = 5 * kSecond;
+constexpr std::uintmax_t kMost = 4 << 20;
+constexpr size_t kLongestLine = 1024, kLongestPanic = 200;
+
+}  // namespace
+
+std::string panic_in(const std::string& line) {
+  constexpr std::string_view kPanic = "Kernel panic - not syncing";
+  const size_t at = line.find(kPanic);
+  if (at == std::string::npos || line.find("end Kernel panic") != std::string::npos) return "";
+  return line.substr(at, kLongestPanic);
+}
+
+Consoles::Consoles(Reactor& reactor, std::string state, Hooks hooks, std::string program)
+    : reactor_(reactor), folder_(std::move(state) + "/consoles"), hooks_(std::move(hooks)) {
+  reader_ = std::make_unique<SolReader>(
+      [this, alive = alive_](const std::string& node, const std::string& bytes) {
+        reactor_.post([this, alive, node, bytes] {
+          if (*alive) heard(node, bytes);
+        });
+      },
+      std::move(program));
+  timer_ = reactor_.after(kLook, [this] { tick(); });
+}
+
+Consoles::~Consoles() {
+  *alive_ = false;
+  reactor_.cancel(timer_);
+}
+
+void Consoles::tick() {
+  auto wanted = hooks_.wanted();
+  if (listening_ || !wanted.empty()) {
+    listening_ = !wanted.empty();
+    reader_->want(std::move(wanted));
+  }
+  timer_ = reactor_.after(kLook, [this, alive = alive_] {
+    if (*alive) tick();
+  });
+}
+
+std::string Consoles::panic_since(const std::string& node, SteadyMs since) const {
+  const auto found = consoles_.find(node);
+  return found != consoles_.end() && found->second.panicked >= since ? found->second.panic : "";
+}
+
+// Text of a stranger: control characters end a line or are left out, colours included.
+void Consoles::heard(const std::string& node, const std::string& bytes) {
+  keep(node, bytes);
+  Console& console = consoles_[node];
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\r' || console.line.size() >= kLongestLine)
+      end_of_line(node, console);
+    else if (byte >= 0x20 && byte < 0x7f)
+      console.line += c;
+  }
+}
+
+void Consoles::end_of_line(const std::string& node, Console& console) {
+  const std::string panic = panic_in(console.line);
+  console.line.clear();
+  if (panic.empty()) return;
+  console.panic = panic;
+  console.panicked = reactor_.steady();
+  hooks_.panicked(node, panic);
+}
+
+void Consoles::keep(const std::string& node, const std::string& bytes) const {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder_, error)) ::chmod(folder_.c_str(), 0700);
+  const std::string path = folder_ + "/" + node + ".log";
+  if (const auto size = std::filesystem::file_size(path, error); !error && size > kMost)
+    std::filesystem::rename(path, path + ".1", error);
+  std::ofstream(path, std::ios::app | std::ios::binary) << bytes;
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#include "controller/power/manual.h"
+
+namespace muster {
+namespace {
+
+class Manual : public Power {
+ public:
+  explicit Manual(PowerTarget target) : target_(std::move(target)) {}
+
+  Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
+  Status on(DurationMs) override { return by_hand("on"); }
+  Status off(DurationMs, bool) override { return by_hand("off"); }
+  Status boot_once_network(DurationMs) override { return by_hand("into a network boot"); }
+  Status can_boot_network(DurationMs) override { return by_hand("into a network boot"); }
+  Result<Json> describe(DurationMs) override {
+    return Json{{"driver", "manual"},
+                {"where", target_.address},
+                {"switches", false},
+                {"note", "a person switches it; `muster status` says what is to be done, and when"}};
+  }
+
+ private:
+  Status by_hand(const std::string& what) const {
+    return fail(Code::invalid, target_.node + " is switched by hand (driver manual): switch it " + what +
+                                   " yourself; what a run needs done stands in `muster status`");
+  }
+  PowerTarget target_;
+};
+
+}  // namespace
+
+PowerDriver manual_driver() {
+  PowerDriver driver;
+  driver.name = "manual";
+  driver.help = "a person switches it, when a run asks for it; `address`: where it stands";
+  driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
+    return std::unique_ptr<Power>(std::make_unique<Manual>(std::move(target)));
+  };
+  driver.by_hand = true;
+  return driver;
+}
+
+}  // namespace muster

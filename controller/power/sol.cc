@@ -1,0 +1,260 @@
+#include "controller/power/sol.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+#include "base/log.h"
+#include "controller/power/ipmitool.h"
+#include "controller/power/waiter.h"
+
+namespace muster {
+namespace {
+
+constexpr int kLook = 1000;  // ms
+constexpr DurationMs kHangUp = 2 * kSecond;
+constexpr size_t kComplaint = 4 << 10;
+constexpr const char* kOperational = "[SOL Session operational";
+// What ipmitool takes for "end this session", as long as nothing was typed before it: it goes to nobody.
+constexpr std::string_view kEscape = "~.";
+
+TimeMs now_ms() { return real_waiter().now(); }
+
+std::vector<int> suites_of(const PowerTarget& target) {
+  if (target.cipher_suite) return {target.cipher_suite};
+  return {17, 3};
+}
+
+bool same(const PowerTarget& a, const PowerTarget& b) {
+  return a.address == b.address && a.user == b.user && a.password == b.password &&
+         a.cipher_suite == b.cipher_suite;
+}
+
+std::vector<std::string> arguments(const std::string& program, const PowerTarget& target, int suite) {
+  const size_t colon = target.address.find(':');
+  const std::string port = colon == std::string::npos ? "623" : target.address.substr(colon + 1);
+  return {program,
+          "-I",
+          "lanplus",
+          "-H",
+          target.address.substr(0, colon),
+          "-p",
+          port,
+          "-U",
+          target.user,
+          "-E",
+          "-C",
+          std::to_string(suite),
+          "-L",
+          "ADMINISTRATOR",
+          "-N",
+          "1",
+          "-R",
+          "3",
+          "-v",
+          "sol",
+          "activate"};
+}
+
+// A new terminal: its master, and the path of the other end. -1: there is none to be had.
+int open_terminal(std::string& slave) {
+  const int fd = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  std::array<char, 64> name{};
+  if (fd >= 0 && ::grantpt(fd) == 0 && ::unlockpt(fd) == 0 &&
+      ::ptsname_r(fd, name.data(), name.size()) == 0) {
+    slave = name.data();
+    return fd;
+  }
+  if (fd >= 0) ::close(fd);
+  return -1;
+}
+
+// Leader of a session of its own, so that the terminal is its own, and its end with this process is its end.
+pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, const std::string& password) {
+  std::vector<std::string> env = {"LC_ALL=C", "HOME=/", "IPMITOOL_PASSWORD=" + password};
+  const char* path = std::getenv("PATH");
+  env.push_back(std::string("PATH=") + (path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"));
+  std::vector<char*> argv, envp;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const auto& one : env) envp.push_back(const_cast<char*>(one.c_str()));
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, 0, slave.c_str(), O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&actions, 0, 1);
+  posix_spawn_file_actions_adddup2(&actions, 0, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = 0;
+  const int failed = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return failed ? 0 : pid;
+}
+
+}  // namespace
+
+SolReader::SolReader(Heard heard, std::string program, DurationMs again)
+    : heard_(std::move(heard)), program_(std::move(program)), again_(again) {
+  if (::pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) {
+    log::error("consoles are not read: no pipe");
+    return;
+  }
+  thread_ = std::thread([this] { loop(); });
+}
+
+SolReader::~SolReader() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake();
+  if (thread_.joinable()) thread_.join();
+  for (const int fd : wake_)
+    if (fd >= 0) ::close(fd);
+}
+
+void SolReader::want(std::map<std::string, PowerTarget> nodes) {
+  {
+    std::lock_guard lock(mutex_);
+    wanted_ = std::move(nodes);
+  }
+  wake();
+}
+
+void SolReader::wake() const {
+  if (wake_[1] >= 0) (void)!::write(wake_[1], "w", 1);
+}
+
+void SolReader::loop() {
+  for (;;) {
+    if (!settle(now_ms())) return;
+    std::vector<pollfd> watched = {{wake_[0], POLLIN, 0}};
+    for (const auto& [node, session] : sessions_)
+      if (session.fd >= 0) watched.push_back({session.fd, POLLIN, 0});
+    ::poll(watched.data(), watched.size(), sessions_.empty() ? -1 : kLook);
+    char drained[64];
+    while (::read(wake_[0], drained, sizeof drained) > 0) {
+    }
+    listen(now_ms());
+  }
+}
+
+// Opens what is wanted, hangs up what is not.
+bool SolReader::settle(TimeMs now) {
+  std::map<std::string, PowerTarget> wanted;
+  bool stopping = false;
+  {
+    std::lock_guard lock(mutex_);
+    stopping = stopping_;
+    if (!stopping) wanted = wanted_;
+  }
+  for (auto& [node, session] : sessions_) {
+    const auto found = wanted.find(node);
+    if (found == wanted.end() || !same(found->second, session.target)) hang_up(session, now);
+  }
+  std::erase_if(sessions_, [](const auto& one) { return one.second.ends && one.second.fd < 0; });
+  for (auto& [node, target] : wanted) {
+    auto [place, fresh] = sessions_.try_emplace(node);
+    Session& session = place->second;
+    if (fresh) session.target = target;
+    if (session.fd < 0 && !session.given_up && now >= session.next_try) open(session, now);
+  }
+  return !stopping || !sessions_.empty();
+}
+
+void SolReader::open(Session& session, TimeMs now) {
+  session.operational = false;
+  session.complaint.clear();
+  session.next_try = now + again_;
+  std::string slave;
+  const int fd = open_terminal(slave);
+  if (fd < 0) return;
+  // Held until the child has it: without any other end a terminal reads as if all were over.
+  const int held = ::open(slave.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  const auto suites = suites_of(session.target);
+  session.pid = spawn_on(slave, arguments(program_, session.target, suites[session.suite % suites.size()]),
+                         session.target.password);
+  if (held >= 0) ::close(held);
+  if (session.pid <= 0) {
+    log::error("a console is not read: " + program_ + " does not start", {{"node", session.target.node}});
+    session.given_up = true;
+    ::close(fd);
+    return;
+  }
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  session.fd = fd;
+}
+
+void SolReader::hang_up(Session& session, TimeMs now) {
+  if (session.ends) return;
+  session.ends = now + kHangUp;
+  if (session.fd >= 0 && (!session.operational || ::write(session.fd, kEscape.data(), kEscape.size()) < 0))
+    session.ends = now;
+}
+
+void SolReader::listen(TimeMs now) {
+  for (auto& [node, session] : sessions_) {
+    if (session.fd < 0) continue;
+    if (session.ends && now >= session.ends)
+      ended(session, now);
+    else
+      read(node, session, now);
+  }
+}
+
+void SolReader::read(const std::string& node, Session& session, TimeMs now) {
+  std::array<char, 4096> buffer{};
+  const ssize_t got = ::read(session.fd, buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return ended(session, now);  // EIO: nobody is at the other end any more
+  const std::string bytes(buffer.data(), static_cast<size_t>(got));
+  if (!session.operational) {
+    session.complaint = (session.complaint + bytes).substr(0, kComplaint);
+    session.operational = session.complaint.find(kOperational) != std::string::npos;
+  }
+  if (!session.ends) heard_(node, bytes);
+}
+
+void SolReader::ended(Session& session, TimeMs now) {
+  ::kill(session.pid, SIGKILL);
+  ::waitpid(session.pid, nullptr, 0);
+  ::close(session.fd);
+  session.fd = -1;
+  session.pid = 0;
+  session.next_try = now + again_;
+  if (session.operational || session.ends) return;
+  switch (IpmiTool::login_of(session.complaint)) {
+    case IpmiTool::Login::refused:
+    case IpmiTool::Login::not_allowed:
+      session.given_up = true;
+      log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
+      break;
+    case IpmiTool::Login::other_suite:
+      session.given_up = ++session.suite >= suites_of(session.target).size();
+      session.next_try = now;
+      break;
+    case IpmiTool::Login::unreachable:
+      ++session.suite;  // some do not answer at all to a suite that they do not know
+      break;
+    case IpmiTool::Login::established:  // somebody else has it, or it is switched off
+      break;
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// SolReader: listens to the serial consoles of machines behind IPMI BMCs (serial over LAN), by way of
+// Debian's ipmitool.
+//
+// One process per machine, on a terminal of its own, since ipmitool wants one. Nothing is ever typed into a
+// console. A BMC has one such session: where somebody else has it, theirs is left alone, and it is tried
+// again after a while, as when a session ends by itself. A login that was refused is not tried again until
+// the target changes. The password goes to ipmitool by its environment.
+// Thread: want() any; `heard` is called on the reader's own thread, which the destructor waits for.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "controller/power/power.h"
+
+namespace muster {
+
+class SolReader {
+ public:
+  using Heard = std::function<void(const std::string& node, const std::string& bytes)>;
+  explicit SolReader(Heard heard, std::string program = "ipmitool", DurationMs again = 30 * kSecond);
+  ~SolReader();
+  SolReader(const SolReader&) = delete;
+  SolReader& operator=(const SolReader&) = delete;
+
+  // From now on these nodes, and no others.
+  void want(std::map<std::string, PowerTarget> nodes);
+
+ private:
+  struct Session {
+    PowerTarget target;
+    int fd = -1;
+    pid_t pid = 0;
+    size_t suite = 0;  // index of the one that is tried
+    bool operational = false, given_up = false;
+    std::string complaint;          // what ipmitool said before it was operational
+    TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: goes on
+  };
+  void loop();
+  bool settle(TimeMs now);  // false: it is over
+  void listen(TimeMs now);
+  void open(Session& session, TimeMs now);
+  void hang_up(Session& session, TimeMs now);
+  void read(const std::string& node, Session& session, TimeMs now);
+  void ended(Session& session, TimeMs now);
+  void wake() const;
+
+  const Heard heard_;
+  const std::string program_;
+  const DurationMs again_;
+  std::mutex mutex_;
+  std::map<std::string, PowerTarget> wanted_;  // under mutex_
+  bool stopping_ = false;                      // likewise
+  std::map<std::string, Session> sessions_;    // the thread's own
+  int wake_[2] = {-1, -1};
+  std::thread thread_;
+};
+
+}  // namespace muster
