@@ -46,7 +46,8 @@ Status take_count(Break& request, const std::string& word) {
 
 Status take_argument(Break& request, const std::string& word) {
   const auto& fault = request.fault;
-  if (fault == "bmc-503" || fault == "net-cut") return take_seconds(request, fault, word);
+  if (fault == "bmc-503" || fault == "net-cut" || fault == "api-throttled")
+    return take_seconds(request, fault, word);
   if (fault == "post") return take_duration(request, word);
   if (fault == "gpu-xid") return take_gpu(request, word);
   if (fault == "port-errors") return take_count(request, word);
@@ -66,6 +67,11 @@ const std::map<std::string, std::string>& fault_list() {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
       {"other-guid", "an IPMI BMC shows another GUID, as one that was replaced, until --heal"},
       {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
+      {"api-lost", "the answer to the next order at the provider's API is lost; the order is carried out"},
+      {"api-locked", "people of the provider are at the machines, which take no order, until --heal"},
+      {"api-throttled",
+       "the next request at the provider's API is refused (429) for --seconds N (default 60)"},
+      {"api-lies", "the provider says that it installs, and the disk stays as it was, until --heal"},
       {"kill", "power cut: the machine is gone at once"},
       {"net-cut", "the machine's link passes nothing for --seconds N (default 60); --network: which"},
       {"shape",

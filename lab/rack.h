@@ -19,6 +19,7 @@
 #include "lab/clock.h"
 #include "lab/fault.h"
 #include "lab/outages.h"
+#include "lab/phy_api.h"
 #include "lab/qemu_machine.h"
 
 namespace muster::lab {
@@ -50,6 +51,12 @@ class Rack {
   Status mount(const LabNode& node);
   Status serve_redfish(const LabNode& node, Slot& slot);
   Status serve_ipmi(const LabNode& node, Slot& slot, const std::string& password);
+  // rack_provider.cc
+  Status open_provider();
+  void put_behind_provider(const LabNode& node, Slot& slot);
+  std::string install_system(const LabNode& node, const std::string& image,
+                             const std::vector<std::string>& keys);
+  Result<std::string> break_provider(const Break& request);
   void log_order(const std::string& node, const std::string& text);
   Result<std::string> bmc_password() const;
   Slot* find(const std::string& name);
@@ -80,7 +87,9 @@ class Rack {
   std::mutex log_mutex_;
   std::mutex mutex_;
   LabSpec spec_;
+  std::unique_ptr<PhyApi> provider_;
   std::map<std::string, std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<HttpServer> provider_server_;  // ends before the machines
   Outages outages_;
 };
 

@@ -231,6 +231,15 @@ bool exists_already(const YAML::Node& group) {
   return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
 }
 
+// It has no BMC: its provider's API, which is one for all of them, is in its place.
+void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
+  if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
+    problems.push_back(fmt::format("node {}: power.api is where the lab's one provider is", node.name));
+  spec.provider_api = api;
+  node.server = node.bmc_address;
+  node.bmc_address = api.substr(0, api.find(':'));
+}
+
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto names = expand_names(group["name"], problems);
   if (exists_already(group)) {
@@ -263,6 +272,8 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
     const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
     if (by_hand) node.bmc_address.clear();
+    if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
+      put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(

@@ -140,20 +140,35 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+std::vector<std::string> installed_by_provider(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& action : plan.actions)
+    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
+  return out;
+}
+
+// Of a machine that nobody looked into yet there is no list of disks.
 std::string render_destroys(const Plan& plan) {
-  if (plan.destroys.empty()) return "Nothing will be destroyed.\n";
-  std::string out = fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
-                                plan.destroys.size() == 1 ? "" : "s");
+  const auto anew = installed_by_provider(plan);
+  const std::string whole =
+      anew.empty() ? ""
+                   : fmt::format(
+                         "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider "
+                         "installs them anew\n",
+                         joined(anew));
+  if (plan.destroys.empty()) return whole.empty() ? "Nothing will be destroyed.\n" : whole;
+  std::string out = whole + fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
+                                        plan.destroys.size() == 1 ? "" : "s");
   for (const auto& d : plan.destroys)
     out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
                        printable(d.serial), printable(d.model), size_text(d.size_bytes), printable(d.content),
                        d.why);
-  return out;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
   return out;
 }
 

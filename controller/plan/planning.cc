@@ -27,9 +27,16 @@ const std::vector<std::string>& Planning::playbooks_of(const Draft& d) const {
   return it == spec.roles.end() ? kNone : it->second;
 }
 
-bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
+bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
 
-bool in_band(const NodeSpec& node) { return node.power.driver == "ssh"; }
+bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
+
+bool provider_installs(const Draft& d) {
+  return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
+         !d.seen->doubtful && d.seen->image_digest.empty();
+}
+
+bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
 
 bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
 
@@ -77,6 +84,18 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 }
 
 void add_netboot(Planning& p, Draft& d) {
+  // Beside the boot: the provider's part (controller/provider_install.h).
+  constexpr DurationMs kReinstall = 90 * kMinute;
+  const PowerSpec& power = d.spec->power;
+  if (provider_installs(d)) {
+    const Json params = {{"reinstall", {{"image", power.install_image}, {"os", power.install_os}}}};
+    add(p, d,
+        {"netboot", ActionKind::netboot, "power",
+         fmt::format("its provider installs {} anew, then the RAM system is started from it (kexec)",
+                     power.install_image),
+         params, p.spec.limits.netboot + kReinstall, 2});
+    return;
+  }
   const bool own = in_band(*d.spec);
   add(p, d,
       {"netboot", ActionKind::netboot, "power",
@@ -91,7 +110,8 @@ void add_netboot(Planning& p, Draft& d) {
                     to_human(d.spec->power.within)));
   if (own)
     p.plan.notes.push_back(d.spec->name +
-                           " has no BMC: its own system starts the RAM system, which goes back to it as long "
+                           (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
+                           ": its own system starts the RAM system, which goes back to it as long "
                            "as it did not reach the controller; what goes wrong later needs somebody there");
 }
 

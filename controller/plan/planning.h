@@ -79,8 +79,14 @@ struct Planning {
 
 // ---- what is known of a node
 
-// Without a BMC there is nobody to wake it and nobody to boot it but the agent of the system it runs.
+// Behind a provider's API: it can be switched, and not booted from the network.
+bool rented(const NodeSpec& node);
+// Nothing but the agent of the system it runs can bring it into the RAM system; where it has no BMC, nobody
+// can wake it either.
 bool in_band(const NodeSpec& node);
+// Its provider may, and has to, install it before anything else: rented, without an agent, never installed
+// from here as far as anybody knows. Everything on its disks may be lost.
+bool provider_installs(const Draft& d);
 // A person switches it when told to.
 bool by_hand(const NodeSpec& node);
 // Its agent is heard now, and runs in the RAM system; in an installed or adopted one.

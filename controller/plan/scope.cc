@@ -54,8 +54,26 @@ bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
   return out_of_reach(p, name, why, named);
 }
 
+// Its provider switches it, and can install it, which is more than a node is worth that muster installed.
+bool may_reach_rented(Planning& p, const Draft& d, bool named) {
+  if (p.drains() || asleep(p, d) || provider_installs(d)) return true;
+  const std::string& name = d.spec->name;
+  const bool ours = d.seen->doubtful || !d.seen->image_digest.empty();
+  return out_of_reach(
+      p, name,
+      ours ? fmt::format("its agent does not answer, and its provider cannot boot it from the network; "
+                         "`muster up` powers it on and waits for it. To have its provider install it anew, "
+                         "with everything on its disks lost: `muster node rm {}`, then `muster up`",
+                         name)
+           : std::string("it has no agent, and its provider cannot boot it from the network; with "
+                         "power.install in the spec the provider installs it anew, with everything on its "
+                         "disks lost"),
+      named);
+}
+
 bool may_reach(Planning& p, const Draft& d, bool named) {
   if (!in_band(*d.spec) || in_ram(d) || in_installed(d)) return true;
+  if (rented(*d.spec)) return may_reach_rented(p, d, named);
   const std::string& name = d.spec->name;
   return out_of_reach(
       p, name,

@@ -66,7 +66,9 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
     add(p, d,
         {"inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory});
   }
-  p.plan.notes.push_back("nothing is written to any disk; the plan to install follows from what is found");
+  const bool provider_writes = std::any_of(p.drafts.begin(), p.drafts.end(), provider_installs);
+  p.plan.notes.push_back(std::string(provider_writes ? "beside what the provider does, " : "") +
+                         "nothing is written to any disk; the plan to install follows from what is found");
 }
 
 bool discover(Planning& p) {
@@ -76,7 +78,7 @@ bool discover(Planning& p) {
   for (auto& d : p.drafts) {
     const bool person =
         others && by_hand(*d.spec) && !d.seen->online && !names(p.in.request.nodes, d.spec->name);
-    (d.seen->facts ? seen : person ? later : unseen).push_back(std::move(d));
+    (d.seen->facts && !provider_installs(d) ? seen : person ? later : unseen).push_back(std::move(d));
   }
   const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
                                       [](const Draft& d) { return d.seen->state == NodeState::quarantined; });

@@ -118,6 +118,8 @@ void Executor::call(Node& node, effect::Call what) {
       return ports_.boot.disarm(name);
     case Call::cycle:
       return ports_.power.netboot(name, answers<input::Cycled>(node));
+    case Call::reinstall:
+      return ports_.power.reinstall(name, *node.run.reinstall, answers<input::Cycled>(node));
     case Call::switch_off:
       return ports_.power.power_off(name, answers<input::SwitchedOff>(node));
     case Call::switch_on:
@@ -242,12 +244,19 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     auto node = std::make_unique<Node>();
     node->run.name = name;
     node->run.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
-    node->run.in_band = !ports_.power.switches(name);
     node->run.person = ports_.power.by_hand(name);
     nodes_[name] = std::move(node);
   }
-  for (const auto& action : plan_.actions)
-    if (Node* node = find(action.node)) node->run.actions.push_back(&action);
+  for (const auto& action : plan_.actions) {
+    Node* node = find(action.node);
+    if (!node) continue;
+    node->run.actions.push_back(&action);
+    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
+    const auto named = action.params.find("reinstall");
+    if (named != action.params.end()) node->run.reinstall = &*named;
+  }
+  for (auto& [name, node] : nodes_)
+    node->run.in_band = !node->run.reinstall && !ports_.power.netboots(name);
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by,

@@ -87,7 +87,8 @@ struct NodeRun {
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
   // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
   bool in_band = false, leaving = false;
-  std::optional<Person> person;  // who switches it, where nothing else does
+  const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
+  std::optional<Person> person;     // who switches it, where nothing else does
   std::string task;              // what they are asked to do
   SteadyMs asked_since = {};
   std::string boot_before;  // boot id of its agent when the attempt began
@@ -195,7 +196,7 @@ struct Tell {  // observers
   Json data;
 };
 // Of the power or the boot service; those with an answer come back as an input.
-enum class Call { arm, rearm, leave_order, disarm, cycle, switch_off, switch_on, look, forget };
+enum class Call { arm, rearm, leave_order, disarm, cycle, reinstall, switch_off, switch_on, look, forget };
 struct Offer {
   wire::WorkOrder order;
 };

@@ -80,6 +80,7 @@ struct NodeTurn {
   void nobody_came();
   void wake_by_hand();
   void switch_on();
+  void reinstall();
   void on_powered(const Status& result);
   void power_off();
   void wake();

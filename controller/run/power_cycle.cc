@@ -60,6 +60,8 @@ void NodeTurn::on(const input::Rearmed& armed) {
                  Next::rearm);
   // The agent knows the order if it had it, and does not carry it out twice.
   if (s.in_band) return order_leave();
+  // It goes on with what it began, or begins what it was only about to.
+  if (s.reinstall) return switch_on();
   if (s.person && !s.power_certain) return ask_to_netboot();
   s.stage = Stage::awaiting;
   consider();
@@ -222,6 +224,8 @@ void NodeTurn::nobody_came() {
 // ---- the power cycle ----
 
 void NodeTurn::on(const input::Cycled& cycled) {
+  // The time for a boot begins when the provider's system was told to hand over.
+  if (s.reinstall) s.deadline = w.now + w.plan.limits.netboot;
   if (!s.person) return on_powered(cycled.status);
   person_answered();
   if (cycled.status.ok()) {
@@ -237,9 +241,17 @@ void NodeTurn::on(const input::Cycled& cycled) {
 void NodeTurn::switch_on() {
   s.stage = Stage::powering;
   s.power_asked = w.now;
+  if (s.reinstall) return reinstall();
   set_wait({"power cycle into the RAM system", "the BMC's answer", s.power_error, "a look at the power state",
             s.power_asked, s.power_asked + w.timing.power_call});
   add(effect::Call::cycle);
+}
+
+void NodeTurn::reinstall() {
+  set_wait({"its provider installs a system anew, from which the RAM system is started",
+            "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
+            std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
+  add(effect::Call::reinstall);
 }
 
 void NodeTurn::on_powered(const Status& result) {

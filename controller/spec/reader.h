@@ -129,6 +129,7 @@ class SpecReader {
   void check_nodes();
   static const YamlNode& place_of_address(const NodePlace& place);
   void check_address(const NodeSpec& node, const NodePlace& place);
+  void check_server_name(const std::string& name, const YamlNode& at, const std::string& path);
   void check_power_address(const NodeSpec& node, const NodePlace& place);
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
                     const NodePlace& place, const char* key);

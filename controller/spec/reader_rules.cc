@@ -48,11 +48,26 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
+// A server's id, or the nickname that it has in its account.
+void SpecReader::check_server_name(const std::string& name, const YamlNode& at, const std::string& path) {
+  const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
+  const bool plain =
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+      std::string::npos;
+  if (digits ? name.size() == 12 : plain && name.size() <= 64) return;
+  error_once(
+      at, path,
+      fmt::format("'{}' is neither a server's id (12 digits) nor a nickname (letters, digits, '.', '_' "
+                  "and '-', 64 at most)",
+                  name));
+}
+
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
   // For a program of the operator's it is whatever that program understands, for a person where to go.
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const YamlNode& at = *child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
+  if (node.power.driver == "sakura-phy") return check_server_name(node.power.address, at, path);
   const size_t colon = node.power.address.find(':');
   const std::string host = node.power.address.substr(0, colon);
   if (colon != std::string::npos) {
