@@ -85,7 +85,7 @@ Machine({'admin': 'sim-secret'}, port=int(sys.argv[1]), address='127.0.0.1').lis
   }
 
   TempDir dir_;
-  const int port_ = free_udp_port();
+  const int port_ = free_port(SOCK_DGRAM);
   pid_t pid_ = 0;
 };
 
