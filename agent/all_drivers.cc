@@ -52,6 +52,7 @@ std::vector<StepModule> other_modules() {
       accept_rdma_module(),
       accept_mpi_module(),
       acs_module(),
+      apt_mirror_module(),
       apt_repository_module(),
       archive_module(),
       cdi_module(),

@@ -16,6 +16,8 @@
 //                                                 has every program that was run and what it said
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
 //       agent/steps/acs.h)
+//   muster-agent hand-over --stdin | --now        gets ready to hand over to the RAM system, and does, on a
+//       system that is no node of muster's (controller/provider_install.h)
 //   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
 //   muster-agent version
 #include <sys/reboot.h>
@@ -118,6 +120,11 @@ Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder,
 
 // ---- orders that end this process ----
 
+Result<std::string> fetch_whole(const std::string& base_url, const std::string& path) {
+  TRY(const auto source, http_source(base_url));
+  return source->whole(path);
+}
+
 Status leave_ram(int how) {
   sync();
   if (reboot(how) != 0) return fail(Code::failed, "reboot(2) refused");
@@ -167,11 +174,7 @@ WorkFunctions installed_functions(const Files& files, Process& process) {
   out.power_off = [systemctl](const Json&) { return systemctl("poweroff"); };
   out.kexec = [&files, &process](const wire::WorkOrder& order, const CancelCheck& cancelled) -> Result<Json> {
     TRY(const wire::KexecJob job, wire::kexec_job_from_json(order.params));
-    const auto fetch = [](const std::string& base_url, const std::string& path) -> Result<std::string> {
-      TRY(const auto source, http_source(base_url));
-      return source->whole(path);
-    };
-    return prepare_kexec({files, process, fetch, cancelled}, job);
+    return prepare_kexec({files, process, fetch_whole, cancelled}, job);
   };
   out.leave_ready = [&files, &process] { return leave_by_kexec(files, process); };
   out.drop_ready = [&files, &process]() -> Status {
@@ -338,6 +341,27 @@ Status run_preview() {
   return Ok{};
 }
 
+// One line of JSON in, wire::KexecJob, and one out. Nothing is left loaded where it fails.
+Status get_ready_to_hand_over() {
+  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  TRY(const Json params, parse_json(text));
+  TRY(const wire::KexecJob job, wire::kexec_job_from_json(params));
+  const Files files;
+  const auto process = make_process();
+  auto ready = prepare_kexec({files, *process, fetch_whole, [] { return false; }}, job);
+  if (!ready.ok()) {
+    forget_kexec(files, *process);
+    return std::move(ready).error();
+  }
+  fmt::print("{}\n", dump_ascii(*ready));
+  return Ok{};
+}
+
+Status hand_over_now() {
+  const auto process = make_process();
+  return leave_by_kexec(Files(), *process);
+}
+
 // Exit status 4: the kernel does not allow it.
 int run_kexec() {
   const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
@@ -428,10 +452,11 @@ Status run_steps_here(bool write, const std::string& log_path) {
 }
 
 int usage() {
-  fmt::print(stderr,
-             "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
-             "NAME | --stdin) [--start] [--folder DIR] | preview --stdin | facts | check [--log FILE] | "
-             "apply [--log FILE] | acs | kexec --stdin|--now | rollback NAME | version\n");
+  fmt::print(
+      stderr,
+      "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
+      "NAME | --stdin) [--start] [--folder DIR] | preview --stdin | facts | check [--log FILE] | "
+      "apply [--log FILE] | acs | hand-over --stdin|--now | kexec --stdin|--now | rollback NAME | version\n");
   return 2;
 }
 
@@ -467,6 +492,10 @@ int main_with(int argc, char** argv) {
     ended = print_facts();
   else if (verb == "check" || verb == "apply")
     ended = run_steps_here(verb == "apply", options["log"]);
+  else if (verb == "hand-over" && options.count("stdin"))
+    ended = get_ready_to_hand_over();
+  else if (verb == "hand-over" && options.count("now"))
+    ended = hand_over_now();
   else if (verb == "acs")
     ended = run_acs();
   else if (verb == "version" || verb == "--version")
@@ -475,6 +504,7 @@ int main_with(int argc, char** argv) {
     return usage();
   if (ended.ok()) return 0;
   fmt::print(stderr, "muster-agent: {}\n", ended.error().message);
+  if (verb == "hand-over" && ended.error().code == Code::denied) return 4;
   return ended.error().code == Code::invalid ? 2 : 1;
 }
 

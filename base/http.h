@@ -12,7 +12,7 @@
 // was not sent (connect or TLS failed); `timeout` = it was sent and the answer did not come whole (outcome
 // unknown); `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer refused
 // ours (the request was not looked at). Addresses are numeric: no name is ever resolved, so that the client
-// works in a static binary.
+// works in a static binary. Who wants a name resolves it, and has it checked with `host_name`.
 #pragma once
 
 #include <cstdint>
@@ -131,7 +131,9 @@ Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options,
 
 struct HttpClientOptions {
   std::string base;         // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
-  std::string ca_pem = {};  // trust exactly these roots (https); host names are not checked, pins and CAs are
+  std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only
+  // With ca_pem: the name that the certificate must be for, and that the server is called by (SNI, Host).
+  std::string host_name = {};
   // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain
   // and that signed the leaf.
   std::string pin_sha256 = {};

@@ -269,6 +269,9 @@ class Line {
     ssl_.reset(SSL_new(context));
     BIO* bio = make_bio(fd_);
     SSL_set_bio(ssl_.get(), bio, bio);
+    if (!options.host_name.empty() && (SSL_set1_host(ssl_.get(), options.host_name.c_str()) != 1 ||
+                                       SSL_set_tlsext_host_name(ssl_.get(), options.host_name.c_str()) != 1))
+      return hang_up(Code::invalid, "not a host name: " + options.host_name);
     Io io = drive(deadline, [&] { return SSL_connect(ssl_.get()); }).io;
     tls::CertificatePtr leaf(SSL_get1_peer_certificate(ssl_.get()));
     if (leaf) seen = tls::fingerprint(leaf.get());
@@ -576,7 +579,7 @@ class BlockingClient : public HttpClient {
     for (const auto& [name, value] : request.headers) good = good && clean(name) && clean(value);
     if (!good) return fail(Code::invalid, "the request contains characters that HTTP does not allow");
     Headers headers = request.headers;
-    headers.try_emplace("Host", target_.host);
+    headers.try_emplace("Host", options_.host_name.empty() ? target_.host : options_.host_name);
     headers.try_emplace("User-Agent", "muster/" MUSTER_VERSION);
     headers.try_emplace("Accept", "*/*");
     if (!options_.basic_user.empty())
@@ -605,6 +608,8 @@ Result<std::unique_ptr<HttpClient>> make_http_client(HttpClientOptions options) 
   if (target.tls) {
     if (options.ca_pem.empty() && options.pin_sha256.empty() && !options.insecure_first_use)
       return fail(Code::invalid, "https needs a CA or a pinned certificate");
+    if (!options.host_name.empty() && options.ca_pem.empty())
+      return fail(Code::invalid, "a host name can only be checked with a CA");
     TRY(context, make_context(options));
   }
   return std::unique_ptr<HttpClient>(

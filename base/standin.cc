@@ -57,4 +57,14 @@ int simulated_gpus(const HardwareFacts& facts) {
       std::count_if(facts.gpus.begin(), facts.gpus.end(), [](const GpuFacts& gpu) { return gpu.simulated; }));
 }
 
+bool loads_gpus(const Json& params) {
+  const auto text = [&](const char* key) {
+    const auto it = params.is_object() ? params.find(key) : params.end();
+    return params.is_object() && it != params.end() && it->is_string() ? it->get<std::string>() : "";
+  };
+  const std::string load = text("load");
+  return text("kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training" ||
+         (params.is_object() && params.value("gpu_memory", Json()) == true);
+}
+
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/facts.h"
+#include "base/json.h"
 
 namespace muster {
 
@@ -41,5 +42,10 @@ std::vector<GpuFacts> standin_facts(const StandinGpus& gpus, const std::string& 
 
 // How many of them are stand-ins.
 int simulated_gpus(const HardwareFacts& facts);
+
+// Whether a measuring step with these parameters puts a load on GPUs or their memory, which a stand-in has
+// nothing for. Agent and controller ask the same question: one leaves the step out, the other does not
+// believe what is told of it. Reading the counters of a driver is no load.
+bool loads_gpus(const Json& params);
 
 }  // namespace muster

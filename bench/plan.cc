@@ -76,7 +76,7 @@ NodeObservation seen(const std::string& node) {
   out.facts = facts;
   out.mode = wire::Mode::ram;
   out.online = true;
-  out.state = "discovered";
+  out.state = NodeState::discovered;
   out.product_uuid = facts.system.uuid;
   return out;
 }

@@ -309,14 +309,16 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   std::string help = "break a machine on purpose. Faults:";
   for (const auto& [name, words] : lab::fault_list()) help += "\n  " + name + ": " + words;
   auto* broken = verb(lab_app, flags, "break", help.c_str());
-  broken->add_option("what", flags->words,
-                     "NODE FAULT [ARGUMENT]: a duration, seconds, rate or drive, as the fault needs; with "
-                     "--switch: SECONDS");
+  broken->add_option(
+      "what", flags->words,
+      "NODE FAULT [ARGUMENT]: a duration, seconds, rate, number or drive, as the fault needs; with "
+      "--switch: SECONDS");
   broken->add_option("--switch", flags->fault.network_switch,
                      "the switch of this network (provisioning, storage, rail0) passes nothing for SECONDS "
                      "(default 60); BMCs are not on it");
   broken->add_option("--network", flags->fault.network,
-                     "net-cut, shape: which of the machine's links (storage, rail0; default provisioning)");
+                     "net-cut, shape, pull-cable, port-errors: which of the machine's links (storage, rail0; "
+                     "default provisioning)");
   broken->add_option("--seconds", flags->fault.seconds, "how long");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
   broken->add_option("--drive", flags->fault.drive,

@@ -257,8 +257,9 @@ std::string render_summary(const Json& run) {
 std::string render_refusals(const Json& details) {
   std::string out;
   for (const Json& refusal : list_at(details, "refusals")) {
-    const std::string node = text_at(refusal, "node");
-    out += "  " + (node.empty() ? "" : node + ": ") + text_at(refusal, "message") + "\n";
+    const std::string node = text_at(refusal, "node"), rule = text_at(refusal, "rule");
+    out += "  " + (node.empty() ? "" : node + ": ") + text_at(refusal, "message") +
+           (rule.empty() ? "" : " [" + rule + "]") + "\n";
   }
   return out;
 }

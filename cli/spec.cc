@@ -2,19 +2,35 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "base/os.h"
 #include "cli/context.h"
 #include "cli/spec_file.h"
 #include "cli/verbs.h"
 #include "controller/gpu_results.h"
+#include "controller/spec/shipped_names.h"
 #include "controller/spec/spec.h"
 
 namespace muster::cli {
 namespace {
 
-void check(Context& context, const std::string& path) {
+void add_folder(const std::string& folder, std::vector<std::string>& names) {
+  for (const auto& entry : Files().list(std::filesystem::absolute(folder).string())) {
+    const std::filesystem::path file = entry;
+    if (file.extension() == ".yaml") names.push_back(file.stem().string());
+  }
+}
+
+void check(Context& context, const std::string& path, const std::string& playbooks) {
   auto file = read_spec_file(path);
   if (!file.ok()) return complain(context, file.error());
-  ParsedSpec parsed = parse_spec(file->text);
+  SpecNames names = shipped_names();
+  if (!playbooks.empty()) {
+    add_folder(playbooks, names.playbooks);
+    add_folder(playbooks + "/acceptance", names.profiles);
+  }
+  ParsedSpec parsed = parse_spec(file->text, names);
   parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
   if (parsed.errors.empty())
     if (const auto results = gpu_results_of(parsed.spec); !results.ok())
@@ -59,7 +75,11 @@ void add_spec(CLI::App& app, Context& context) {
   auto path = std::make_shared<std::string>();
   CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
   check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
-  check_verb->callback([path, &context] { check(context, *path); });
+  auto playbooks = std::make_shared<std::string>();
+  check_verb->add_option("--playbooks", *playbooks,
+                         "a folder of playbooks and acceptance profiles that the controller has beside those "
+                         "of this version (musterd --playbooks)");
+  check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
   auto flags = std::make_shared<ShowFlags>();
   CLI::App* show_verb = verb->add_subcommand("show", "the stored spec");
   show_verb->add_option("--rev", flags->revision, "that revision; default: the newest");

@@ -15,8 +15,27 @@ endfunction()
 
 muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
   spec_schema ${CMAKE_SOURCE_DIR}/schema/spec.schema.json
-  playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json)
+  playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json
+  drive_models ${CMAKE_SOURCE_DIR}/hardware/drives.yaml
+  modules ${CMAKE_SOURCE_DIR}/schema/modules.json)
 target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
+
+# What is shipped by name, for who checks a spec where no playbooks are installed.
+function(muster_names out folder)
+  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.yaml)
+  list(SORT found)
+  set(names "")
+  foreach(file ${found})
+    get_filename_component(name ${file} NAME_WLE)
+    string(APPEND names "${name} ")
+  endforeach()
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+muster_names(playbook_names ${CMAKE_SOURCE_DIR}/playbooks)
+muster_names(profile_names ${CMAKE_SOURCE_DIR}/playbooks/acceptance)
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc CONTENT
+  "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\n}\n")
+target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc)
 
 # Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.
 file(GLOB migrations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schema/migrations/*.sql)

@@ -8,6 +8,7 @@
 
 #include "base/facts.h"
 #include "base/log.h"
+#include "base/standin.h"
 #include "controller/plan/disks.h"
 #include "controller/report/blame.h"
 #include "controller/report/collective.h"
@@ -18,6 +19,7 @@
 #include "controller/run/executor.h"
 #include "controller/run/step_log.h"
 #include "controller/run_view.h"
+#include "controller/spec/drive_models.h"
 
 namespace muster {
 namespace {
@@ -114,19 +116,13 @@ std::optional<HardwareFacts> facts_of(const NodeRow& row) {
   return std::move(facts).value();
 }
 
-// Whether the step measures GPUs with muster-accept-gpu.
-bool is_on_gpus(const wire::Step& step) {
-  const std::string load = text_of(step.params, "load");
-  return text_of(step.params, "kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training";
-}
-
 // What a lab plays of GPUs is not measured, and never passes. Outside a lab it is no GPU, whatever it says.
 void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
                      std::vector<MeasuredStep>& steps) {
   if (!facts || !has_simulated_gpus(*facts)) return;
   std::set<std::string> on_gpus;
   for (const Json& json : list_of(action.params, "steps"))
-    if (const auto step = wire::step_from_json(json); step.ok() && is_on_gpus(*step))
+    if (const auto step = wire::step_from_json(json); step.ok() && loads_gpus(step->params))
       on_gpus.insert(step->id);
   for (auto& step : steps) {
     if (!on_gpus.count(step.id)) continue;
@@ -220,12 +216,12 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
 
 // What happened to a node before, in the discovery of the same bring-up.
 void add_discovery(Report& report, Store& store, const Sources& s) {
-  if (s.run.id < 2 || s.plan.kind == "discover") return;
+  if (s.run.id < 2 || s.plan.kind == to_string(PlanKind::discover)) return;
   const auto before = store.run(s.run.id - 1);
   if (!before.ok() || s.run.started - before->ended > kSameBringup) return;
   const auto plan = plan_of_run(store, *before);
   const auto journal = store.journal(before->id);
-  if (!plan.ok() || !journal.ok() || plan->kind != "discover") return;
+  if (!plan.ok() || !journal.ok() || plan->kind != to_string(PlanKind::discover)) return;
   report.plan_digests.insert(report.plan_digests.begin(), before->plan_digest);
   report.started = before->started;
   for (auto& node : report.nodes) {
@@ -284,6 +280,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
     if (auto found = facts_of(executor.node_row(node.name))) facts[node.name] = std::move(*found);
   Comparison with;
   with.history = &history;
+  with.drives = drive_models_of(s.spec);
   for (const auto& [name, found] : facts) with.facts[name] = &found;
   auto judged = judge_measurements(steps, with);
   for (auto& question : question_floors(judged, s.plan.profile, history))
@@ -332,9 +329,11 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   return report;
 }
 
-std::vector<Check> own_checks(const Executor& executor, const Action& action, const Json& result) {
+std::vector<Check> own_checks(CurrentSpec& spec, const Executor& executor, const Action& action,
+                              const Json& result) {
   Comparison own;
   own.own_only = true;
+  if (const auto current = spec.get(); current.ok()) own.drives = drive_models_of((*current)->spec);
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
   return std::move(judge_measurements(told_steps(executor, action, result), own)[action.node]);
@@ -352,7 +351,7 @@ Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& acti
     if (step.mandatory && !step.members.empty() && step.result.is_null())
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
   const auto facts = facts_of(executor.node_row(action.node));
-  std::vector<Check> checks = own_checks(executor, action, result);
+  std::vector<Check> checks = own_checks(spec, executor, action, result);
   if (const auto current = spec.get(); current.ok())
     if (const NodeSpec* node = (*current)->spec.node(action.node))
       for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
@@ -398,7 +397,11 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   return result;
 }
 
-bool accepts(const std::string& kind) { return kind != "discover" && kind != "wake" && kind != "none"; }
+bool accepts(const std::string& kind) {
+  for (const PlanKind other : {PlanKind::discover, PlanKind::wake, PlanKind::none})
+    if (kind == to_string(other)) return false;
+  return true;
+}
 
 }  // namespace
 
@@ -412,8 +415,9 @@ Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, 
   return Ok{};
 }
 
-std::string reservation(const Executor& executor, const Action& action, const Json& result) {
-  for (const auto& check : own_checks(executor, action, result))
+std::string reservation(CurrentSpec& spec, const Executor& executor, const Action& action,
+                        const Json& result) {
+  for (const auto& check : own_checks(spec, executor, action, result))
     if (check.missed_floor) return reason_of(check);
   return "";
 }

@@ -21,7 +21,8 @@ namespace muster {
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result);
 
 // The first floor that the action's node missed in this result; "": none.
-std::string reservation(const Executor& executor, const Action& action, const Json& result);
+std::string reservation(CurrentSpec& spec, const Executor& executor, const Action& action,
+                        const Json& result);
 
 // A test of several nodes that did not pass (the last of `results.front()`'s tries) is followed by rounds of
 // the same test in pairs, until the guilty node is known or nothing more can be told. nullopt: there is none,

@@ -5,6 +5,7 @@
 #include "controller/power/manual.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
+#include "controller/power/sakura_phy.h"
 #include "controller/power/wrap.h"
 
 namespace muster {
@@ -14,6 +15,7 @@ const std::vector<PowerDriver>& power_drivers() {
       with_retries(redfish_driver()),
       with_retries(ipmi_driver()),
       with_retries(command_driver()),
+      with_retries(sakura_phy_driver()),
       in_band_driver(),
       manual_driver(),
   };

@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "controller/gpu_results.h"
 #include "controller/image_service.h"
+#include "controller/nodes/states.h"
 #include "controller/plan/lint.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/vault.h"
@@ -40,8 +41,11 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
       continue;
     const std::string path = folder + "/" + entry;
     TRY(const auto text, files.read(path));
-    auto parsed = parse_playbook(text);
-    if (!parsed.errors.empty()) return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    auto parsed = parse_own_playbook({prefix + entry, text});
+    if (!parsed.errors.empty()) {
+      parsed.errors.front().file = path;
+      return fail(Code::invalid, to_string(parsed.errors.front(), path));
+    }
     if (parsed.playbook.overlay)
       return fail(Code::invalid, path + ": only a spec's own playbook can be an overlay");
     into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
@@ -62,6 +66,19 @@ Result<std::map<std::string, Playbook>> Bringup::playbooks(const Spec* spec) con
   const auto errors = add_own_playbooks(spec->own_playbooks, all);
   if (!errors.empty()) return fail(Code::invalid, to_string(errors.front(), "cluster.yaml"));
   return all;
+}
+
+SpecNames Bringup::names() const {
+  SpecNames out;
+  const auto shipped = playbooks(nullptr);
+  if (!shipped.ok()) return out;
+  const std::string folder = "acceptance/";
+  for (const auto& [name, playbook] : *shipped)
+    if (name.rfind(folder, 0) == 0)
+      out.profiles.push_back(name.substr(folder.size()));
+    else
+      out.playbooks.push_back(name);
+  return out;
 }
 
 Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const {
@@ -94,7 +111,7 @@ NodeObservation Bringup::observe(const std::string& name) {
 NodeObservation Bringup::observe(const std::string& name, const std::map<std::string, TimeMs>& written) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
-  seen.state = row.state;
+  seen.state = node_state_from_string(row.state);
   seen.held_by = row.held_by;
   seen.reason = row.reason;
   seen.image_digest = row.image_digest;

@@ -77,6 +77,8 @@ class Bringup {
   // Playbooks by name; acceptance profiles as "acceptance/<profile>".
   // Shipped ones, and with a spec its own beside and over them; invalid with the first error of those.
   Result<std::map<std::string, Playbook>> playbooks(const Spec* spec) const;
+  // What a spec may name beside its own playbooks. Nothing where the folder cannot be read: plans say why.
+  SpecNames names() const;
   // Every error that the spec's own playbooks make together with the shipped ones.
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec) const;
 

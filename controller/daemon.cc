@@ -27,9 +27,11 @@
 #include "controller/image_service.h"
 #include "controller/kexec_order.h"
 #include "controller/link_hub.h"
+#include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/own_machine.h"
 #include "controller/power_port.h"
+#include "controller/provider_install.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
 #include "controller/store/certificate_reader.h"
@@ -69,7 +71,10 @@ struct Core {
        [this](const std::string& node, const std::string& kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
        },
-       [this](const std::string& node) { link.hang_up(node); },
+       [this](const std::string& node) {
+         link.hang_up(node);
+         if (provider_install) provider_install->joined(node);
+       },
        [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.hands().saw_netboot(node); }}};
@@ -92,6 +97,7 @@ struct Core {
          events.add(executor.active() ? executor.run_id() : 0, node, "console", {{"text", panic}});
        }}};
   StorageTold storage;
+  std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
@@ -99,6 +105,7 @@ struct Core {
 
   Status finish();
   ExecutorHooks hooks();
+  ProviderInstall::Hooks install_hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
   std::map<std::string, PowerTarget> serial_consoles();
@@ -117,6 +124,10 @@ struct Core {
 Status Core::finish() {
   TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
+  provider_install = std::make_unique<ProviderInstall>(reactor, install_hooks());
+  power.installer([this](const std::string& node, const Json& order,
+                         PowerPort::Done done) { provider_install->install(node, order, std::move(done)); },
+                  [this](const std::string& node) { provider_install->forget(node); });
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
                                                      authority.ca_fingerprint(), own});
   services =
@@ -177,7 +188,7 @@ ExecutorHooks Core::hooks() {
     return judge(spec, executor, action, result);
   };
   made.reservation = [this](const Action& action, const Json& result) {
-    return reservation(executor, action, result);
+    return reservation(spec, executor, action, result);
   };
   made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
     return follow_up(spec, executor, action, results);
@@ -220,6 +231,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.pin_sha256 = node->power.pin;
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
+  where.target.api = node->power.api;
   where.within = node->power.within;
   where.sol = node->power.sol;
   where.target.expected_uuid = executor.node_row(name).product_uuid;
@@ -239,6 +251,47 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.user = secret.substr(0, colon);
   where.target.password = secret.substr(colon + 1);
   return where;
+}
+
+ProviderInstall::Hooks Core::install_hooks() {
+  const auto name = [](const std::string& node) { return "install-" + node; };
+  constexpr DurationMs kConnect = 20 * kSecond;
+  ProviderInstall::Hooks hooks;
+  hooks.provider = [this](const std::string& node) { return power.provider(node); };
+  hooks.address = [this](const std::string& node) -> std::string {
+    const auto current = spec.get();
+    const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
+    return found ? found->address : "";
+  };
+  hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };
+  hooks.connect = [](const SshTarget& target) { return ssh_connect(target, kConnect); };
+  hooks.agent = [path = options.agent_binary] { return Files("/").read(path); };
+  hooks.offload = [this](Reactor::Task work, Reactor::Task done) {
+    reactor.offload(std::move(work), std::move(done));
+  };
+  hooks.power_on = [this](const std::string& node, ProviderInstall::Done done) {
+    power.power_on(node, std::move(done));
+  };
+  hooks.leave_order = [this](const std::string& node, std::function<void(Result<Json>)> done) {
+    boot.leave_order(node, std::move(done));
+  };
+  hooks.load = [this, name](const std::string& node) { return vault->get(name(node)); };
+  hooks.save = [this, name](const std::string& node, const std::string& text, ProviderInstall::Done done) {
+    vault->put(name(node), text, std::move(done));
+  };
+  hooks.erase = [this, name](const std::string& node) {
+    vault->remove(name(node), [node](const Status& removed) {
+      if (!removed.ok())
+        log::error("the record of an installation stays",
+                   {{"node", node}, {"error", removed.error().message}});
+    });
+  };
+  hooks.tell = [this](const std::string& node, const std::string& what) {
+    events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
+  };
+  hooks.make_key = make_ssh_key;
+  hooks.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
+  return hooks;
 }
 
 // Of the nodes of the run that is under way.
@@ -432,7 +485,7 @@ void RealDaemon::resume() {
   const auto runs = core_->store->runs();
   if (!runs.ok()) return;
   for (const auto& run : *runs) {
-    if (run.state != "running") continue;
+    if (run.state != to_string(RunState::running)) continue;
     log::info("continuing a run", {{"run", std::to_string(run.id)}});
     const auto resumed = core_->executor.resume(run.id);
     if (resumed.ok()) return;
@@ -440,7 +493,7 @@ void RealDaemon::resume() {
     core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
     log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
     RunRow ended = run;
-    ended.state = "failed";
+    ended.state = to_string(RunState::failed);
     ended.ended = core_->reactor.now();
     core_->store->write({ended}, [](Status written) {
       if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});

@@ -4,6 +4,7 @@
 
 #include "base/json_dump.h"
 #include "base/log.h"
+#include "controller/nodes/states.h"
 
 namespace muster {
 namespace {
@@ -101,7 +102,7 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
         "an undeclared machine's inventory is not taken",
         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
   hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
-    row.state = "unadmitted";
+    row.state = to_string(NodeState::unadmitted);
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;

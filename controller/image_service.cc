@@ -135,8 +135,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
   if (!std::filesystem::exists(path))
     return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
                                              image.recipe, options_.images));
-  TRY(const std::string text, Files("/").read(std::filesystem::absolute(path).string()));
-  TRY(request.recipe, parse_recipe(text, path));
+  TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
+  if (spec) use_mirror(request.recipe, spec->network.apt);
   BakeInputs in;
   in.suite = request.recipe.suite;
   if (spec) in.vars = spec->vars;

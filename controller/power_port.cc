@@ -1,5 +1,7 @@
 #include "controller/power_port.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "base/json.h"
@@ -59,6 +61,7 @@ void PowerService::netboot(const std::string& node, Done done) {
 }
 
 void PowerService::forget(const std::string& node) {
+  if (forget_install_) forget_install_(node);
   hands_.forget(node);
   const auto newest = netboots_.find(node);
   if (newest == netboots_.end()) return;
@@ -82,6 +85,37 @@ bool PowerService::switches(const std::string& node) const {
   const auto where = lookup_(node);
   const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
   return !driver || driver->switches;
+}
+
+bool PowerService::netboots(const std::string& node) const {
+  const auto where = lookup_(node);
+  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
+  return !driver || driver->netboots;
+}
+
+void PowerService::reinstall(const std::string& node, const Json& order, Done done) {
+  Status may = may_switch_(node);
+  if (may.ok() && install_) return install_(node, order, std::move(done));
+  if (may.ok()) may = fail(Code::invalid, node + ": nobody here installs systems");
+  reactor_.post([done = std::move(done), may] { done(may); });
+}
+
+Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provider(const std::string& node) {
+  TRY(const Where where, lookup_(node));
+  const PowerDriver* driver = find_driver(where.driver);
+  if (!driver || !driver->reinstall)
+    return fail(Code::invalid,
+                fmt::format("{}: the driver '{}' has no provider that installs systems", node, where.driver));
+  PowerTarget target = where.target;
+  if (target.pin_sha256.empty() && pins_.count(node)) target.pin_sha256 = pins_[node];
+  if (target.pin_sha256.empty()) {
+    // In a worker; kept from here on, so that the machine that was looked at is the one that is installed.
+    target.on_pin = [this, node](const std::string& pin) {
+      reactor_.post([this, node, pin] { learn_pin(node, pin); });
+    };
+  }
+  return std::function<Result<std::unique_ptr<Reinstall>>()>(
+      [driver, target] { return driver->reinstall(target); });
 }
 
 void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {

@@ -22,6 +22,7 @@
 #include "controller/by_hand.h"
 #include "controller/power/power.h"
 #include "controller/power/refusals.h"
+#include "controller/power/reinstall.h"
 #include "controller/run/ports.h"
 
 namespace muster {
@@ -50,6 +51,13 @@ class PowerService : public PowerPort {
     may_switch_ = std::move(may_switch);
   }
 
+  // Who carries out reinstall() (controller/provider_install.h), and stops when nobody waits for it any more.
+  void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
+                 std::function<void(const std::string& node)> forget) {
+    install_ = std::move(install);
+    forget_install_ = std::move(forget);
+  }
+
   void netboot(const std::string& node, Done done) override;
   void power_off(const std::string& node, Done done) override;
   void forget(const std::string& node) override;
@@ -57,6 +65,8 @@ class PowerService : public PowerPort {
   void power_on(const std::string& node, Done done) override;
   // True, too, where it cannot be told: the call itself then says what is wrong.
   bool switches(const std::string& node) const override;
+  bool netboots(const std::string& node) const override;
+  void reinstall(const std::string& node, const Json& order, Done done) override;
   std::optional<Person> by_hand(const std::string& node) const override;
   // What people are asked to do. The guard is asked first, as for a BMC.
   ByHand& hands() { return hands_; }
@@ -65,6 +75,8 @@ class PowerService : public PowerPort {
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
+  // The provider's other half of the node's driver, to be made in a worker; invalid: it has none.
+  Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
   // Secrets were set: every BMC may be asked again.
   void forget_refusals() { refusals_.clear(); }
 
@@ -94,6 +106,8 @@ class PowerService : public PowerPort {
   Lookup lookup_;
   ByHand hands_;
   std::function<Status(const std::string&)> may_switch_ = [](const std::string&) { return Status(Ok{}); };
+  std::function<void(const std::string&, const Json&, Done)> install_;
+  std::function<void(const std::string&)> forget_install_;
   const Times times_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
   std::map<std::string, std::string> pins_;

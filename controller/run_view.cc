@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/nodes/states.h"
 #include "controller/run/step_log.h"
 
 namespace muster {
@@ -24,7 +25,7 @@ std::string text_in(const Json& data, const char* key) {
 
 std::string result_of(const Plan& plan, const StepLog& log, const std::string& node,
                       const std::string& reason) {
-  if (!reason.empty()) return "quarantined";
+  if (!reason.empty()) return std::string(to_string(NodeState::quarantined));
   bool all = true, failed = false;
   for (const auto& action : plan.actions) {
     if (action.node != node) continue;
@@ -34,10 +35,10 @@ std::string result_of(const Plan& plan, const StepLog& log, const std::string& n
   }
   if (failed) return "failed";
   if (!all) return "unfinished";
-  return plan.kind == "discover" ? "discovered"
-         : plan.kind == "wake"   ? "awake"
-         : plan.kind == "drain"  ? "drained"
-                                 : "accepted";
+  if (plan.kind == to_string(PlanKind::wake)) return "awake";
+  return std::string(to_string(plan.kind == to_string(PlanKind::discover) ? NodeState::discovered
+                               : plan.kind == to_string(PlanKind::drain)  ? NodeState::drained
+                                                                          : NodeState::accepted));
 }
 
 Json action_json(const Action& action, const ActionRecord& record) {

@@ -17,6 +17,8 @@ struct SshKey {
   ~SshKey() { ssh_key_free(key); }
 };
 
+}  // namespace
+
 Result<std::string> make_ssh_key() {
   SshKey made;
   char* text = nullptr;
@@ -28,6 +30,19 @@ Result<std::string> make_ssh_key() {
   if (pem.empty() || pem.back() != '\n') pem += '\n';
   return pem;
 }
+
+Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
+  SshKey key;
+  char* text = nullptr;
+  if (ssh_pki_import_privkey_base64(pem.c_str(), nullptr, nullptr, nullptr, &key.key) != SSH_OK ||
+      ssh_pki_export_pubkey_base64(key.key, &text) != SSH_OK)
+    return fail(Code::corrupt, "the stored SSH key cannot be read");
+  const std::string line = std::string("ssh-ed25519 ") + text + " " + comment;
+  ssh_string_free_char(text);
+  return line;
+}
+
+namespace {
 
 // Text, because orders are; munged and BeeGFS take any bytes.
 Result<std::string> make_text() { return random_hex(128); }
@@ -48,17 +63,6 @@ struct OwnSecret {
 constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},           {"munge-key", make_text},
                               {"beegfs-key", make_text},         {"ceph-mon-key", make_ceph_key},
                               {"ceph-admin-key", make_ceph_key}, {"ceph-client-key", make_ceph_key}};
-
-Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
-  SshKey key;
-  char* text = nullptr;
-  if (ssh_pki_import_privkey_base64(pem.c_str(), nullptr, nullptr, nullptr, &key.key) != SSH_OK ||
-      ssh_pki_export_pubkey_base64(key.key, &text) != SSH_OK)
-    return fail(Code::corrupt, "the stored SSH key cannot be read");
-  const std::string line = std::string("ssh-ed25519 ") + text + " " + comment;
-  ssh_string_free_char(text);
-  return line;
-}
 
 }  // namespace
 

@@ -16,6 +16,10 @@
 
 namespace muster {
 
+// A new Ed25519 key, in OpenSSH's format; and the line that goes into authorized_keys.
+Result<std::string> make_ssh_key();
+Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
+
 class Vault {
  public:
   // Reads or makes STATE/master.key; denied when others may read it.

@@ -68,7 +68,7 @@ Command fio_command(const FioOptions& options, const Jobs& jobs, const std::stri
          {fmt::format("--numjobs={}", jobs.count), fmt::format("--offset_increment={}", jobs.bytes_each),
           std::string("--thread"), std::string("--group_reporting")})
       command.argv.push_back(argument);
-  if (options.random_seconds > 0)
+  if (options.random_seconds > 0) {
     for (const auto& argument :
          {std::string("--name=random"), "--filename=" + file, fmt::format("--size={}", jobs.bytes()),
           std::string("--stonewall"), std::string("--rw=randread"), std::string("--bs=4k"),
@@ -76,6 +76,12 @@ Command fio_command(const FioOptions& options, const Jobs& jobs, const std::stri
           fmt::format("--direct={}", direct ? 1 : 0), fmt::format("--runtime={}", options.random_seconds),
           std::string("--time_based")})
       command.argv.push_back(argument);
+    // Each reads one block at a time, anywhere in the file.
+    if (jobs.count > 1)
+      for (const auto& argument : {fmt::format("--numjobs={}", jobs.count), std::string("--thread"),
+                                   std::string("--group_reporting")})
+        command.argv.push_back(argument);
+  }
   command.deadline = static_cast<DurationMs>(options.timeout * 1000);
   return command;
 }
@@ -215,6 +221,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   if (!under.level.empty()) out.detail["level"] = under.level;
   const Jobs jobs = jobs_of(options, under);
   out.detail["jobs"] = jobs.count;
+  if (options.random_seconds > 0) out.detail["random_jobs"] = jobs.count;
   Result<Output> ran = fail(Code::failed, "not run");
   Result<Json> report = fail(Code::failed, "not run");
   // FUSE file systems may refuse O_DIRECT: then buffered, and it is said.

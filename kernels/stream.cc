@@ -154,6 +154,45 @@ struct Round {
   double seconds[4];
 };
 
+void flip_bit(double& cell, unsigned bit) {
+  uint64_t bits;
+  std::memcpy(&bits, &cell, sizeof bits);
+  bits ^= uint64_t{1} << bit;
+  std::memcpy(&cell, &bits, sizeof bits);
+}
+
+// The best of each operation; returns all of them, by operation.
+Json add_rates(const std::vector<Round>& rounds, double elements, Measurement& out) {
+  static const char* const kNames[] = {"copy", "scale", "add", "triad"};
+  static constexpr double kBytes[] = {16, 16, 24, 24};
+  Json series = Json::object();
+  for (size_t op = 0; op < 4; ++op) {
+    double best = 0;
+    Json each = Json::array();
+    for (const auto& round : rounds) {
+      const double rate = kBytes[op] * elements / std::max(round.seconds[op], 1e-9) / 1e6;
+      best = std::max(best, rate);
+      if (each.size() < kSeriesLength) each.push_back(std::round(rate));
+    }
+    out.metrics[std::string(kNames[op]) + "_mbps"] = {best, "MB/s"};
+    series[kNames[op]] = std::move(each);
+  }
+  return series;
+}
+
+// How many elements are wrong; the memory that they are in is blamed. `wrong`: by processor.
+size_t add_errors(const std::vector<Wrong>& wrong, const std::vector<int>& cpus, Measurement& out) {
+  size_t errors = 0;
+  for (size_t i = 0; i < wrong.size(); ++i) {
+    errors += wrong[i].count;
+    if (wrong[i].count == 0) continue;
+    out.outcome = Outcome::corrupt;
+    if (out.error.empty()) out.error = wrong[i].first;
+    out.blame.push_back(fmt::format("memory of cpu {}", cpus[i]));
+  }
+  return errors;
+}
+
 }  // namespace
 
 Measurement run_stream(const StreamOptions& options) {
@@ -193,11 +232,7 @@ Measurement run_stream(const StreamOptions& options) {
         if (self == 0) rounds.back().seconds[op] = seconds_now() - mark;
       }
       if (options.flip && options.flip->part % threads == self && rounds.size() == 1) {
-        double& cell = arrays.a[options.flip->index % arrays.count];
-        uint64_t bits;
-        std::memcpy(&bits, &cell, sizeof bits);
-        bits ^= uint64_t{1} << (options.flip->bit % 64);
-        std::memcpy(&cell, &bits, sizeof bits);
+        flip_bit(arrays.a[options.flip->index % arrays.count], options.flip->bit % 64);
       }
       if (self == 0) more = rounds.size() < 2 || seconds_now() < start + options.seconds * 0.8;
       barrier.arrive_and_wait();
@@ -208,30 +243,10 @@ Measurement run_stream(const StreamOptions& options) {
   for (size_t i = 0; i < threads; ++i) pool.emplace_back(work, i);
   for (auto& t : pool) t.join();
 
-  static const char* const kNames[] = {"copy", "scale", "add", "triad"};
-  static constexpr double kBytes[] = {16, 16, 24, 24};
   const size_t count = *std::min_element(touched.begin(), touched.end());
   const double elements = static_cast<double>(count) * static_cast<double>(threads);
-  Json series = Json::object();
-  for (size_t op = 0; op < 4; ++op) {
-    double best = 0;
-    Json each = Json::array();
-    for (const auto& round : rounds) {
-      const double rate = kBytes[op] * elements / std::max(round.seconds[op], 1e-9) / 1e6;
-      best = std::max(best, rate);
-      if (each.size() < kSeriesLength) each.push_back(std::round(rate));
-    }
-    out.metrics[std::string(kNames[op]) + "_mbps"] = {best, "MB/s"};
-    series[kNames[op]] = std::move(each);
-  }
-  size_t errors = 0;
-  for (size_t i = 0; i < threads; ++i) {
-    errors += wrong[i].count;
-    if (wrong[i].count == 0) continue;
-    out.outcome = Outcome::corrupt;
-    if (out.error.empty()) out.error = wrong[i].first;
-    out.blame.push_back(fmt::format("memory of cpu {}", cpus[i]));
-  }
+  const Json series = add_rates(rounds, elements, out);
+  const size_t errors = add_errors(wrong, cpus, out);
   const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(double);
   const Machine machine = look_at_machine(Files());
   out.detail = {{"array_bytes", bytes},

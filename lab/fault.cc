@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "controller/spec/units.h"
+#include "lab/giants.h"
 #include "lab/ports.h"
 
 namespace muster::lab {
@@ -34,11 +35,22 @@ Status take_gpu(Break& request, const std::string& word) {
   return Ok{};
 }
 
+Status take_count(Break& request, const std::string& word) {
+  const bool number =
+      !word.empty() && word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos;
+  request.count = number ? std::stoll(word) : 0;
+  if (request.count >= 1 && request.count <= kMostGiants) return Ok{};
+  return fail(Code::invalid,
+              fmt::format("{} takes how many, from 1 to {}, not '{}'", request.fault, kMostGiants, word));
+}
+
 Status take_argument(Break& request, const std::string& word) {
   const auto& fault = request.fault;
-  if (fault == "bmc-503" || fault == "net-cut") return take_seconds(request, fault, word);
+  if (fault == "bmc-503" || fault == "net-cut" || fault == "api-throttled")
+    return take_seconds(request, fault, word);
   if (fault == "post") return take_duration(request, word);
   if (fault == "gpu-xid") return take_gpu(request, word);
+  if (fault == "port-errors") return take_count(request, word);
   if (fault == "shape")
     request.rate = word;
   else if (fault == "foreign-fs" || fault == "slow-drive" || fault == "extra-disk" || fault == "pcie-error")
@@ -55,6 +67,11 @@ const std::map<std::string, std::string>& fault_list() {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
       {"other-guid", "an IPMI BMC shows another GUID, as one that was replaced, until --heal"},
       {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
+      {"api-lost", "the answer to the next order at the provider's API is lost; the order is carried out"},
+      {"api-locked", "people of the provider are at the machines, which take no order, until --heal"},
+      {"api-throttled",
+       "the next request at the provider's API is refused (429) for --seconds N (default 60)"},
+      {"api-lies", "the provider says that it installs, and the disk stays as it was, until --heal"},
       {"kill", "power cut: the machine is gone at once"},
       {"net-cut", "the machine's link passes nothing for --seconds N (default 60); --network: which"},
       {"shape",
@@ -64,7 +81,12 @@ const std::map<std::string, std::string>& fault_list() {
       {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
       {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
       {"pcie-error",
-       "the port that --drive D sits behind reports one corrected PCIe error, which the kernel counts"},
+       "the port that --drive D sits behind reports one corrected PCIe error, which the kernel counts; the "
+       "system must be up"},
+      {"port-errors",
+       "so many frames (default 1) that are too long for the adapter, which counts them; --network: on which "
+       "of the ports that the spec's lab.nodes.NODE.counting lists"},
+      {"pull-cable", "the machine sees one of its links go down, until --heal; --network: which"},
       {"post",
        "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
        "reset, until --heal"},
@@ -87,9 +109,17 @@ std::string shown_name(const Break& request) {
 }
 
 Json to_json(const Break& b) {
-  return {{"node", b.node},   {"fault", b.fault}, {"switch", b.network_switch},   {"seconds", b.seconds},
-          {"drive", b.drive}, {"rate", b.rate},   {"file_system", b.file_system}, {"network", b.network},
-          {"gpu", b.gpu},     {"heal", b.heal}};
+  return {{"node", b.node},
+          {"fault", b.fault},
+          {"switch", b.network_switch},
+          {"seconds", b.seconds},
+          {"drive", b.drive},
+          {"rate", b.rate},
+          {"file_system", b.file_system},
+          {"network", b.network},
+          {"gpu", b.gpu},
+          {"count", b.count},
+          {"heal", b.heal}};
 }
 
 Result<Break> break_from_json(const Json& json) {
@@ -104,6 +134,7 @@ Result<Break> break_from_json(const Json& json) {
   reader.get_or("file_system", b.file_system, std::string());
   reader.get_or("network", b.network, std::string());
   reader.get_or("gpu", b.gpu, int64_t{-1});
+  reader.get_or("count", b.count, int64_t{0});
   reader.get_or("heal", b.heal, false);
   TRY_(reader.finish());
   return b;

@@ -17,8 +17,9 @@ struct Break {
   std::string network_switch;  // instead of node and fault: the switch of this network
   int64_t seconds = 0;
   std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
-  std::string network;                   // net-cut, shape: empty is the provisioning network
+  std::string network;                   // of net-cut, shape, pull-cable, port-errors: empty is provisioning
   int64_t gpu = -1;                      // gpu-xid: which stand-in, from 0
+  int64_t count = 0;                     // port-errors: how many; 0 is one
   bool heal = false;
 };
 Json to_json(const Break& request);

@@ -79,8 +79,10 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
       ip(space, {"link", "set", tap_name(node), "master", "br0"}),
       ip(space, {"link", "set", tap_name(node), "up"}),
   };
+  // `replace`: machines behind a provider's API share its address.
   if (!node.bmc_address.empty())
-    out.push_back(ip(space, {"addr", "add", node.bmc_address + "/32", "dev", "br0"}));
+    out.push_back(
+        ip(space, {"addr", node.server.empty() ? "add" : "replace", node.bmc_address + "/32", "dev", "br0"}));
   for (const auto& port : node.ports) {
     const auto tap = tap_name(node, port.network);
     out.push_back(ip(space, {"tuntap", "add", tap, "mode", "tap"}));
@@ -107,6 +109,10 @@ Argv shape_command(const std::string& tap, const std::string& rate) {
   if (rate.empty()) return {"tc", "qdisc", "del", "dev", tap, "root"};
   return {"tc",   "qdisc", "replace", "dev",  tap,       "root", "tbf",
           "rate", rate,    "burst",   "64kb", "latency", "400ms"};
+}
+
+Argv mtu_command(const std::string& tap, int bytes) {
+  return ip("", {"link", "set", tap, "mtu", std::to_string(bytes)});
 }
 
 Status run_all(Process& process, const std::vector<Argv>& commands) {

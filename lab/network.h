@@ -36,6 +36,7 @@ Argv link_command(const std::string& tap, bool up);
 // `rate` as tc spells it ("10mbit"); empty: no limit. Towards the node only: the host kernel may lack netem
 // and police.
 Argv shape_command(const std::string& tap, const std::string& rate);
+Argv mtu_command(const std::string& tap, int bytes);
 
 Status run_all(Process& process, const std::vector<Argv>& commands);
 

@@ -20,7 +20,8 @@ inline constexpr const char* kStorage = "storage";
 struct LabPort {
   std::string network;  // "storage", "rail0"
   std::string mac;
-  bool cabled = true;  // false: the port is there, and never has a link
+  bool cabled = true;     // false: the port is there, and never has a link
+  bool counting = false;  // an adapter that counts errors, as `lab break port-errors` needs
 };
 
 // storage first, then the rails: the order in which the guest finds them on its PCI bus.

@@ -139,20 +139,17 @@ Status QemuMachine::throttle(const std::string& drive, int64_t bytes_per_second)
   return Ok{};
 }
 
-Status QemuMachine::pcie_error(const LabDrive& drive) {
-  const auto port = drive_port_id(node(), drive);
-  if (port.empty()) return fail(Code::invalid, drive.name + " sits on the root bus, without a port");
-  auto answer = std::make_shared<std::promise<std::string>>();
-  auto answered = answer->get_future();
-  post([this, answer, port] {
-    if (!qmp_ || !running()) return answer->set_value("the machine is off");
-    const Json line = {{"command-line", "pcie_aer_inject_error -c " + port + " 0x1"}};  // a receiver error
-    auto said = qmp_->execute("human-monitor-command", line);
-    answer->set_value(said && said->is_string() ? said->get<std::string>() : "no answer from QEMU");
+void QemuMachine::set_cable(const std::string& network, bool plugged) {
+  {
+    std::lock_guard lock(mutex_);
+    if (plugged)
+      pulled_.erase(network);
+    else
+      pulled_.insert(network);
+  }
+  post([this, network, plugged] {
+    if (qmp_ && running()) set_link(network, plugged);
   });
-  const auto said = answered.get();
-  if (said.rfind("OK", 0) != 0) return fail(Code::conflict, node().name + ": " + said);
-  return Ok{};
 }
 
 Status QemuMachine::add_drive(const LabDrive& drive) {
@@ -237,23 +234,33 @@ void QemuMachine::adopt() {
 }
 
 void QemuMachine::take_down_dark_links() {
-  for (const auto& port : node().ports) {
-    if (port.cabled) continue;
-    auto done = qmp_->execute("set_link", {{"name", nic_device_id(port.network)}, {"up", false}});
-    if (!done) note("link of " + port.network + ": " + done.error().message);
+  std::set<std::string> dark;
+  {
+    std::lock_guard lock(mutex_);
+    dark = pulled_;
+    for (const auto& port : node_.ports)
+      if (!port.cabled) dark.insert(port.network);
   }
+  for (const auto& network : dark) set_link(network, false);
+}
+
+void QemuMachine::set_link(const std::string& network, bool up) {
+  auto done = qmp_->execute("set_link", {{"name", nic_device_id(network)}, {"up", up}});
+  if (!done) note("link of " + network + ": " + done.error().message);
 }
 
 void QemuMachine::do_start() {
   if (running()) return;
   Spawn spawn_qemu;
+  bool dark = false;
   {
     std::lock_guard lock(mutex_);
     if (dead_button_) return;
+    dark = has_dark_ports(node_) || !pulled_.empty();
     spawn_qemu.argv = qemu_args(dir_, node_, host_, first_);
   }
   qmp_.reset();
-  const bool tests = boot_faults_.power_on(), dark = has_dark_ports(node());
+  const bool tests = boot_faults_.power_on();
   if (tests || dark) spawn_qemu.argv.push_back("-S");
   spawn_qemu.log = dir_.node(node_.name, "qemu.log");
   spawn_qemu.mark = dir_.node(node_.name) + "/";

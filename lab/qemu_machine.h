@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "lab/boot_faults.h"
@@ -42,9 +43,8 @@ class QemuMachine : public Machine {
   bool dead_power_button();
   // Bytes per second for reads and writes; 0: no limit. Also holds for later starts.
   Status throttle(const std::string& drive, int64_t bytes_per_second);
-  // The root port of this drive reports a corrected error, as a receiver that saw a bad symbol does; the
-  // guest's kernel counts it. Code::conflict: the machine is off, or QEMU does not do it.
-  Status pcie_error(const LabDrive& drive);
+  // Pulls or plugs the cable of its port on that network. Also holds for later starts.
+  void set_cable(const std::string& network, bool plugged);
   // Seen by the guest from the next start on.
   Status add_drive(const LabDrive& drive);
   // Firmware tests of that length at each power-on and reset; 0: none.
@@ -65,6 +65,7 @@ class QemuMachine : public Machine {
   void adopt();
   Result<std::unique_ptr<Qmp>> connect(DurationMs deadline);
   void take_down_dark_links();
+  void set_link(const std::string& network, bool up);
   void tick();
   void tell_booted();
   bool boots_from_disk();
@@ -87,6 +88,7 @@ class QemuMachine : public Machine {
   ChildId child_;
   bool dead_button_ = false;
   std::map<std::string, int64_t> throttles_;
+  std::set<std::string> pulled_;  // networks whose cable is out
 
   std::unique_ptr<Qmp> qmp_;  // worker thread only
   std::thread worker_;

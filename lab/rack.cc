@@ -62,6 +62,7 @@ Rack::~Rack() = default;
 
 Status Rack::start() {
   std::lock_guard lock(mutex_);
+  if (!spec_.provider_api.empty()) TRY_(open_provider());
   for (const auto& node : spec_.nodes) TRY_(mount(node));
   return Ok{};
 }
@@ -84,7 +85,9 @@ Status Rack::mount(const LabNode& node) {
   TRY(auto password, bmc_password());
   const BmcIdentity identity{node.name, node.uuid, node.serial, node.mac, node.memory_mib, node.smp};
   slot->bmc = std::make_unique<Bmc>(*profile, identity, "admin", password, *slot->machine, wall_clock);
-  if (node.ipmi)
+  if (!node.server.empty())
+    put_behind_provider(node, *slot);
+  else if (node.ipmi)
     TRY_(serve_ipmi(node, *slot, password));
   else if (!node.bmc_address.empty())  // else a person switches it: `muster lab power`
     TRY_(serve_redfish(node, *slot));
@@ -156,6 +159,8 @@ Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_
 
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
+  if (provider_)
+    return fail(Code::invalid, "a lab behind a provider's API has no machines beside those of its spec");
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
   auto mounted = join_outages(node);
@@ -199,6 +204,7 @@ Json Rack::status() {
                      {"bmc_requests", slot->bmc->requests_served()},
                      {"profile", node.profile},
                      {"ipmi", node.ipmi},
+                     {"server", node.server},
                      {"in_spec", node.in_spec},
                      {"uuid", node.uuid},
                      {"serial", node.serial},
@@ -246,7 +252,10 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   if (fault == "post" || strikes().count(fault)) return break_boot(slot, request);
   if (fault == "bmc-503" || fault == "other-guid" || fault == "never-powers-on" || fault == "kill")
     return break_bmc(slot, request);
+  if (fault.rfind("api-", 0) == 0) return break_provider(request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
+  if (fault == "pull-cable") return pull_cable(slot, request);
+  if (fault == "port-errors") return port_errors(slot, request);
   if (fault == "extra-disk") return extra_disk(slot, request);
   if (fault == "gpu-xid") return break_gpu(slot, request);
   return break_drive(slot, request);
@@ -315,11 +324,7 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
     TRY_(slot.machine->throttle(drive->name, rate));
     return rate ? fmt::format("{} limited to {} B/s", drive->name, rate) : drive->name + " at full speed";
   }
-  if (request.fault == "pcie-error") {
-    if (request.heal) return fail(Code::invalid, "an error that was counted stays counted until the restart");
-    TRY_(slot.machine->pcie_error(*drive));
-    return fmt::format("the port of {} reported one corrected error", drive->name);
-  }
+  if (request.fault == "pcie-error") return break_pcie(slot, *drive, request.heal);
   if (slot.machine->running())
     return fail(Code::denied, node.name + " is on: a file system is only written while it is off");
   const auto file = drive_file(options_.dir, node, *drive);

@@ -19,6 +19,7 @@
 #include "lab/clock.h"
 #include "lab/fault.h"
 #include "lab/outages.h"
+#include "lab/phy_api.h"
 #include "lab/qemu_machine.h"
 
 namespace muster::lab {
@@ -50,6 +51,12 @@ class Rack {
   Status mount(const LabNode& node);
   Status serve_redfish(const LabNode& node, Slot& slot);
   Status serve_ipmi(const LabNode& node, Slot& slot, const std::string& password);
+  // rack_provider.cc
+  Status open_provider();
+  void put_behind_provider(const LabNode& node, Slot& slot);
+  std::string install_system(const LabNode& node, const std::string& image,
+                             const std::vector<std::string>& keys);
+  Result<std::string> break_provider(const Break& request);
   void log_order(const std::string& node, const std::string& text);
   Result<std::string> bmc_password() const;
   Slot* find(const std::string& name);
@@ -62,8 +69,11 @@ class Rack {
   Result<std::string> break_network(Slot& slot, const Break& request);
   Result<std::string> break_drive(Slot& slot, const Break& request);
   Result<std::string> extra_disk(Slot& slot, const Break& request);
-  Result<std::string> break_gpu(Slot& slot, const Break& request);  // rack_gpu.cc
+  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);  // rack_pcie.cc
+  Result<std::string> break_gpu(Slot& slot, const Break& request);               // rack_gpu.cc
   // rack_network.cc
+  Result<std::string> pull_cable(Slot& slot, const Break& request);
+  Result<std::string> port_errors(Slot& slot, const Break& request);
   Result<Json> break_switch(const Break& request);
   Status begin_outage(const std::string& reason, const Outages::Taps& taps, DurationMs span);
   Status end_outage(const std::string& reason);
@@ -77,7 +87,9 @@ class Rack {
   std::mutex log_mutex_;
   std::mutex mutex_;
   LabSpec spec_;
+  std::unique_ptr<PhyApi> provider_;
   std::map<std::string, std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<HttpServer> provider_server_;  // ends before the machines
   Outages outages_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "lab/giants.h"
 #include "lab/network.h"
 #include "lab/rack_slot.h"
 
@@ -18,6 +19,12 @@ std::string network_of(const Break& request) {
 bool on_network(const LabNode& node, const std::string& network) {
   return network == kProvisioning || std::any_of(node.ports.begin(), node.ports.end(),
                                                  [&](auto& port) { return port.network == network; });
+}
+
+const LabPort* find_port(const LabNode& node, const std::string& network) {
+  for (const auto& port : node.ports)
+    if (port.network == network) return &port;
+  return nullptr;
 }
 
 std::string cut_reason(const std::string& node, const std::string& fault) { return node + " " + fault; }
@@ -54,6 +61,44 @@ Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
   TRY_(begin_outage(reason, {tap}, seconds * kSecond));
   slot.faults[name] = fmt::format("{} s", seconds);
   return fmt::format("link passes nothing for {} s", seconds);
+}
+
+// The machine sees its link go, which kernels count; nobody else on that network notices.
+Result<std::string> Rack::pull_cable(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  const auto network = network_of(request);
+  const auto* port = find_port(node, network);
+  if (!on_network(node, network))
+    return fail(Code::not_found, fmt::format("{} has no port on '{}' (--network)", node.name, network));
+  if (port && !port->cabled)
+    return fail(Code::conflict, fmt::format("{}'s port on {} has no cable", node.name, network));
+  slot.machine->set_cable(network, request.heal);
+  slot.machine->settle();
+  if (request.heal) return std::string("the cable is back");
+  slot.faults[shown_name(request)] = "no cable";
+  return std::string("the cable is pulled");
+}
+
+// Frames that are too long for any adapter: one that counts errors counts them.
+Result<std::string> Rack::port_errors(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  const auto network = network_of(request);
+  const auto* port = find_port(node, network);
+  if (request.heal) return fail(Code::invalid, "errors that were counted stay counted until the restart");
+  if (!port || !port->counting)
+    return fail(
+        Code::invalid,
+        fmt::format("{0} has no adapter that counts errors on '{1}' (--network; such a one is declared: "
+                    "lab.nodes.{0}.counting: [ rail0 ])",
+                    node.name, network));
+  if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
+  const auto count = request.count > 0 ? request.count : 1;
+  const auto tap = tap_name(node, network);
+  TRY_(run_all(process_, {mtu_command(tap, kGiantBytes)}));
+  const auto sent = send_giants(tap, port->mac, count);
+  TRY_(run_all(process_, {mtu_command(tap, kFastMtu)}));
+  TRY_(sent);
+  return fmt::format("{} frames that are too long were sent to {} of {}", count, network, node.name);
 }
 
 Result<Json> Rack::break_switch(const Break& request) {

@@ -105,8 +105,9 @@ double time_scale(const YAML::Node& node, Problems& problems) {
   return 1;
 }
 
-// Takes the cable out of ports that the machine has.
-void uncable(const YAML::Node& list, const std::string& where, LabNode& node, Problems& problems) {
+// Marks ports that the machine has: without cable, or with an adapter that counts errors.
+void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::*mark, bool value,
+                LabNode& node, Problems& problems) {
   if (!list) return;
   if (!list.IsSequence()) {
     problems.push_back(fmt::format("{}: {}: expected a list such as [ rail1 ]", at(list), where));
@@ -117,15 +118,15 @@ void uncable(const YAML::Node& list, const std::string& where, LabNode& node, Pr
     const auto port =
         std::find_if(node.ports.begin(), node.ports.end(), [&](auto& p) { return p.network == name; });
     if (port != node.ports.end()) {
-      port->cabled = false;
+      (*port).*mark = value;
       continue;
     }
     std::vector<std::string> has;
     for (const auto& p : node.ports) has.push_back(p.network);
     problems.push_back(fmt::format(
         "{}: {}: {} has no port '{}' ({})", at(item), where, node.name, name,
-        has.empty() ? "it has none that can be without cable: `rails` or `storage_nic`"
-                    : fmt::format("ports: {}; the provisioning port keeps its cable", fmt::join(has, ", "))));
+        has.empty() ? "it has none but the provisioning port: `rails` or `storage_nic`"
+                    : fmt::format("ports: {}; the provisioning port is as it is", fmt::join(has, ", "))));
   }
 }
 
@@ -230,6 +231,15 @@ bool exists_already(const YAML::Node& group) {
   return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
 }
 
+// It has no BMC: its provider's API, which is one for all of them, is in its place.
+void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
+  if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
+    problems.push_back(fmt::format("node {}: power.api is where the lab's one provider is", node.name));
+  spec.provider_api = api;
+  node.server = node.bmc_address;
+  node.bmc_address = api.substr(0, api.find(':'));
+}
+
 void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   const auto names = expand_names(group["name"], problems);
   if (exists_already(group)) {
@@ -262,6 +272,8 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
     const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
     if (by_hand) node.bmc_address.clear();
+    if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
+      put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
       problems.push_back(
@@ -311,7 +323,8 @@ void override_node(const YAML::Node& keys, const std::string& where, LabNode& no
     node.ports =
         make_ports(node.number, boolean(keys["storage_nic"], storage, where + ".storage_nic", problems),
                    integer(keys["rails"], rails, 0, kMaxRails, where + ".rails", problems));
-  uncable(keys["uncabled"], where + ".uncabled", node, problems);
+  mark_ports(keys["uncabled"], where + ".uncabled", &LabPort::cabled, false, node, problems);
+  mark_ports(keys["counting"], where + ".counting", &LabPort::counting, true, node, problems);
   node.gpus = integer(keys["gpus"], node.gpus, 0, kMostStandinGpus, where + ".gpus", problems);
   node.gpu_model = gpu_model(keys["gpu_model"], node.gpu_model, where + ".gpu_model", problems);
 }
@@ -339,7 +352,7 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
       if (name == names.front().name)
         refuse_unknown_keys(entry.second, where,
                             {"profile", "memory_mib", "smp", "drives", "storage_nic", "rails", "uncabled",
-                             "gpus", "gpu_model"},
+                             "counting", "gpus", "gpu_model"},
                             problems);
       override_node(entry.second, where, *node, problems);
     }

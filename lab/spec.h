@@ -34,6 +34,8 @@ struct LabNode {
   std::string bmc_address;  // without prefix
   std::string profile = "generic";
   bool ipmi = false;  // the spec's driver: the BMC speaks IPMI, and no Redfish
+  std::string
+      server;  // driver sakura-phy: its id or nickname at the provider, and no BMC; bmc_address: the API's
   int memory_mib = 1024;
   int smp = 1;
   bool in_spec = true;       // false: added later, unknown to the spec
@@ -65,7 +67,8 @@ struct LabSpec {
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";
-  bool ipmi = false;  // as the last of the spec's
+  bool ipmi = false;         // as the last of the spec's
+  std::string provider_api;  // "10.20.1.250:443": where the provider's API is; empty: there is none
   int memory_mib = 1024;
   int smp = 1;
   bool storage_nic = false;

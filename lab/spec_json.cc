@@ -12,7 +12,8 @@ Json drive_json(const LabDrive& d) {
 
 Json ports_json(const std::vector<LabPort>& ports) {
   Json out = Json::array();
-  for (const auto& p : ports) out.push_back({{"network", p.network}, {"mac", p.mac}, {"cabled", p.cabled}});
+  for (const auto& p : ports)
+    out.push_back({{"network", p.network}, {"mac", p.mac}, {"cabled", p.cabled}, {"counting", p.counting}});
   return out;
 }
 
@@ -28,6 +29,7 @@ Json to_json(const LabSpec& spec) {
                      {"bmc_address", n.bmc_address},
                      {"profile", n.profile},
                      {"ipmi", n.ipmi},
+                     {"server", n.server},
                      {"memory_mib", n.memory_mib},
                      {"smp", n.smp},
                      {"in_spec", n.in_spec},
@@ -52,6 +54,7 @@ Json to_json(const LabSpec& spec) {
           {"drives", templates},
           {"profile", spec.profile},
           {"ipmi", spec.ipmi},
+          {"provider_api", spec.provider_api},
           {"memory_mib", spec.memory_mib},
           {"smp", spec.smp},
           {"storage_nic", spec.storage_nic},
@@ -74,6 +77,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     json.at("smp").get_to(spec.smp);
     // A lab that was up before there were such things has none.
     spec.ipmi = json.value("ipmi", false);
+    spec.provider_api = json.value("provider_api", "");
     spec.storage_nic = json.value("storage_nic", false);
     spec.rails = json.value("rails", 0);
     spec.time_scale = json.value("time_scale", 1.0);
@@ -92,13 +96,14 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
       n.at("memory_mib").get_to(node.memory_mib);
       n.at("smp").get_to(node.smp);
       node.ipmi = n.value("ipmi", false);
+      node.server = n.value("server", "");
       n.at("in_spec").get_to(node.in_spec);
       n.at("uuid").get_to(node.uuid);
       n.at("serial").get_to(node.serial);
       for (const auto& d : n.at("drives"))
         node.drives.push_back({d.at("name"), d.at("size_bytes"), d.at("serial"), d.at("boot")});
       for (const auto& p : n.value("ports", Json::array()))
-        node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled")});
+        node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled"), p.value("counting", false)});
       node.gpus = n.value("gpus", 0);
       node.gpu_model = n.value("gpu_model", kStandinModel);
       spec.nodes.push_back(std::move(node));

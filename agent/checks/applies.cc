@@ -8,15 +8,6 @@
 #include "agent/steps/modules.h"
 
 namespace muster::checks {
-namespace {
-
-bool loads_gpus(const Json& params) {
-  const std::string load = steps::text_of(params, "load");
-  return steps::text_of(params, "kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training" ||
-         steps::bool_of(params, "gpu_memory", false);
-}
-
-}  // namespace
 
 Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params) {
   if (!loads_gpus(params)) return steps::holds();

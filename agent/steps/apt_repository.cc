@@ -149,22 +149,6 @@ Result<std::string> install_key(StepContext& context, const Wanted& want) {
   return want.key_path(armoured);
 }
 
-// apt fetches the lists of this source alone, and any warning about it is an error.
-Status try_source(StepContext& context, const std::string& candidate) {
-  Command command;
-  command.argv = {"apt-get", "-q",
-                  "update",  "--error-on=any",
-                  "-o",      "Dir::Etc::sourcelist=" + candidate,
-                  "-o",      "Dir::Etc::sourceparts=/dev/null",
-                  "-o",      "APT::Get::List-Cleanup=false",
-                  "-o",      "DPkg::Lock::Timeout=300"};
-  command.env = {{"LC_ALL", "C.UTF-8"}};
-  command.deadline = 10 * kMinute;
-  auto out = run_ok(context.process, command);
-  if (!out.ok()) return std::move(out).error();
-  return Ok{};
-}
-
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(context.files, params));
   TRY(const std::string key, install_key(context, want));
@@ -174,7 +158,7 @@ Status apply(StepContext& context, const Json& params) {
   // apt tells the format by the suffix.
   const std::string candidate = "/var/lib/muster/apt/" + want.name + ".sources";
   TRY_(context.files.write(candidate, source.text));
-  const Status tried = try_source(context, candidate);
+  const Status tried = try_sources(context, candidate);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package source " + want.name);
   return put(context.files, source);

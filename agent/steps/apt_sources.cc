@@ -102,4 +102,19 @@ Result<DistributionSource> distribution_source(const Files& files) {
   return out;
 }
 
+Status try_sources(StepContext& context, const std::string& candidate) {
+  Command command;
+  command.argv = {"apt-get", "-q",
+                  "update",  "--error-on=any",
+                  "-o",      "Dir::Etc::sourcelist=" + candidate,
+                  "-o",      "Dir::Etc::sourceparts=/dev/null",
+                  "-o",      "APT::Get::List-Cleanup=false",
+                  "-o",      "DPkg::Lock::Timeout=300"};
+  command.env = {{"LC_ALL", "C.UTF-8"}};
+  command.deadline = 10 * kMinute;
+  auto out = run_ok(context.process, command);
+  if (!out.ok()) return std::move(out).error();
+  return Ok{};
+}
+
 }  // namespace muster::steps

@@ -1,10 +1,11 @@
 // Where a system's own packages come from, as its apt sources say. Reads both forms of source files.
-// Thread: a plain function over Files.
+// Thread: plain functions over Files; try_sources() blocks.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "agent/step.h"
 #include "base/os.h"
 
 namespace muster::steps {
@@ -17,5 +18,8 @@ struct DistributionSource {
 std::string release_codename(const Files& files);
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
+// apt fetches the lists that the source file `candidate` names and no others; a warning about one is a
+// failure. Blocks for up to ten minutes.
+Status try_sources(StepContext& context, const std::string& candidate);
 
 }  // namespace muster::steps

@@ -21,6 +21,7 @@ StepModule hostname_module();
 StepModule command_module();
 StepModule ufw_module();
 StepModule sshd_module();
+StepModule apt_mirror_module();
 StepModule apt_repository_module();
 StepModule archive_module();
 StepModule config_module();

@@ -118,6 +118,19 @@ bool has_moosefs_metadata(const Files& files) {
   return std::any_of(names.begin(), names.end(), is_metadata);
 }
 
+bool moosefs_metadata_is_new(const Files& files) {
+  const std::string folder = moosefs_folder(files) + "/master";
+  bool empty = false;
+  for (const auto& name : files.list(folder)) {
+    if (!starts(name, "metadata") || name == "metadata.crc") continue;
+    // The former one, which the master keeps beside what it writes.
+    if (starts(name, "metadata.mfs.back.")) continue;
+    if (!starts(piece(files, folder + "/" + name, false), "MFSM NEW")) return false;
+    empty = true;
+  }
+  return empty;
+}
+
 int64_t moosefs_metadata_written(const Files& files) {
   const std::string folder = moosefs_folder(files) + "/master";
   int64_t out = 0;

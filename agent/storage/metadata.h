@@ -15,6 +15,8 @@ namespace muster {
 
 std::string moosefs_folder(const Files& files);  // of master, metadata logger and chunk server
 bool has_moosefs_metadata(const Files& files);   // a master's: an image of it, a backup, or change logs
+// What there is of a master's is the empty image it was begun with, and perhaps changes behind that.
+bool moosefs_metadata_is_new(const Files& files);
 // When any of it was last, seconds since 1970; 0 without any.
 int64_t moosefs_metadata_written(const Files& files);
 // A whole copy of a master's metadata: what a metadata logger has of it, or what this node was master with

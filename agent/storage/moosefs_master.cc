@@ -21,6 +21,7 @@
 namespace muster::steps {
 namespace {
 
+constexpr const char* kConfig = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
 // A metadata logger in touch with its master takes a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
@@ -68,7 +69,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
   TRY(const std::string asks, only_master(params));
-  const std::string cfg = "/etc/mfs/mfsmaster.cfg", exports = "/etc/mfs/mfsexports.cfg";
+  const std::string cfg = kConfig, exports = "/etc/mfs/mfsexports.cfg";
   // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
   const std::string unit = fmt::format(
       "{}[Unit]\nRequiresMountsFor={}\n[Service]\nExecCondition={}\nExecStart=\nExecStart="
@@ -215,6 +216,27 @@ Status make_empty(StepContext& context) {
   return set_permissions(context.files, path, 0640, uid, gid);
 }
 
+// Metadata loggers can only take an image that this master has written, which it does every hour and when it
+// ends, and they ask once an hour: there is to be a copy from the beginning. A start and an end by the
+// program itself, which comes back when each is done. systemd's restart ends a process that may not have read
+// its metadata yet, and such a one writes nothing.
+Status write_first_image(StepContext& context) {
+  const std::vector<std::string> master = {"/usr/sbin/mfsmaster", "-c", kConfig};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), master.begin(), master.end());
+    return words;
+  };
+  // The first of these ends one that an interrupted run of this left.
+  TRY_(run_all(context, {{"systemctl", "stop", "moosefs-master.service"},
+                         with({"stop"}),
+                         with({"-a", "start"}),
+                         with({"stop"})}));
+  if (!moosefs_metadata_is_new(context.files)) return Ok{};
+  return fail(Code::failed,
+              fmt::format("mfsmaster started and ended, and wrote no image of its metadata in {}/master",
+                          moosefs_folder(context.files)));
+}
+
 Status nobody_else_leads(StepContext& context) {
   Command command;
   command.argv = {kOnlyMaster};
@@ -236,16 +258,22 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY(const Origin origin, origin_of_metadata(context, params));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
+  const bool first_image = origin.copy || !origin.own || moosefs_metadata_is_new(context.files);
   if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
   // Not before: where another one goes on as master, its copy here goes on, too.
   TRY_(apply_parts(context, {no_logger}));
-  if (runs.holds == Holds::yes) return Ok{};
+  if (runs.holds == Holds::yes && !first_image) return Ok{};
   if (origin.copy) TRY_(take_copy(context, *origin.copy));
   if (!origin.own && !origin.copy) TRY_(make_empty(context));
-  TRY_(apply_parts(context, {service}));
-  // Metadata loggers can only take a whole image that this master has written, which it does within the hour
-  // or when it ends: there is to be a copy from the beginning.
-  return origin.own ? Status(Ok{}) : run_all(context, {{"systemctl", "restart", "moosefs-master.service"}});
+  if (first_image) TRY_(write_first_image(context));
+  return apply_parts(context, {service});
+}
+
+Result<CheckResult> check_master(StepContext& context, const Json& params) {
+  TRY(const auto parts, master_parts(context, params));
+  TRY(const CheckResult all, check_parts(context, parts));
+  if (all.holds == Holds::no || !moosefs_metadata_is_new(context.files)) return all;
+  return differs("the master has written no image of its metadata: nobody can have a copy");
 }
 
 Result<CheckResult> check_heir(StepContext& context, const Json& params) {
@@ -304,6 +332,7 @@ StepModule moosefs_master_module() {
   m.parameters.push_back(
       parameter("members", "list", false,
                 "who may be the master, as `clients`, and is asked whether it is; not given: the clients"));
+  m.check = check_master;
   m.apply = apply_master;
   return m;
 }

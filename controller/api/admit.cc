@@ -12,6 +12,7 @@
 #include "controller/discovery.h"
 #include "controller/event_log.h"
 #include "controller/image_service.h"
+#include "controller/nodes/states.h"
 #include "controller/services.h"
 #include "controller/spec/add_node.h"
 
@@ -87,7 +88,7 @@ Result<bool> done_before(const Spec& spec, const Admission& a) {
 NodeObservation observation_of(const HardwareFacts& facts) {
   NodeObservation seen;
   seen.facts = facts;
-  seen.state = "discovered";
+  seen.state = NodeState::discovered;
   seen.product_uuid = facts.system.uuid;
   seen.mode = wire::Mode::ram;
   seen.online = false;  // its present agent is not the node's
@@ -98,7 +99,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
 // held against it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
-    row.state = "discovered";
+    row.state = to_string(NodeState::discovered);
     row.reason.clear();
     row.facts = machine.facts;
     row.facts_time = machine.facts_time;
@@ -148,7 +149,8 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
 Json undeclared_machines(Services& services) {
   std::map<std::string, Json> machines;
   for (const auto& [mac, time] : services.boot.unknown_macs())
-    machines[mac] = {{"name", unknown_name(mac)}, {"mac", mac}, {"time", time}, {"state", "unknown"}};
+    machines[mac] = {
+        {"name", unknown_name(mac)}, {"mac", mac}, {"time", time}, {"state", to_string(NodeState::unknown)}};
   if (const auto rows = services.store.nodes(); rows.ok())
     for (const auto& row : *rows) {
       const std::string mac = mac_of_unknown(row.name);

@@ -13,6 +13,7 @@
 #include "controller/boot_port.h"
 #include "controller/bringup.h"
 #include "controller/event_log.h"
+#include "controller/nodes/states.h"
 #include "controller/services.h"
 #include "controller/spec/add_node.h"
 
@@ -148,7 +149,7 @@ void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(a.node.name,
                                        [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
                                         system = a.facts.system](NodeRow& row) {
-                                         row.state = "discovered";
+                                         row.state = to_string(NodeState::discovered);
                                          row.reason.clear();
                                          row.facts = facts;
                                          row.facts_time = now;

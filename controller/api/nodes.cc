@@ -9,6 +9,7 @@
 #include "controller/bringup.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
+#include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/power_port.h"
 #include "controller/run_view.h"
@@ -189,15 +190,15 @@ void quarantine_node(const CallPtr& call) {
   const std::string reason = given.empty() ? "by an operator" : "by an operator: " + given;
   if (release)
     executor.set_node(name, [](NodeRow& row) {
-      if (row.state != "quarantined") return;
-      row.state = row.facts.empty() ? "unknown" : "discovered";
+      if (row.state != to_string(NodeState::quarantined)) return;
+      row.state = to_string(row.facts.empty() ? NodeState::unknown : NodeState::discovered);
       row.reason.clear();
     });
-  else if (executor.active() && executor.plan().kind != "none")
+  else if (executor.active() && executor.plan().kind != to_string(PlanKind::none))
     executor.quarantine(name, reason);
   if (!release)
     executor.set_node(name, [reason](NodeRow& row) {
-      row.state = "quarantined";
+      row.state = to_string(NodeState::quarantined);
       row.reason = reason;
       row.held_by = HeldBy::an_operator;
     });

@@ -77,7 +77,7 @@ int64_t revision_of(const Call& call, const char* name) {
 void put_spec(const CallPtr& call) {
   if (call->request.body.size() > kSpecLimit)
     return call->error(fail(Code::invalid, "the spec is larger than 4 MiB"));
-  const ParsedSpec parsed = parse_spec(call->request.body);
+  const ParsedSpec parsed = parse_spec(call->request.body, call->services.bringup.names());
   const std::string file = call->query("file", "cluster.yaml");
   if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
   const auto refused = refused_playbooks(*call, parsed.spec);

@@ -123,7 +123,7 @@ Status bootstrap(const Build& b) {
   };
   auto out = run_ok(b.process, c);
   const std::string from =
-      b.recipe.mirror.empty() ? "" : " from the recipe's mirror (release, `updates`, `security_mirror`)";
+      b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)";
   if (!out) return std::move(out).error().with("building the Debian tree" + from);
   return Ok{};
 }

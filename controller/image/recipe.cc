@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/os.h"
 
 namespace muster {
 namespace {
@@ -68,11 +69,6 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
   return f;
 }
 
-std::string trimmed_slash(std::string uri) {
-  while (!uri.empty() && uri.back() == '/') uri.pop_back();
-  return uri;
-}
-
 // The development distribution has neither pocket.
 bool has_pockets(const std::string& suite) {
   return suite != "sid" && suite != "unstable" && suite != "experimental";
@@ -81,7 +77,7 @@ bool has_pockets(const std::string& suite) {
 // An image of a release without its security pocket is never made by accident: where that lies follows from
 // the mirror, or is said.
 void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
-  if (root["mirror"]) out.mirror = trimmed_slash(r.text(root["mirror"], "mirror"));
+  if (root["mirror"]) out.mirror = without_slash(r.text(root["mirror"], "mirror"));
   for (const char* key : {"security_mirror", "updates"})
     if (root[key] && out.mirror.empty())
       r.problem(root[key], std::string(key) + ": has a meaning only beside `mirror`");
@@ -92,23 +88,18 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   }
   if (out.mirror.empty()) return;
   if (root["security_mirror"]) {
-    out.security_mirror = trimmed_slash(r.text(root["security_mirror"], "security_mirror"));
+    out.security_mirror = without_slash(r.text(root["security_mirror"], "security_mirror"));
     if (out.security_mirror.empty())
       r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
     return;
   }
-  const std::string usual = "/debian";
-  if (!has_pockets(out.suite)) {
-    out.security_mirror = kNoMirror;
-  } else if (out.mirror.size() > usual.size() &&
-             out.mirror.compare(out.mirror.size() - usual.size(), usual.size(), usual) == 0) {
-    out.security_mirror = out.mirror + "-security";
-  } else {
+  if (!root["mirror"]) return;  // that of the recipe it is made from, with its pockets
+  out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
+  if (out.security_mirror.empty())
     r.problem(root["mirror"],
               fmt::format("mirror: where the security updates of {} lie does not follow from {}: give "
                           "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
                           out.suite, out.mirror));
-  }
 }
 
 // Debian's component is called so from release 12 on.
@@ -123,13 +114,13 @@ void check_firmware(Reader& r, const YAML::Node& node, const ImageRecipe& recipe
         r.problem(node, fmt::format("firmware: {} has no component non-free-firmware", recipe.suite));
 }
 
-ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
-  ImageRecipe out;
-  r.known_keys(root, {"suite", "mirror", "security_mirror", "updates", "kernel", "packages", "firmware",
-                      "exclude", "mask", "disable", "enable", "files", "run"});
+ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* base) {
+  ImageRecipe out = base ? *base : ImageRecipe{};
+  r.known_keys(root, {"from", "suite", "mirror", "security_mirror", "updates", "kernel", "packages",
+                      "firmware", "exclude", "mask", "disable", "enable", "files", "run"});
   if (root["suite"])
     out.suite = r.text(root["suite"], "suite");
-  else
+  else if (!base)
     r.problem(root, "suite: missing");
   read_mirror(r, root, out);
   if (root["kernel"] && root["kernel"].IsMap()) {
@@ -141,7 +132,8 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
       {"packages", &out.packages}, {"firmware", &out.firmware}, {"exclude", &out.exclude},
       {"mask", &out.mask},         {"disable", &out.disable},   {"enable", &out.enable}};
   for (const auto& [key, list] : lists)
-    if (root[key]) *list = r.texts(root[key], key);
+    if (root[key])
+      for (auto& item : r.texts(root[key], key)) list->push_back(std::move(item));
   check_firmware(r, root["firmware"], out);
   if (const auto files = root["files"]; files && files.IsSequence())
     for (const auto& item : files) out.files.push_back(read_file(r, item));
@@ -158,14 +150,47 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root) {
   return out;
 }
 
+// The recipe that `text` says it is made from; "" when it says nothing.
+Result<std::string> base_of(const std::string& text, const std::string& source) {
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap() || !root["from"]) return std::string();
+    const std::string name = root["from"].IsScalar() ? root["from"].Scalar() : "";
+    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos)
+      return fail(Code::invalid, fmt::format("{}:{}: from: expected the name of a recipe", source,
+                                             root["from"].Mark().line + 1));
+    return name;
+  } catch (const YAML::Exception& e) {
+    return fail(Code::invalid, fmt::format("{}:{}: {}", source, e.mark.line + 1, e.msg));
+  }
+}
+
 }  // namespace
 
-Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source) {
+Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& name) {
+  const Files files("/");
+  const std::string path = folder + "/" + name + ".yaml";
+  TRY(const std::string text, files.read(path));
+  TRY(const std::string from, base_of(text, path));
+  if (from.empty()) return parse_recipe(text, path);
+  const std::string below = folder + "/" + from + ".yaml";
+  auto base_text = files.read(below);
+  if (!base_text) return std::move(base_text).error().with(path + ": from");
+  TRY(const std::string third, base_of(*base_text, below));
+  if (!third.empty())
+    return fail(Code::invalid, fmt::format("{}: from: {} is made from another recipe itself", path, from));
+  TRY(const ImageRecipe base, parse_recipe(*base_text, below));
+  return parse_recipe(text, path, &base);
+}
+
+Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source,
+                                 const ImageRecipe* base) {
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
     Reader r(source);
-    ImageRecipe recipe = read_recipe(r, root);
+    if (root["from"] && !base) r.problem(root["from"], "from: has a meaning in a file beside other recipes");
+    ImageRecipe recipe = read_recipe(r, root, base);
     TRY_(r.finish());
     return recipe;
   } catch (const YAML::Exception& e) {
@@ -214,12 +239,19 @@ std::vector<AptSource> parse_index_targets(const std::string& text) {
     std::istringstream split(line);
     for (std::string field; std::getline(split, field, '|');) fields.push_back(field);
     if (fields.size() < 3) continue;
-    AptSource s{trimmed_slash(fields[0]), fields[1], fields[2]};
+    AptSource s{without_slash(fields[0]), fields[1], fields[2]};
     // apt prints the placeholder itself when the repository names no key.
     if (fields.size() > 3 && fields[3].rfind("$(", 0) != 0) s.signed_by = fields[3];
     out.push_back(std::move(s));
   }
   return out;
+}
+
+void use_mirror(ImageRecipe& recipe, const AptMirror& declared) {
+  if (!declared.declared()) return;
+  recipe.mirror = declared.mirror;
+  recipe.security_mirror = has_pockets(recipe.suite) ? declared.security : kNoMirror;
+  recipe.updates = declared.updates;
 }
 
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring) {

@@ -1,10 +1,12 @@
-// ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out.
+// ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out; only
+// load_recipe() reads files.
 //
-// Keys: suite, kernel {cloud, full}, packages, exclude (dpkg path-exclude patterns), mask, disable, enable
-// (systemd units), firmware (packages of the component non-free-firmware: adapters' firmware, microcode),
-// files [{path, content, mode}], run [[argv...]] (executed in the chroot, without a shell), mirror (optional:
-// "http://host/debian"; default: the host's own), and with it security_mirror (URL or "none"; default: beside
-// it) and updates (true, false). An unknown key is an error. Thread: plain values, pure functions.
+// Keys: from (another recipe, to which this one adds), suite, kernel {cloud, full}, packages, exclude (dpkg
+// path-exclude patterns), mask, disable, enable (systemd units), firmware (packages of the component
+// non-free-firmware: adapters' firmware, microcode), files [{path, content, mode}], run [[argv...]] (executed
+// in the chroot, without a shell), mirror (optional: "http://host/debian"; default: the host's own), and with
+// it security_mirror (URL or "none"; default: beside it) and updates (true, false). An unknown key is an
+// error. Thread: plain values, pure functions; load_recipe() blocks.
 #pragma once
 
 #include <map>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "controller/spec/apt_mirror.h"
 
 namespace muster {
 
@@ -38,10 +41,13 @@ struct ImageRecipe {
   std::vector<std::vector<std::string>> run = {};
 };
 
-inline constexpr const char* kNoMirror = "none";
-
-// `source` is for messages: "images/debian-12.yaml:7: ...". All problems at once, one per line.
-Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source);
+// `source` is for messages: "images/debian-12.yaml:7: ...". All problems at once, one per line. `base`: of a
+// recipe that says `from`: lists go on where those of the base end, other keys take the place of its own.
+Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source,
+                                 const ImageRecipe* base = nullptr);
+// FOLDER/NAME.yaml, with the recipe it is made from, which is made from no third one. Code::not_found when
+// one of them is not there.
+Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& name);
 // Canonical text: equal recipes give equal text. Part of the key under which a built image is cached.
 std::string canonical(const ImageRecipe& recipe);
 
@@ -55,6 +61,9 @@ struct AptSource {
 // Output of kIndexTargetsFormat, one repository per line.
 inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)";
 std::vector<AptSource> parse_index_targets(const std::string& text);
+// What the cluster's spec declares takes the place of what the recipe says of its mirror; nothing when it
+// declares none.
+void use_mirror(ImageRecipe& recipe, const AptMirror& declared);
 // The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security
 // pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);

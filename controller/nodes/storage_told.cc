@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
+
 namespace muster {
 namespace {
 
@@ -36,7 +38,7 @@ Json of_node(const StorageSpec& s, const std::string& node, const Json* told, st
     return out;
   }
   const std::string from = text_of(mount, "from"), fs = text_of(mount, "fs");
-  if (s.engine == "external" && (fs != s.fstype || from != s.source)) {
+  if (engine_of(s).reach == Reach::of_a_site && (fs != s.fstype || from != s.source)) {
     out["state"] = "other";
     problem = fmt::format("{} is {} ({}), not {}", s.mount, from, fs, s.source);
     return out;
@@ -80,7 +82,7 @@ void StorageTold::heard(const std::string& node, const std::string& text) {
 Json StorageTold::status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const {
   Json out = Json::array();
   for (const auto& s : spec.storage) {
-    const bool local = s.engine == "local";
+    const bool local = engine_of(s).reach == Reach::own;
     Json section = {{"name", s.name},           {"engine", s.engine},     {"mount", s.mount},
                     {"healthy", Json(nullptr)}, {"nodes", Json::array()}, {"problems", Json::array()}};
     for (const auto& n : spec.nodes) {

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <set>
 
-#include "base/digest.h"
+#include "controller/engines/engine.h"
 
 namespace muster {
 namespace {
@@ -42,13 +42,6 @@ std::string label_of(const std::string& signature) {
       return label.substr(0, label.find_first_of(" ,"));
     }
   return "";
-}
-
-// Version 8 of RFC 9562: 122 bits of our own choice.
-std::string uuid_from(const std::string& text) {
-  const std::string digest = sha256(text), hex = digest.substr(digest.find(':') + 1);
-  return fmt::format("{}-{}-8{}-a{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3),
-                     hex.substr(15, 3), hex.substr(18, 12));
 }
 
 // What is on a node's disk may belong to any storage section over its group.
@@ -179,7 +172,8 @@ class Chooser {
 
   // A running host that is adopted was named by its address and looked at; what it carries is its own.
   void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
-    if (storage.engine == "ceph" || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours) return;
+    if (engine_of(storage).signs_disks || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours)
+      return;
     refuse("disk-foreign",
            fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for "
                        "this node of this cluster: {} was never installed from here and its OS disk is not "
@@ -192,10 +186,8 @@ class Chooser {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
     if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
-    const bool by_disk =
-        storage->engine == "moosefs" || storage->engine == "ceph";  // the others make an array
-    const std::string why =
-        fmt::format("{} for {}", by_disk ? storage->engine : storage->level, storage->mount);
+    const std::string why = fmt::format(
+        "{} for {}", engine_of(*storage).by_disk ? storage->engine : storage->level, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))
       return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}",
                                                people(disk), group.name, disk.content));
@@ -250,27 +242,12 @@ bool is_os_layout(const DiskFacts& disk) {
   return labels.size() == 4;
 }
 
-std::string ceph_fsid(const std::string& cluster, const std::string& storage) {
-  return uuid_from("ceph " + cluster + "/" + storage);
-}
-std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial) {
-  return uuid_from("osd " + fsid + "/" + serial);
-}
-
 bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
                  const StorageSpec& storage) {
-  if (storage.engine == "ceph")
-    return disk.partitions.empty() && disk.signatures.size() == 1 &&
-           disk.signatures[0] ==
-               "ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid(cluster, storage.name), disk.serial);
+  const StorageEngine& engine = engine_of(storage);
+  if (engine.is_ours) return engine.is_ours(disk, cluster, storage);
   std::set<std::string> ours;
-  if (storage.engine == "moosefs") {
-    // agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
-    std::string name;
-    for (const char c : disk.serial)
-      name += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
-    ours.insert("mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name));
-  }
+  if (engine.disk_label) ours.insert(engine.disk_label(disk));
   for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
     ours.insert(base);
     ours.insert(base.substr(0, 12));  // XFS labels end there

@@ -27,19 +27,13 @@ namespace muster {
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
 // GPT with muster-esp, muster-root-a, muster-root-b and muster-state. Of any node.
 bool is_os_layout(const DiskFacts& disk);
-// Made by muster for this storage section on a node of this name. Only Ceph's says of which cluster.
+// Made by muster for this storage section on a node of this name. Only some engines' says of which cluster.
 bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
                  const StorageSpec& storage);
 
 // A disk that the section would use on this node carries what muster made for it.
 bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage,
                     const HardwareFacts& facts);
-
-// The identity of a section's Ceph cluster, and of the object store on one of its disks: made from names and
-// the serial, so that a disk is recognised by what is written on it, whatever became of the systems around
-// it. UUIDs.
-std::string ceph_fsid(const std::string& cluster, const std::string& storage);
-std::string ceph_osd_uuid(const std::string& fsid, const std::string& serial);
 
 struct NodeDisks {
   std::map<std::string, std::vector<DiskFacts>> groups;  // by group, each in order of serial

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
+
 namespace muster {
 namespace {
 
@@ -27,7 +29,8 @@ std::string server_of(const StorageSpec& s) {
 Json external_storage(const Spec& spec, const NodeSpec& node, bool writable_only) {
   Json out = Json::array();
   for (const auto& s : spec.storage) {
-    if (s.engine != "external" || !mounts(s, node) || (writable_only && !s.writable)) continue;
+    if (engine_of(s).reach != Reach::of_a_site || !mounts(s, node) || (writable_only && !s.writable))
+      continue;
     const auto first =
         std::find_if(spec.nodes.begin(), spec.nodes.end(), [&](const NodeSpec& n) { return mounts(s, n); });
     out.push_back({{"name", s.name},

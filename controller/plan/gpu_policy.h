@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/plan/context.h"
+#include "controller/plan/plan_steps.h"
 #include "controller/report/gpu_results.h"
 
 namespace muster {

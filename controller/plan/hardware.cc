@@ -23,11 +23,18 @@ std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const Har
   std::vector<std::string> out;
   if (declared.cpus && found.cpus.count > 0 && found.cpus.count != *declared.cpus)
     out.push_back(fmt::format("{} processors declared, {} found", *declared.cpus, found.cpus.count));
+  if (!declared.cpu_model.empty() && !found.cpus.model.empty() &&
+      !glob_match(declared.cpu_model, found.cpus.model))
+    out.push_back(fmt::format("processors are {}, declared {}", found.cpus.model, declared.cpu_model));
   if (declared.memory_bytes_min > 0 && found.memory_bytes > 0 &&
       static_cast<double>(found.memory_bytes) < least_memory(declared.memory_bytes_min))
     out.push_back(fmt::format("{:.2f} GiB of memory declared, {:.2f} GiB found",
                               static_cast<double>(declared.memory_bytes_min) / kGiB,
                               static_cast<double>(found.memory_bytes) / kGiB));
+  int ports = 0;
+  for (const auto& [kind, count] : declared.nics) ports += count;
+  if (const auto seen = static_cast<int>(found.nics.size()); seen > 0 && seen < ports)
+    out.push_back(fmt::format("{} network ports declared, {} found", ports, seen));
   if (simulated) return out;
   const auto gpus = static_cast<int>(found.gpus.size());
   if (declared.gpus && gpus != *declared.gpus)

@@ -1,8 +1,8 @@
 // What a machine has, held against what the spec declares of it, before anything is installed on it. Pure.
 //
-// Only what can be told from the RAM system: processors, memory, GPUs on the PCI bus, and their model where a
-// driver has named it. What the agent could not read is not held against the machine; acceptance judges all
-// of it later (controller/report/verdict.h).
+// Only what can be told from the RAM system: processors and their model, memory, network ports whether they
+// have a link or not, GPUs on the PCI bus, and their model where a driver has named it. What the agent could
+// not read is not held against the machine; acceptance judges all of it later (controller/report/verdict.h).
 #pragma once
 
 #include <string>

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
@@ -10,9 +12,28 @@
 namespace muster {
 namespace {
 
-constexpr ActionKind kKinds[] = {ActionKind::netboot,   ActionKind::inventory, ActionKind::image,
-                                 ActionKind::boot_disk, ActionKind::steps,     ActionKind::check,
-                                 ActionKind::reboot,    ActionKind::power_off, ActionKind::wake};
+constexpr std::array<std::pair<ActionKind, std::string_view>, 9> kActionWords = {
+    {{ActionKind::netboot, "netboot"},
+     {ActionKind::inventory, "inventory"},
+     {ActionKind::image, "image"},
+     {ActionKind::boot_disk, "boot_disk"},
+     {ActionKind::steps, "steps"},
+     {ActionKind::check, "check"},
+     {ActionKind::reboot, "reboot"},
+     {ActionKind::power_off, "power_off"},
+     {ActionKind::wake, "wake"}}};
+constexpr std::array<std::pair<PlanKind, std::string_view>, 11> kPlanWords = {
+    {{PlanKind::discover, "discover"},
+     {PlanKind::wake, "wake"},
+     {PlanKind::install, "install"},
+     {PlanKind::apply, "apply"},
+     {PlanKind::reimage, "reimage"},
+     {PlanKind::admit, "admit"},
+     {PlanKind::adopt, "adopt"},
+     {PlanKind::accept, "accept"},
+     {PlanKind::drain, "drain"},
+     {PlanKind::undrain, "undrain"},
+     {PlanKind::none, "none"}}};
 
 Json action_json(const Action& a) {
   Json after = Json::array();
@@ -119,20 +140,35 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+std::vector<std::string> installed_by_provider(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& action : plan.actions)
+    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
+  return out;
+}
+
+// Of a machine that nobody looked into yet there is no list of disks.
 std::string render_destroys(const Plan& plan) {
-  if (plan.destroys.empty()) return "Nothing will be destroyed.\n";
-  std::string out = fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
-                                plan.destroys.size() == 1 ? "" : "s");
+  const auto anew = installed_by_provider(plan);
+  const std::string whole =
+      anew.empty() ? ""
+                   : fmt::format(
+                         "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider "
+                         "installs them anew\n",
+                         joined(anew));
+  if (plan.destroys.empty()) return whole.empty() ? "Nothing will be destroyed.\n" : whole;
+  std::string out = whole + fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
+                                        plan.destroys.size() == 1 ? "" : "s");
   for (const auto& d : plan.destroys)
     out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
                        printable(d.serial), printable(d.model), size_text(d.size_bytes), printable(d.content),
                        d.why);
-  return out;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
   return out;
 }
 
@@ -155,33 +191,21 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
 }  // namespace
 
 std::string_view to_string(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::netboot:
-      return "netboot";
-    case ActionKind::inventory:
-      return "inventory";
-    case ActionKind::image:
-      return "image";
-    case ActionKind::boot_disk:
-      return "boot_disk";
-    case ActionKind::steps:
-      return "steps";
-    case ActionKind::check:
-      return "check";
-    case ActionKind::reboot:
-      return "reboot";
-    case ActionKind::power_off:
-      return "power_off";
-    case ActionKind::wake:
-      return "wake";
-  }
-  return "steps";
+  for (const auto& [value, word] : kActionWords)
+    if (value == kind) return word;
+  return "";
 }
 
-Result<ActionKind> action_kind_from_string(std::string_view word) {
-  for (const ActionKind kind : kKinds)
-    if (to_string(kind) == word) return kind;
-  return fail(Code::invalid, "unknown action kind '" + std::string(word) + "'");
+Result<ActionKind> action_kind_from_string(std::string_view text) {
+  for (const auto& [value, word] : kActionWords)
+    if (word == text) return value;
+  return fail(Code::invalid, "unknown action kind '" + std::string(text) + "'");
+}
+
+std::string_view to_string(PlanKind kind) {
+  for (const auto& [value, word] : kPlanWords)
+    if (value == kind) return word;
+  return "";
 }
 
 const Action* Plan::find(const std::string& id) const {

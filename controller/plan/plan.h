@@ -39,6 +39,10 @@ enum class ActionKind {
 std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
 
+// What a plan is for (planner.h).
+enum class PlanKind { discover, wake, install, apply, reimage, admit, adopt, accept, drain, undrain, none };
+std::string_view to_string(PlanKind kind);
+
 // `hard`: the other action must have succeeded; if it never will, this node is quarantined too.
 // soft: it is enough that the other action ended, or that its node is quarantined.
 struct Dependency {
@@ -83,7 +87,7 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::string kind;  // discover | wake | install | reimage | admit | adopt | accept | apply | none
+  std::string kind;  // to_string(PlanKind)
   std::string cluster;
   // What the plan comes after: the newest run, of which history of the database. Behind the next run the same
   // plan has another digest: an approval is for one run.

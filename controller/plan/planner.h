@@ -43,6 +43,7 @@
 #include "base/facts.h"
 #include "base/wire.h"
 #include "controller/nodes/held_by.h"
+#include "controller/nodes/states.h"
 #include "controller/plan/own_machine.h"
 #include "controller/plan/plan.h"
 #include "controller/report/gpu_results.h"
@@ -64,7 +65,7 @@ struct NodeObservation {
   std::optional<HardwareFacts> machine;
   std::optional<wire::Mode> mode;           // of its agent, last seen
   bool online = false;                      // its agent was heard in the last minute
-  std::string state = "unknown";            // NodeRow::state
+  NodeState state = NodeState::unknown;     // NodeRow::state
   std::string image_digest, config_digest;  // NodeRow
   std::string product_uuid;  // machine the name is bound to (NodeRow); facts.system.uuid is what was found
   bool doubtful =

@@ -41,6 +41,9 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"has_ntp", !n.ntp.empty()},
           {"proxy", n.proxy},
           {"no_proxy", n.proxy.empty() ? "" : without_proxy(spec)},
+          {"apt_mirror", ours ? n.apt.mirror : ""},
+          {"apt_security", ours ? n.apt.security : ""},
+          {"apt_updates", n.apt.updates},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};

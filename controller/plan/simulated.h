@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/plan/context.h"
+#include "controller/plan/plan_steps.h"
 #include "controller/spec/spec.h"
 
 namespace muster {

@@ -27,8 +27,8 @@ struct PowerTarget {
   std::string node;
   std::string address;         // "10.20.1.11" or "10.20.1.11:8443"
   std::string user, password;  // resolved secret; never logged
-  // What the BMC is known by, redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."). Empty:
-  // learn on first use (reported through on_pin).
+  // What the BMC is known by, redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."),
+  // sakura-phy: the server ("server:..."). Empty: learn on first use (reported through on_pin).
   std::string pin_sha256;
   std::function<void(const std::string& fingerprint)> on_pin = {};
   std::function<void()> on_refused =
@@ -40,6 +40,7 @@ struct PowerTarget {
   std::shared_ptr<const Machines> machines = {};
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 where the BMC does not take that
   std::string program = {};  // command: its name in the folder of such programs
+  std::string api = {};      // sakura-phy: "10.20.1.250:443", a double instead of the provider's
 };
 
 class Power {
@@ -61,6 +62,8 @@ class Power {
 // off, and the error says so. `call`: the time for each part.
 Status boot_from_network(Power& power, DurationMs call);
 
+class Reinstall;  // controller/power/reinstall.h
+
 struct PowerDriver {
   std::string name;
   std::string help;
@@ -68,6 +71,9 @@ struct PowerDriver {
   // Can it switch a machine on and off? One that cannot has the node's own agent do what can be done
   // (controller/power/in_band.h).
   bool switches = true;
+  bool netboots = true;  // can it make a machine boot from the network?
+  // Of a driver whose provider installs operating systems by itself; else null.
+  std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
   // Is that done by a person, who is asked and waited for? (controller/power/manual.h)
   bool by_hand = false;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
 #include "controller/spec/spec.h"
 
@@ -152,7 +153,8 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
 
 const std::vector<std::string>& derivable() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> out = {"cpu_peak", "dimm_bandwidth", "nic_payload", "rdma_payload", "nccl_bus"};
+    std::vector<std::string> out = {"cpu_peak",     "dimm_bandwidth", "nic_payload",
+                                    "rdma_payload", "nccl_bus",       kDriveModels};
     for (const auto& row : gpu_table())
       if (std::find(out.begin(), out.end(), row.quantity) == out.end()) out.push_back(row.quantity);
     return out;

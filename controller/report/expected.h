@@ -20,7 +20,8 @@ struct Derived {
   std::string text = {};  // the formula with its numbers and source; without a value: why there is none
 };
 
-// Names that a profile may put after `derive:`.
+// Names that a profile may put after `derive:`; one of them, kDriveModels, is for controller/report/
+// drive_floors.h and not for derive().
 const std::vector<std::string>& derivable();
 // `result` is the measurement itself (kernels put what they found beside it), `facts` the node's inventory or
 // null. Units are those of the kernels: GFLOP/s, MB/s; gpu_*: as in the table.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
@@ -40,6 +41,7 @@ struct Fleet {
   std::map<Key, FleetValues> values = {};
   std::map<std::string, double> healthy_links = {};  // by link_group(): what a pair of two good links reaches
   RawReads raw = {};                                 // of drives, in this run
+  DrivesFound drives = {};
 };
 
 std::optional<double> number(const Json& expectation, const char* key) {
@@ -50,6 +52,7 @@ std::optional<double> number(const Json& expectation, const char* key) {
 Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& with) {
   Fleet fleet;
   fleet.raw = raw_reads(steps);
+  fleet.drives = drives_found(steps, with.facts);
   if (with.own_only) return fleet;
   for (const auto& [group, findings] : find_links(steps))
     if (findings.reference) fleet.healthy_links[group] = *findings.reference;
@@ -190,9 +193,13 @@ void Bounds::apply(Check& check) const {
     check.reason = fmt::format("{} is above {}", text, amount(*high, unit_));
 }
 
+// The spec's lab section may replace a shipped profile's limits (controller/plan/simulated.h).
+std::string owner_of(const Json& expectation) {
+  return text_of(field(expectation, "set_by")) == "lab" ? "lab" : "profile";
+}
+
 void add_absolute(Bounds& bounds, const Json& expectation) {
-  // The spec's lab section may replace a shipped profile's limits (controller/plan/simulated.h).
-  const std::string whose = text_of(field(expectation, "set_by")) == "lab" ? "lab" : "profile";
+  const std::string whose = owner_of(expectation);
   if (const auto min = number(expectation, "min"))
     bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
   if (const auto low = number(expectation, "degraded_below"))
@@ -203,11 +210,17 @@ void add_absolute(Bounds& bounds, const Json& expectation) {
     bounds.ceiling(Verdict::degraded, *high, whose + ": degraded above " + amount(*high, bounds.unit()));
 }
 
-void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const Comparison& with) {
+void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const std::string& metric,
+                 const Fleet& fleet, const Comparison& with) {
   const std::string name = text_of(field(expectation, "derive"));
   if (name.empty()) return;
+  const bool by_model = name == kDriveModels;
   const auto facts = with.facts.find(step.node);
-  const Derived derived = derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
+  const Derived derived =
+      by_model ? drive_value(step, metric, with.drives, fleet.drives)
+               : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
+  if (!derived.value && by_model)
+    return bounds.say("no floor by model: " + derived.text + "; the profile's other rules hold");
   if (!derived.value) return bounds.say("no value derived: " + derived.text + "; fleet and history only");
   if (const auto ratio = number(expectation, "ratio"))
     bounds.floor(Verdict::degraded, *ratio * *derived.value,
@@ -221,13 +234,15 @@ void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, 
              const RawReads& raw) {
   const auto ratio = number(expectation, "of_raw_reads");
   if (!ratio) return;
+  const std::string whose = owner_of(expectation);
   const Derived sum = array_reads(step, metric, raw);
   if (sum.value)
-    return bounds.floor(Verdict::fail, *ratio * *sum.value,
-                        fmt::format("{:.3g} x raw drives ({})", *ratio, sum.text));
+    return bounds.floor(
+        Verdict::fail, *ratio * *sum.value,
+        fmt::format("{}{:.3g} x raw drives ({})", whose == "lab" ? "lab: " : "", *ratio, sum.text));
   if (const auto least = number(expectation, "otherwise_min"))
     return bounds.floor(Verdict::fail, *least,
-                        fmt::format("profile floor {}, since {}", amount(*least, bounds.unit()), sum.text));
+                        fmt::format("{} floor {}, since {}", whose, amount(*least, bounds.unit()), sum.text));
   bounds.say("no floor: " + sum.text);
 }
 
@@ -319,7 +334,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
   Bounds bounds(check.unit);
   add_absolute(bounds, expectation);
-  add_derived(bounds, expectation, step, with);
+  add_derived(bounds, expectation, step, metric, fleet, with);
   add_raw(bounds, expectation, step, metric, fleet.raw);
   const std::string unproven = add_proven(bounds, expectation, step, with);
   if (!with.own_only) {
@@ -390,43 +405,48 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   return out;
 }
 
+Status check_limit(const std::string& metric, const Json& expectation) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double min = -kInfinity, max = kInfinity, low = 0, high = 0, least = 0;
+  std::map<std::string, double> ratios = {
+      {"fleet_min_ratio", 1}, {"history_min_ratio", 1}, {"ratio", 1}, {"fail_ratio", 1}, {"of_raw_reads", 1}};
+  std::string unit, derived;
+  JsonReader r(expectation, metric);
+  r.get_or("min", min, -kInfinity);
+  r.get_or("max", max, kInfinity);
+  r.get_or("degraded_below", low, 0.0);
+  r.get_or("degraded_above", high, 0.0);
+  r.get_or("otherwise_min", least, 0.0);
+  r.get_or("derive", derived, {});
+  r.get_or("unit", unit, {});
+  for (auto& [name, ratio] : ratios) r.get_or(name.c_str(), ratio, 1.0);
+  TRY_(r.finish());
+  if (min > max) return fail(Code::invalid, fmt::format("min {} is above max {}", min, max));
+  for (const auto& [name, ratio] : ratios)
+    if (!(ratio > 0 && ratio <= 1))
+      return fail(Code::invalid, fmt::format("{} {} is not in (0, 1]", name, ratio));
+  const auto& names = derivable();
+  if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end()) {
+    const std::string near = nearest_spelling(derived, names);
+    return fail(Code::invalid, fmt::format("nothing called '{}' can be derived{}", derived,
+                                           near.empty() ? "" : ", did you mean '" + near + "'?"));
+  }
+  if (derived == kDriveModels && !is_known_of_drives(metric))
+    return fail(Code::invalid,
+                "of drives, read_mbps, parallel_mbps, write_mbps and random_read_iops are known by model");
+  if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
+    return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` belong together");
+  if (derived.empty() == (expectation.contains("ratio") || expectation.contains("fail_ratio")))
+    return fail(Code::invalid, "`derive` and `ratio` or `fail_ratio` belong together");
+  return Ok{};
+}
+
 Status check_expectations(const Json& expect) {
   if (expect.is_null()) return Ok{};
   if (!expect.is_object()) return fail(Code::invalid, "expect: expected an object of metrics");
-  for (const auto& [metric, expectation] : expect.items()) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    double min = -kInfinity, max = kInfinity, low = 0, high = 0;
-    std::map<std::string, double> ratios = {{"fleet_min_ratio", 1},
-                                            {"history_min_ratio", 1},
-                                            {"ratio", 1},
-                                            {"fail_ratio", 1},
-                                            {"of_raw_reads", 1}};
-    double least = 0;
-    std::string unit, derived;
-    const std::string path = "expect." + metric;
-    JsonReader r(expectation, path);
-    r.get_or("min", min, -kInfinity);
-    r.get_or("max", max, kInfinity);
-    r.get_or("degraded_below", low, 0.0);
-    r.get_or("degraded_above", high, 0.0);
-    r.get_or("otherwise_min", least, 0.0);
-    r.get_or("derive", derived, {});
-    r.get_or("unit", unit, {});
-    for (auto& [name, ratio] : ratios) r.get_or(name.c_str(), ratio, 1.0);
-    TRY_(r.finish());
-    if (min > max) return fail(Code::invalid, fmt::format("{}: min {} is above max {}", path, min, max));
-    for (const auto& [name, ratio] : ratios)
-      if (!(ratio > 0 && ratio <= 1))
-        return fail(Code::invalid, fmt::format("{}.{}: {} is not in (0, 1]", path, name, ratio));
-    const auto& names = derivable();
-    if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end())
-      return fail(Code::invalid, fmt::format("{}.derive: nothing called '{}' can be derived", path, derived));
-    const bool has_ratio = expectation.contains("ratio") || expectation.contains("fail_ratio");
-    if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
-      return fail(Code::invalid, path + ": `of_raw_reads` and `otherwise_min` belong together");
-    if (derived.empty() == has_ratio)
-      return fail(Code::invalid, path + ": `derive` and `ratio` or `fail_ratio` belong together");
-  }
+  for (const auto& [metric, expectation] : expect.items())
+    if (const Status fine = check_limit(metric, expectation); !fine.ok())
+      return fail(Code::invalid, fmt::format("expect.{}: {}", metric, fine.error().message));
   return Ok{};
 }
 

@@ -5,9 +5,7 @@
 #include "controller/report/measured.h"
 
 namespace muster {
-namespace {
 
-// How many of n drives' worth the data of an array can be read from for certain; 0: not known.
 double data_drives(const std::string& level, double n) {
   if (level.empty() || level == "raid0" || level == "linear") return n;
   if (level == "raid1") return 1;
@@ -16,8 +14,6 @@ double data_drives(const std::string& level, double n) {
   if (level == "raid10") return n / 2;
   return 0;
 }
-
-}  // namespace
 
 RawReads raw_reads(const std::vector<MeasuredStep>& steps) {
   RawReads out;

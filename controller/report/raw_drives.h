@@ -16,6 +16,9 @@ using RawReads = std::map<std::string, std::map<std::string, double>>;
 // Of expand()ed steps; only of measurements that came to a result.
 RawReads raw_reads(const std::vector<MeasuredStep>& steps);
 
+// How many of n drives' worth the data of an array of this level can be read from for certain; 0: not known.
+double data_drives(const std::string& level, double n);
+
 // The sum over the drives that the measurement of a file system names (detail.drives), less what its array
 // (detail.level) keeps for redundancy. Nothing where one of them was not measured, and for what is written
 // with parity: what that costs is the processor's affair.

@@ -55,6 +55,7 @@ struct Comparison {
   bool own_only = false;
   const History* history = nullptr;
   std::map<std::string, const HardwareFacts*> facts = {};
+  std::vector<DriveModel> drives = {};  // what is known by model; the first line that fits counts
 };
 
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected
@@ -64,6 +65,8 @@ struct Comparison {
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
 //   below `of_raw_reads` x what the drives under the file system read in the same run, side by side; below
 //      `otherwise_min` where these were not measured                    -> fail
+//   `derive: drive_models`: as any derived value, of the models of the drives under it; nothing, and `min`
+//      alone, where a model is not known
 //   below kProvenFail x the signed result of this GPU model (`proven`, controller/plan/gpu_policy.h)
 //                                                                       -> fail; below its ratio -> degraded
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
@@ -82,6 +85,8 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
                                     const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address);
 
+// The limits of one metric are well formed.
+Status check_limit(const std::string& metric, const Json& expectation);
 // `expect` of a profile step is well formed: {metric: {min, max, degraded_below, degraded_above, derive,
 // ratio, fail_ratio, of_raw_reads, otherwise_min, fleet_min_ratio, history_min_ratio, unit}}, all optional;
 // known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be derived. For the playbook checker.

@@ -81,6 +81,13 @@ Json ring_of(const Json& params, const Json& step) {
   return params.contains("ring") ? params["ring"] : Json::array();
 }
 
+// What the object has under the key, where it is; copied it would be a whole list of nodes.
+const Json& at(const Json& object, const char* key) {
+  static const Json nothing;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : nothing;
+}
+
 void add_named(const Json& list, std::set<std::string>& names) {
   if (!list.is_array()) return;
   for (const Json& item : list)
@@ -91,11 +98,10 @@ void add_named(const Json& list, std::set<std::string>& names) {
 
 std::set<std::string> neighbours_in(const Json& params) {
   std::set<std::string> names;
-  if (!params.is_object()) return names;
-  add_named(params.value("ring", Json()), names);
-  for (const Json& ring : params.value("rings", Json::object())) add_named(ring, names);
-  for (const Json& step : params.value("steps", Json::array())) {
-    const Json own = step.is_object() ? step.value("params", Json()) : Json();
+  add_named(at(params, "ring"), names);
+  for (const Json& ring : at(params, "rings")) add_named(ring, names);
+  for (const Json& step : at(params, "steps")) {
+    const Json& own = at(step, "params");
     if (own.is_object() && own.value("peers_live", false))
       for (const Json& list : own) add_named(list, names);
   }
@@ -106,7 +112,7 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
   std::map<std::string, Involved> out;
   if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return out;
   for (const Json& step : params["steps"]) {
-    const Json own = step.is_object() ? step.value("params", Json::object()) : Json();
+    const Json& own = at(step, "params");
     if (!own.is_object()) continue;
     Involved found;
     if (own.value("peers_live", false))

@@ -32,6 +32,16 @@ class PowerPort {
   // hand over to the RAM system (`kexec`, with BootPort::leave_order), and the calls beside this one are
   // refused.
   virtual bool switches(const std::string&) const { return true; }
+  // Whether anything here can boot it from the network. Where nothing can, its agent is ordered as above.
+  virtual bool netboots(const std::string& node) const { return switches(node); }
+  // The node's provider installs a system of its own anew, and the RAM system is started from that; whatever
+  // is on its disks may be lost. `order`: what the approved plan says ("reinstall" of a netboot's params).
+  // Done when the RAM system is on its way, which takes as long as an installation. Asked again while it is
+  // under way, or by a controller that comes back, it goes on with that one.
+  virtual void reinstall(const std::string& node, const Json& order, Done done) {
+    (void)order;
+    done(fail(Code::invalid, node + ": nobody here installs systems"));
+  }
   // Where there is one, netboot, power_off and power_on ask that person: `done` comes when the effect was
   // seen or reported, perhaps hours later, or never; and state() knows nothing.
   virtual std::optional<Person> by_hand(const std::string&) const { return std::nullopt; }

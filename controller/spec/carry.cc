@@ -43,9 +43,7 @@ bool is_utf8(const std::string& text) {
 }
 
 // YAML reads no other control characters, and would take a lone CR for the end of a line.
-Status check_text(const OwnPlaybook& own) {
-  if (own.text.size() > kLargestPlaybook)
-    return fail(Code::invalid, fmt::format("{}: larger than {} KiB", own.file, kLargestPlaybook / 1024));
+Status check_text(const CarriedText& own) {
   if (says_nothing(own.text) && own.text.find('\n') == std::string::npos)
     return fail(Code::invalid, own.file + ": the file is empty");
   const auto lines = lines_of(own.text);
@@ -58,12 +56,12 @@ Status check_text(const OwnPlaybook& own) {
   return Ok{};
 }
 
-std::string entry_of(const OwnPlaybook& own) {
+std::string entry_of(const CarriedText& own) {
   const bool ends = !own.text.empty() && own.text.back() == '\n';
   const bool several = own.text.size() > 1 && own.text.compare(own.text.size() - 2, 2, "\n\n") == 0;
   // The indentation is said only where the first line would mislead about it.
   const bool misleads = own.text.empty() || own.text[0] == ' ' || own.text[0] == '\n' || own.text[0] == '\t';
-  std::string out = fmt::format("  {}: |{}{}\n", own.file, misleads ? "2" : "",
+  std::string out = fmt::format("  {}: |{}{}\n", own.key, misleads ? "2" : "",
                                 several ? "+"
                                 : ends  ? ""
                                         : "-");
@@ -71,27 +69,40 @@ std::string entry_of(const OwnPlaybook& own) {
   return out;
 }
 
-Json without_playbooks(const YamlNode& root) {
+Json without(const YamlNode& root, const std::string& section) {
   Json all = to_json(root);
-  all.erase(kKey);
+  all.erase(section);
   return all;
 }
 
-bool same_spec(const YamlNode& before, const std::string& text, const std::vector<OwnPlaybook>& files) {
+bool same_spec(const YamlNode& before, const std::string& text, const std::string& section,
+               const std::vector<CarriedText>& files) {
   const ParsedYaml after = parse_yaml(text);
   if (!after.errors.empty() || !after.root.is_map()) return false;
-  const YamlNode* carried = after.root.find(kKey);
+  const YamlNode* carried = after.root.find(section);
   if (!carried || carried->entries.size() != files.size()) return false;
   for (size_t i = 0; i < files.size(); ++i)
-    if (carried->entries[i].key != files[i].file || carried->entries[i].value.text != files[i].text)
+    if (carried->entries[i].key != files[i].key || carried->entries[i].value.text != files[i].text)
       return false;
-  return without_playbooks(before) == without_playbooks(after.root);
+  return without(before, section) == without(after.root, section);
+}
+
+std::string section_of(const std::string& section, const std::vector<CarriedText>& files) {
+  std::string out = section + ":\n";
+  for (const CarriedText& own : files) out += entry_of(own);
+  return out;
 }
 
 }  // namespace
 
 Result<std::string> carry_playbooks(const std::string& text, const std::vector<OwnPlaybook>& files) {
-  for (const OwnPlaybook& own : files) TRY_(check_text(own));
+  std::vector<CarriedText> texts;
+  for (const OwnPlaybook& own : files) {
+    texts.push_back({own.file, own.file, own.text});
+    if (own.text.size() > kLargestPlaybook)
+      return fail(Code::invalid, fmt::format("{}: larger than {} KiB", own.file, kLargestPlaybook / 1024));
+    TRY_(check_text(texts.back()));
+  }
   const ParsedYaml yaml = parse_yaml(text);
   if (!yaml.errors.empty()) return fail(Code::invalid, to_string(yaml.errors.front(), "the spec"));
   int first = 0, behind = 0;
@@ -108,13 +119,27 @@ Result<std::string> carry_playbooks(const std::string& text, const std::vector<O
     if (!lines[i].empty()) lines[i] = "# " + lines[i];
   std::string out;
   for (const auto& line : lines) out += line + "\n";
-  out += "\nplaybooks:\n";
-  for (const OwnPlaybook& own : files) out += entry_of(own);
-  if (!same_spec(yaml.root, out, files))
+  out += "\n" + section_of(kKey, texts);
+  if (!same_spec(yaml.root, out, kKey, texts))
     return fail(Code::invalid,
                 fmt::format("{}: the texts of its playbooks cannot be put into this spec: write it in block "
                             "style, with `playbooks:` at the beginning of a line of its own",
                             first));
+  return out;
+}
+
+Result<std::string> carry_section(const std::string& text, const std::string& section,
+                                  const std::string& comment, const std::vector<CarriedText>& files) {
+  for (const CarriedText& own : files) TRY_(check_text(own));
+  const ParsedYaml yaml = parse_yaml(text);
+  if (!yaml.errors.empty()) return fail(Code::invalid, to_string(yaml.errors.front(), "the spec"));
+  const bool ends = text.empty() || text.back() == '\n';
+  std::string out = text + (ends ? "" : "\n") + "# " + comment + "\n" + section_of(section, files);
+  if (!same_spec(yaml.root, out, section, files))
+    return fail(Code::invalid,
+                fmt::format("{}: the texts of the files that it names cannot be put into this spec: write it "
+                            "in block style",
+                            files.front().file));
   return out;
 }
 

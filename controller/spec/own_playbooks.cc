@@ -91,6 +91,17 @@ std::string playbook_of_file(const std::string& file) {
   return has ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
+bool is_profile_file(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  if (slash == std::string::npos) return false;
+  const std::string folder = file.substr(0, slash);
+  return folder.substr(folder.rfind('/') + 1) == "acceptance";  // npos + 1: the whole of it
+}
+
+std::string key_of_file(const std::string& file) {
+  return (is_profile_file(file) ? "acceptance/" : "") + playbook_of_file(file);
+}
+
 std::vector<SpecError> add_own_playbooks(const std::vector<OwnPlaybook>& own,
                                          std::map<std::string, Playbook>& all) {
   std::vector<SpecError> errors;
@@ -99,13 +110,14 @@ std::vector<SpecError> add_own_playbooks(const std::vector<OwnPlaybook>& own,
     errors.insert(errors.end(), parsed.errors.begin(), parsed.errors.end());
     if (!parsed.errors.empty()) continue;
     const std::string& name = parsed.playbook.name;
-    const auto shipped = all.find(name);
+    const std::string key = key_of_file(one.file);
+    const auto shipped = all.find(key);
     if (shipped == all.end() && parsed.playbook.overlay) {
       errors.push_back(
           {1, 1, "overlay", fmt::format("no playbook '{}' is shipped that it could change", name), one.file});
     } else if (shipped == all.end()) {
       parsed.playbook.origin = "the spec's own, " + one.file;
-      all[name] = std::move(parsed.playbook);
+      all[key] = std::move(parsed.playbook);
     } else if (!parsed.playbook.overlay) {
       errors.push_back({1, 1, "playbook",
                         fmt::format("a playbook '{}' is shipped: call this one differently, or say `overlay: "

@@ -16,8 +16,13 @@ namespace muster {
 
 // "site/motd.yaml" -> "motd".
 std::string playbook_of_file(const std::string& file);
+// Whether the file is an acceptance profile: it lies in a folder of the name `acceptance`.
+bool is_profile_file(const std::string& file);
+// What it is found by among all: "motd", "acceptance/ours".
+std::string key_of_file(const std::string& file);
 
-// With what is only asked of them: the file's name, and modules that exist. Errors name the file.
+// With what is only asked of them: the file's name, modules that exist with parameters that they have, and of
+// a profile that it only measures. Errors name the file.
 ParsedPlaybook parse_own_playbook(const OwnPlaybook& own);
 
 // Puts them beside, or over, those in `all` (by name). With errors `all` is worth nothing.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "controller/report/verdict.h"
 #include "controller/spec/schema.h"
 
 namespace muster {
@@ -75,6 +76,20 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }
 
+// Limits that the schema has passed and that cannot be judged all the same.
+void check_expect(const YamlNode& map, const std::string& path, std::vector<SpecError>& errors) {
+  const YamlNode* expect = map.find("expect");
+  if (!expect || !expect->is_map()) return;
+  for (const YamlEntry& entry : expect->entries) {
+    const std::string where = path + ".expect." + entry.key;
+    const bool said = std::any_of(errors.begin(), errors.end(),
+                                  [&](const SpecError& error) { return error.path.rfind(where, 0) == 0; });
+    if (said || !entry.value.is_map()) continue;
+    if (const Status fine = check_limit(entry.key, to_json(entry.value)); !fine.ok())
+      errors.push_back({entry.line, entry.column, where, fine.error().message});
+  }
+}
+
 std::vector<NamedStep> named_steps(const YamlNode& root, const char* key) {
   std::vector<NamedStep> out;
   const YamlNode* list = root.find(key);
@@ -122,6 +137,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
       if (!map.is_map()) continue;
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
+      check_expect(map, fmt::format("steps[{}]", i), out.errors);
     }
     check_overlay(yaml.root, out.playbook, out.errors);
   }

@@ -64,13 +64,20 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
+  // reader_apt.cc
+  void read_apt(const YamlNode* network);
   // reader_playbooks.cc
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
+  // Those of names_ and the spec's own. Nothing, so that none is refused, where names_ has none, or where the
+  // spec's own are paths still.
+  std::vector<std::string> known_playbooks() const;
+  std::vector<std::string> known_profiles() const;
   // reader_lab.cc
   void read_lab();
   // reader_acceptance.cc
+  void read_acceptance();
   void read_gpu_acceptance();
   // reader_rails.cc
   struct NicWishes {  // of a role or a node
@@ -122,6 +129,7 @@ class SpecReader {
   void check_nodes();
   static const YamlNode& place_of_address(const NodePlace& place);
   void check_address(const NodeSpec& node, const NodePlace& place);
+  void check_server_name(const std::string& name, const YamlNode& at, const std::string& path);
   void check_power_address(const NodeSpec& node, const NodePlace& place);
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
                     const NodePlace& place, const char* key);
@@ -152,6 +160,11 @@ class SpecReader {
   Spec spec_;
   std::vector<SpecError> errors_;
   std::vector<NodePlace> places_;  // parallel to spec_.nodes until they are sorted
+  struct Among {
+    std::string playbook, file;
+    int line = 0, column = 0;
+  };
+  std::vector<Among> among_;  // of the steps of own playbooks
   std::optional<Cidr> provisioning_, bmc_, storage_;
   std::vector<Cidr> rail_networks_;         // as many as there are rails, or none where they are wrong
   std::vector<std::string> rail_gateways_;  // likewise

@@ -2,9 +2,21 @@
 // `carried`). What these texts say is looked at by controller/report/gpu_results.h.
 #include <fmt/format.h>
 
+#include "controller/spec/drive_models.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
+
+void SpecReader::read_acceptance() {
+  const std::vector<std::string> known = known_profiles();
+  if (!spec_.acceptance_profile.empty() && !known.empty())
+    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
+                  spec_.acceptance_profile, known);
+  read_gpu_acceptance();
+  const YamlNode* drives = child(child(&root_, "acceptance"), "drives");
+  if (drives && drives->is_list())
+    spec_.drive_models = read_drive_models(*drives, "acceptance.drives", errors_);
+}
 
 void SpecReader::read_gpu_acceptance() {
   const YamlNode* acceptance = child(&root_, "acceptance");

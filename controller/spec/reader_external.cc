@@ -6,6 +6,7 @@
 
 #include <regex>
 
+#include "controller/engines/engine.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
@@ -36,7 +37,7 @@ bool has_word(const std::string& options, const std::string& word) {
 
 void SpecReader::read_external(const YamlEntry& entry, const std::string& path, StorageSpec& out) {
   const YamlNode* map = &entry.value;
-  if (out.engine != "external") return;
+  if (engine_of(out).reach != Reach::of_a_site) return;
   out.fstype = text(map, "fstype");
   out.source = text(map, "source");
   out.options = text(map, "options");

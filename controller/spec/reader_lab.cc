@@ -1,7 +1,20 @@
 // The part of `lab:` that the controller reads; the rest is the lab's own (lab/spec.cc).
+#include "controller/report/verdict.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
+namespace {
+
+// What the schema has nothing to say about.
+bool is_well_formed(const Json& limit) {
+  static const std::set<std::string> kKeys = {
+      "min", "max", "degraded_below", "degraded_above", "of_raw_reads", "otherwise_min"};
+  for (const auto& [key, value] : limit.items())
+    if (!kKeys.count(key) || !value.is_number()) return false;
+  return true;
+}
+
+}  // namespace
 
 void SpecReader::read_lab() {
   const YamlNode* acceptance = child(child(&root_, "lab"), "acceptance");
@@ -21,10 +34,15 @@ void SpecReader::read_lab() {
   };
   read("limits", out.limits);
   read("options", out.options);
-  for (const auto& [name, limit] : out.limits)
+  for (const auto& [name, limit] : out.limits) {
+    const YamlNode& limits = *acceptance->find("limits");
+    const std::string path = "lab.acceptance.limits." + name;
     if (name.find('/') == std::string::npos)
-      error(*acceptance->find("limits"), "lab.acceptance.limits." + name,
-            "name the check and what it measures, such as dgemm/gflops");
+      error(limits, path, "name the check and what it measures, such as dgemm/gflops");
+    else if (const Status fine = check_limit(name.substr(name.rfind('/') + 1), limit);
+             is_well_formed(limit) && !fine.ok())
+      error(*limits.find(name), path, fine.error().message);
+  }
 }
 
 }  // namespace muster

@@ -102,7 +102,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
 void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
   constexpr size_t kLongest = 120;
   out.within = 8 * 60 * kMinute;
-  for (const char* key : {"secret", "pin", "program", "cipher_suite"})
+  for (const char* key : {"secret", "pin", "program", "cipher_suite", "api", "install"})
     if (const YamlNode* found = child(&power, key))
       error(*found, path + "." + key, "driver manual asks a person: there is no BMC to log in to");
   if (const YamlNode* within = child(&power, "within")) {
@@ -139,17 +139,20 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   // Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
   // believed to be used.
   if (out.driver == "ssh") {
-    for (const char* key : {"address", "secret", "pin", "program", "cipher_suite"})
+    for (const char* key : {"address", "secret", "pin", "program", "cipher_suite", "api", "install"})
       if (const YamlNode* found = child(&power, key))
         error(*found, path + "." + key,
               "driver ssh has no BMC: the node is reached by the agent of the system it runs");
     return;
   }
   if (!out.driver.empty() && !power.find("address")) error(power, path, "missing key 'address'");
-  const bool bmc = out.driver == "redfish" || out.driver == "ipmi";
-  const bool known = bmc || out.driver == "command";
+  const bool bmc = out.driver == "redfish" || out.driver == "ipmi", phy = out.driver == "sakura-phy";
+  const bool known = bmc || phy || out.driver == "command";
   if (bmc && out.secret.empty() && !child(&power, "secret"))
     error(power, path, "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+  if (phy && !child(&power, "secret"))
+    error(power, path,
+          "missing key 'secret': the name of the account's TOKEN:SECRET, kept by `muster secret`");
   if (out.driver == "command" && !child(&power, "program"))
     error(power, path, "missing key 'program': the name of a program in /etc/muster/power.d");
   const auto only_for = [&](const char* key, bool its_own, const char* driver) {
@@ -160,6 +163,11 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   only_for("program", out.driver == "command", "command");
   only_for("cipher_suite", out.driver == "ipmi", "ipmi");
   only_for("pin", bmc, "redfish or ipmi");
+  only_for("api", phy, "sakura-phy");
+  only_for("install", phy, "sakura-phy");
+  out.api = text(&power, "api");
+  out.install_image = text(child(&power, "install"), "image");
+  out.install_os = text(child(&power, "install"), "os");
   const int suite = out.cipher_suite;
   if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 12 && suite != 17)
     error(*child(&power, "cipher_suite"), path + ".cipher_suite",

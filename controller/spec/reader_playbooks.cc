@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "controller/spec/module_names.h"
+#include "controller/spec/module_list.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/reader.h"
@@ -13,22 +13,31 @@ namespace {
 
 constexpr size_t kMostPlaybooks = 64;
 
-void check_modules(const YamlNode& root, std::vector<SpecError>& errors) {
+void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
   const YamlNode* steps = root.find("steps");
-  const auto check = [&](const YamlNode* module, const std::string& path) {
-    const auto& known = module_names();
-    if (!module || !module->is_text() || std::find(known.begin(), known.end(), module->text) != known.end())
-      return;
-    const std::string near = nearest_spelling(module->text, known);
-    errors.push_back({module->line, module->column, path,
-                      near.empty()
-                          ? fmt::format("unknown module '{}'; docs/playbooks.md lists them all", module->text)
-                          : fmt::format("unknown module '{}', did you mean '{}'?", module->text, near)});
-  };
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {
-    check(steps->items[i].find("module"), fmt::format("steps[{}].module", i));
-    if (const YamlNode* verify = steps->items[i].find("verify"))
-      check(verify->find("module"), fmt::format("steps[{}].verify.module", i));
+    const YamlNode& step = steps->items[i];
+    const std::string path = fmt::format("steps[{}]", i);
+    check_module_call(step, path, errors);
+    if (const YamlNode* verify = step.find("verify")) check_module_call(*verify, path + ".verify", errors);
+  }
+}
+
+// Whoever accepts a node relies on it that nothing is changed meanwhile.
+void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
+  const YamlNode* steps = root.find("steps");
+  for (size_t i = 0; steps && i < steps->items.size(); ++i) {
+    const std::string path = fmt::format("steps[{}]", i);
+    const YamlNode* module = steps->items[i].find("module");
+    if (module && module->is_text() && module->text.rfind("accept", 0) != 0)
+      errors.push_back({module->line, module->column, path + ".module",
+                        fmt::format("an acceptance profile measures and changes nothing: not with '{}', but "
+                                    "with accept, accept_links, accept_mpi or accept_rdma",
+                                    module->text)});
+    const YamlNode* phase = steps->items[i].find("phase");
+    if (phase && phase->is_text() && phase->text != "node" && phase->text != "cluster")
+      errors.push_back({phase->line, phase->column, path + ".phase",
+                        "steps of an acceptance profile have phase node or cluster"});
   }
 }
 
@@ -38,7 +47,8 @@ ParsedPlaybook parse_own_playbook(const OwnPlaybook& own) {
   ParsedPlaybook parsed = parse_playbook(own.text);
   const ParsedYaml yaml = parse_yaml(own.text);
   if (yaml.errors.empty() && yaml.root.is_map()) {
-    check_modules(yaml.root, parsed.errors);
+    check_calls(yaml.root, parsed.errors);
+    if (is_profile_file(own.file)) check_profile(yaml.root, parsed.errors);
     const YamlNode* name = yaml.root.find("playbook");
     if (name && name->text != playbook_of_file(own.file))
       parsed.errors.push_back({name->line, name->column, "playbook",
@@ -60,11 +70,14 @@ void SpecReader::read_playbook_path(const YamlNode& at, const std::string& path)
 void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files) {
   if (!entry.value.is_text()) return;
   const OwnPlaybook own = {entry.key, entry.value.text};
-  const auto [other, first] = files.emplace(playbook_of_file(own.file), own.file);
+  const auto [other, first] = files.emplace(key_of_file(own.file), own.file);
   if (!first)
     errors_.push_back({entry.line, entry.column, "playbooks." + entry.key,
                        fmt::format("{} is a playbook '{}' already", other->second, other->first)});
-  for (SpecError& error : parse_own_playbook(own).errors) errors_.push_back(std::move(error));
+  ParsedPlaybook parsed = parse_own_playbook(own);
+  for (SpecError& error : parsed.errors) errors_.push_back(std::move(error));
+  for (const PlaybookStep& step : parsed.playbook.steps)
+    if (!step.among.empty()) among_.push_back({step.among, own.file, step.line, step.column});
   spec_.own_playbooks.push_back(own);
 }
 
@@ -78,6 +91,31 @@ void SpecReader::read_playbooks() {
   for (const YamlEntry& entry : playbooks->entries) read_own_playbook(entry, files);
   if (playbooks->entries.size() > kMostPlaybooks)
     error(*playbooks, "playbooks", fmt::format("more than {} playbooks", kMostPlaybooks));
+  const std::vector<std::string> known = known_playbooks();
+  for (const Among& step : known.empty() ? std::vector<Among>{} : among_) {
+    YamlNode at;
+    at.line = step.line;
+    at.column = step.column;
+    const size_t before = errors_.size();
+    must_be_known(at, "steps.among", "playbook", step.playbook, known);
+    if (errors_.size() > before) errors_.back().file = step.file;
+  }
+}
+
+std::vector<std::string> SpecReader::known_playbooks() const {
+  if (names_.playbooks.empty() || !spec_.playbook_paths.empty()) return {};
+  std::vector<std::string> known = names_.playbooks;
+  for (const OwnPlaybook& own : spec_.own_playbooks)
+    if (!is_profile_file(own.file)) known.push_back(playbook_of_file(own.file));
+  return known;
+}
+
+std::vector<std::string> SpecReader::known_profiles() const {
+  if (names_.profiles.empty() || !spec_.playbook_paths.empty()) return {};
+  std::vector<std::string> known = names_.profiles;
+  for (const OwnPlaybook& own : spec_.own_playbooks)
+    if (is_profile_file(own.file)) known.push_back(playbook_of_file(own.file));
+  return known;
 }
 
 }  // namespace muster

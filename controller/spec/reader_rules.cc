@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/engines/engine.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
@@ -47,11 +48,26 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
+// A server's id, or the nickname that it has in its account.
+void SpecReader::check_server_name(const std::string& name, const YamlNode& at, const std::string& path) {
+  const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
+  const bool plain =
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+      std::string::npos;
+  if (digits ? name.size() == 12 : plain && name.size() <= 64) return;
+  error_once(
+      at, path,
+      fmt::format("'{}' is neither a server's id (12 digits) nor a nickname (letters, digits, '.', '_' "
+                  "and '-', 64 at most)",
+                  name));
+}
+
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
   // For a program of the operator's it is whatever that program understands, for a person where to go.
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const YamlNode& at = *child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
+  if (node.power.driver == "sakura-phy") return check_server_name(node.power.address, at, path);
   const size_t colon = node.power.address.find(':');
   const std::string host = node.power.address.substr(0, colon);
   if (colon != std::string::npos) {
@@ -192,7 +208,7 @@ void SpecReader::read_storage() {
     for (const auto& [role, playbooks] : spec_.roles)
       if (std::count(playbooks.begin(), playbooks.end(), engine_playbook(one.engine))) one.roles.insert(role);
     check_mount(entry, path, one);
-    if (one.engine == "external")
+    if (engine_of(one).reach == Reach::of_a_site)
       check_external(entry, path, one);
     else
       check_storage(entry, path, one);
@@ -219,18 +235,12 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
 
 // What other engines have is said at the key; what this one lacks, at the section.
 void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
-  static const std::map<std::string, std::set<std::string>> meaningless = {
-      {"local", {"copies", "server"}},
-      {"moosefs", {"level"}},
-      {"nfs", {"copies"}},
-      {"ceph", {"server", "level", "fs"}},
-      {"beegfs", {"copies", "server"}},
-      {"external", {"disks", "server", "level", "fs", "copies"}}};
   static const std::set<std::string> of_external = {"fstype", "source", "options", "writable"};
-  const bool external = storage.engine == "external";
-  const auto found = meaningless.find(storage.engine);
+  const StorageEngine& engine = engine_of(storage);
+  const bool external = engine.reach == Reach::of_a_site;
   for (const YamlEntry& e : entry.value.entries)
-    if (found != meaningless.end() && (found->second.count(e.key) || (!external && of_external.count(e.key))))
+    if (!engine.name.empty() && (std::count(engine.without.begin(), engine.without.end(), e.key) ||
+                                 (!external && of_external.count(e.key))))
       errors_.push_back({e.line, e.column, path + "." + e.key,
                          fmt::format("has no meaning for engine '{}'", storage.engine)});
   for (const char* key : {"disks", "fstype", "source"})
@@ -259,11 +269,12 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
                                                  const StorageSpec& storage) {
   std::vector<const NodeSpec*> out;
   std::vector<std::string> lacking;
+  const bool one_server = engine_of(storage).one_server;
   for (const NodeSpec& node : spec_.nodes) {
     const bool has_group = node.disks.count(storage.disks) > 0;
-    if (storage.engine == "nfs" ? node.name != storage.server
-        : storage.role.empty()  ? !has_group
-                                : node.role != storage.role)
+    if (one_server             ? node.name != storage.server
+        : storage.role.empty() ? !has_group
+                               : node.role != storage.role)
       continue;
     out.push_back(&node);
     if (!has_group) lacking.push_back(node.name);
@@ -273,7 +284,7 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
     lacking.resize(lacking.size() - more);
     error(*child(&entry.value, "disks"), path + ".disks",
           fmt::format("{}{} {} no disk group '{}'", fmt::join(lacking, ", "),
-                      storage.engine == "nfs" ? "" : " of role '" + storage.role + "'",
+                      one_server ? "" : " of role '" + storage.role + "'",
                       more                 ? fmt::format("and {} more have", more)
                       : lacking.size() > 1 ? "have"
                                            : "has",
@@ -282,11 +293,12 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
   return out;
 }
 
-// Engine nfs has one server, and it is named: which node's failure takes the file system away is for the
-// operator to choose. MooseFS' master may be; its metadata is copied to nodes that hold data.
+// Where one node serves it all, that is named: which node's failure takes the file system away is for the
+// operator to choose. Another engine's leader may be; its metadata is copied to nodes that hold data.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
-  if (!at && storage.engine != "nfs") return true;
+  const bool one_server = engine_of(storage).one_server;
+  if (!at && !one_server) return true;
   if (!at) {
     error(entry.value, path, "missing key 'server': the node that serves it");
     return false;
@@ -294,7 +306,7 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   std::vector<std::string> names;
   for (const NodeSpec& node : spec_.nodes) names.push_back(node.name);
   if (const NodeSpec* node = spec_.node(storage.server)) {
-    if (storage.engine == "nfs" || is_member(storage, *node)) return true;
+    if (one_server || is_member(storage, *node)) return true;
     error(*at, path + ".server",
           fmt::format("{} holds no data of it, and only such a node can be its master", node->name));
     return false;
@@ -313,7 +325,7 @@ bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string
   const auto holder = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
                                    [&](const NodeSpec& node) { return holds_data(storage, node); });
   if (holder == spec_.nodes.end()) return true;  // said elsewhere
-  const char* key = storage.engine == "nfs" ? "server" : "disks";
+  const char* key = engine_of(storage).one_server ? "server" : "disks";
   error(*child(&entry.value, key), fmt::format("{}.{}", path, key),
         fmt::format("nobody would make it: role '{}' of {} has no playbook '{}'", holder->role, holder->name,
                     engine_playbook(storage.engine)));
@@ -350,9 +362,10 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
     return must_be_known(*child(child(&entry.value, "nodes"), "role"), path + ".nodes.role", "role",
                          storage.role, {roles.begin(), roles.end()});
 
-  if (storage.engine == "nfs" && !check_server(entry, path, storage)) return;
+  const StorageEngine& engine = engine_of(storage);
+  if (engine.one_server && !check_server(entry, path, storage)) return;
   if (!check_engine_playbook(entry, path, storage)) return;
-  if (storage.engine == "moosefs" && !check_server(entry, path, storage)) return;
+  if (engine.may_name_leader && !check_server(entry, path, storage)) return;
   auto nodes = members(entry, path, storage);
   nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
                              [&](const NodeSpec* node) { return !takes_part(storage, *node); }),
@@ -378,21 +391,22 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
     }
   }
   check_level(entry, path, storage, nodes);
-  const bool ceph = storage.engine == "ceph";
   const YamlNode* declared = child(&entry.value, "copies");
   const YamlNode& copies = declared ? *declared : at;
-  if ((ceph || storage.engine == "moosefs") && storage.copies > static_cast<int>(nodes.size()))
+  if (engine.copies_on_nodes && storage.copies > static_cast<int>(nodes.size()))
     error(copies, path + ".copies",
           fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
-  if (!ceph) return;
-  if (storage.copies < 2)
+  if (storage.copies < engine.fewest_copies)
     error(copies, path + ".copies",
-          "engine 'ceph' keeps at least 2 copies; for data that may be lost with its node use engine "
-          "'moosefs' or 'local'");
-  // A second cluster would need daemons, ports and keys of its own on the same nodes.
-  if (const auto [other, first] = seen_.emplace("engine ceph", storage.name); !first)
-    error(*child(&entry.value, "engine"), path + ".engine",
-          fmt::format("storage '{}' has engine 'ceph' already; there can be one", other->second));
+          fmt::format(
+              "engine '{}' keeps at least {} copies; for data that may be lost with its node use engine "
+              "'moosefs' or 'local'",
+              storage.engine, engine.fewest_copies));
+  if (!engine.once) return;
+  if (const auto [other, first] = seen_.emplace("engine " + storage.engine, storage.name); !first)
+    error(
+        *child(&entry.value, "engine"), path + ".engine",
+        fmt::format("storage '{}' has engine '{}' already; there can be one", other->second, storage.engine));
 }
 
 }  // namespace muster

@@ -11,23 +11,6 @@ namespace {
 
 constexpr size_t kMostNameServers = 3;  // the C library asks no more
 
-// "http://HOST", "http://HOST:PORT" -> HOST; empty when it is neither. https likewise.
-std::string proxy_host(std::string text) {
-  const size_t scheme = text.rfind("http://", 0) == 0 ? 7 : text.rfind("https://", 0) == 0 ? 8 : 0;
-  if (scheme == 0) return "";
-  text.erase(0, scheme);
-  if (!text.empty() && text.back() == '/') text.pop_back();
-  const size_t colon = text.find(':');
-  if (colon != std::string::npos) {
-    const std::string port = text.substr(colon + 1);
-    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
-        std::stoi(port) > 65535 || std::stoi(port) == 0)
-      return "";
-    text.erase(colon);
-  }
-  return parse_ipv4(text) || is_dns_name(text) ? text : "";
-}
-
 // Each item that is text, once; `use` gets it with its path. A repeated one is passed on to `twice`.
 template <class Use, class Twice>
 void each_text(const YamlNode* list, const std::string& path, const Use& use, const Twice& twice) {
@@ -51,6 +34,7 @@ void SpecReader::read_services() {
   read_dns(network);
   read_ntp(network);
   read_proxy(network);
+  read_apt(network);
   spec_.time_zone = text(&root_, "time_zone");
   if (!spec_.time_zone.empty()) must_have_playbook(*child(&root_, "time_zone"), "time_zone", "base", "");
   read_firewall();
@@ -103,7 +87,7 @@ void SpecReader::read_proxy(const YamlNode* network) {
     // Every user of a node reads it, and so does who reads the spec.
     if (proxy->text.find('@') != std::string::npos)
       error(*proxy, "network.proxy", "a proxy's user and password cannot be given");
-    else if (proxy_host(proxy->text).empty())
+    else if (url_host(proxy->text).empty())
       error(*proxy, "network.proxy",
             fmt::format("'{}' is not a URL such as http://10.20.0.1:3128", proxy->text));
     else
@@ -211,7 +195,14 @@ void SpecReader::check_services() {
         if (is_dns_name(at.text)) check(at, path, at.text);
       },
       [](const YamlNode&, const std::string&) {});
-  if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", proxy_host(spec_.network.proxy));
+  if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", url_host(spec_.network.proxy));
+  // Names are the proxy's to look up where there is one.
+  const AptMirror& apt = spec_.network.apt;
+  const YamlNode* declared = child(network, "apt");
+  if (!apt.declared() || !spec_.network.proxy.empty()) return;
+  check(*child(declared, "mirror"), "network.apt.mirror", mirror_host(apt.mirror));
+  if (const YamlNode* security = child(declared, "security_mirror"))
+    check(*security, "network.apt.security_mirror", mirror_host(apt.security));
 }
 
 // Of `role`, or of any role when it is empty: what no playbook carries out would be without effect.

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/digest.h"
+#include "controller/engines/engine.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/spec/reader.h"
 #include "controller/spec/schema.h"
@@ -28,8 +29,8 @@ std::string to_string(const SpecError& e, const std::string& file) {
 }
 
 bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
-  const bool chosen = storage.engine == "nfs" ? node.name == storage.server
-                                              : storage.role.empty() || storage.role == node.role;
+  const bool chosen = engine_of(storage).one_server ? node.name == storage.server
+                                                    : storage.role.empty() || storage.role == node.role;
   return chosen && node.disks.count(storage.disks) > 0;
 }
 
@@ -43,9 +44,7 @@ int fewest_drives(const std::string& level) {
 
 bool is_redundant(const std::string& level) { return fewest_drives(level) > 1; }
 
-std::string engine_playbook(const std::string& engine) {
-  return "storage-" + (engine == "moosefs" ? std::string("shared") : engine);
-}
+std::string engine_playbook(const std::string& engine) { return std::string(engine_of(engine).playbook); }
 
 bool takes_part(const StorageSpec& storage, const NodeSpec& node) {
   return storage.roles.empty() || storage.roles.count(node.role) > 0;
@@ -57,9 +56,10 @@ bool is_member(const StorageSpec& storage, const NodeSpec& node) {
 
 bool mounts(const StorageSpec& storage, const NodeSpec& node) {
   if (!takes_part(storage, node)) return false;
-  if (storage.engine == "external") return storage.role.empty() || storage.role == node.role;
-  return storage.engine != "nfs" || holds_data(storage, node) || storage.role.empty() ||
-         storage.role == node.role;
+  const StorageEngine& engine = engine_of(storage);
+  const bool chosen = storage.role.empty() || storage.role == node.role;
+  if (engine.reach == Reach::of_a_site) return chosen;
+  return !engine.one_server || holds_data(storage, node) || chosen;
 }
 
 bool Spec::plays(const NodeSpec& node, const std::string& playbook) const {
@@ -170,9 +170,6 @@ ParsedSpec SpecReader::read() {
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
   spec_.lab = root_.find("lab") != nullptr;
   spec_.vars = read_vars(child(&root_, "vars"));
-  if (!spec_.acceptance_profile.empty() && !names_.profiles.empty())
-    must_be_known(*child(child(&root_, "acceptance"), "profile"), "acceptance.profile", "profile",
-                  spec_.acceptance_profile, names_.profiles);
   read_network();
   read_users();
   read_playbooks();
@@ -181,7 +178,7 @@ ParsedSpec SpecReader::read() {
   read_rails();
   read_limits();
   read_lab();
-  read_gpu_acceptance();
+  read_acceptance();
   read_services();
   read_nodes();
   check_nodes();
@@ -300,8 +297,7 @@ void SpecReader::read_users() {
 
 void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) {
   if (!list) return;
-  std::vector<std::string> known = names_.playbooks;
-  for (const OwnPlaybook& own : spec_.own_playbooks) known.push_back(playbook_of_file(own.file));
+  const std::vector<std::string> known = known_playbooks();
   std::set<std::string> seen;
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
@@ -309,7 +305,7 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     const std::string where = fmt::format("{}[{}]", path, i);
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
-    else if (!names_.playbooks.empty())
+    else if (!known.empty())
       must_be_known(item, where, "playbook", item.text, known);
   }
 }

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/spec/apt_mirror.h"
 
 namespace muster {
 
@@ -62,6 +63,7 @@ struct Network {
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
   std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
+  AptMirror apt;                      // of images and nodes
   std::string storage_port;           // of every node; empty: found by the node itself
   Rails rails;
 };
@@ -106,6 +108,9 @@ struct PowerSpec {
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
   DurationMs within = 0;  // manual: so long a person has
   bool sol = false;       // ipmi: listen to its console
+  // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no agent,
+  // and what that is ("debian-12"). Empty: it is never asked to.
+  std::string api, install_image, install_os;
 };
 // A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is
 // never muster's to replace.
@@ -139,7 +144,7 @@ struct NodeSpec {
   PortSpec storage = {};
 };
 struct StorageSpec {
-  std::string name, engine;  // local | moosefs | nfs | ceph | beegfs | external
+  std::string name, engine;  // one of controller/engines/
   std::string disks;         // group
   // Engine nfs: the node whose disks these are. Engine moosefs: the master; empty: the first member by name.
   std::string server;
@@ -193,6 +198,12 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
+// What drives do by their maker's word (controller/spec/drive_models.h). 0: nobody says.
+struct DriveModel {
+  std::string model;  // glob over what the kernel calls them
+  double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
+  std::string source;
+};
 // `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
 struct GpuAcceptance {
   bool mandatory = false;
@@ -219,6 +230,7 @@ struct Spec {
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   GpuAcceptance gpu_acceptance;
+  std::vector<DriveModel> drive_models;  // acceptance.drives: before the shipped ones
   LimitsSpec limits;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
@@ -246,7 +258,7 @@ struct ParsedSpec {
   Spec spec;
   std::vector<SpecError> errors;  // empty: usable
 };
-// Names that exist outside the file; an empty list is not checked against.
+// Names that exist outside the file, beside the spec's own playbooks; an empty list is not checked against.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
 };

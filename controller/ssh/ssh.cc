@@ -13,6 +13,8 @@ namespace muster {
 
 namespace {
 
+constexpr const char* kAgentPath = "/usr/sbin/muster-agent";
+
 using Clock = std::chrono::steady_clock;
 
 struct SessionFree {
@@ -258,19 +260,23 @@ Result<std::string> run_agent_unseen(SshSession& session, const std::string& age
   return done.out;
 }
 
-Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline) {
-  const std::string digest = sha256(what.agent_binary).substr(7);
-  const std::string path = "/usr/sbin/muster-agent";
-
+Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline) {
+  const std::string digest = sha256(agent_binary).substr(7);
+  const std::string path = kAgentPath;
   TRY(const auto have, session.run("sha256sum " + path + " 2>/dev/null | cut -c1-64", "", deadline));
-  if (have.out.find(digest) != 0) {
-    // Written beside, checked, then renamed: a torn upload is never started.
-    const std::string take =
-        "set -e; umask 022; cat > " + path + ".new; echo " + shell_quote(digest + "  " + path + ".new") +
-        " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
-    TRY(const auto sent, session.run(take, what.agent_binary, deadline));
-    if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
-  }
+  if (have.out.find(digest) == 0) return Ok{};
+  // Written beside, checked, then renamed: a torn upload is never started.
+  const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " +
+                           shell_quote(digest + "  " + path + ".new") +
+                           " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
+  TRY(const auto sent, session.run(take, agent_binary, deadline));
+  if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
+  return Ok{};
+}
+
+Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline) {
+  const std::string path = kAgentPath;
+  TRY_(put_agent(session, what.agent_binary, deadline));
   const Json input = {
       {"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
   TRY(const auto joined, session.run(path + " join --stdin --start", dump_json(input) + "\n", deadline));

@@ -1,6 +1,7 @@
 // SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
 // agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt.cc)
-// to look at a host and to start the muster agent on it.
+// to look at a host and to start the muster agent on it, and by musterd for what a provider has just
+// installed with a key of one use (controller/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
 // empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.
@@ -56,6 +57,9 @@ Result<std::string> public_key_of(const std::string& private_key);
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline);
+
+// The agent program at /usr/sbin/muster-agent, with the right digest; not sent when it is there already.
+Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline);
 
 // Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent
 // binary with the right digest is not sent again. The token travels on stdin, never in the arguments of a

@@ -38,9 +38,14 @@ Result<std::string> key_bytes(const std::string& hex) {
   return out;
 }
 
+// What a text is sealed with. The key is gone afterwards.
+struct SealedBy {
+  std::string& key;
+  const std::string &nonce, &name;
+};
 // One pass of AES-256-GCM over `input`; for opening, `tag` is checked by EVP_CipherFinal.
-bool gcm(bool encrypt, std::string& key, const std::string& nonce, const std::string& name,
-         const std::string& input, std::string& tag, std::string& output) {
+bool gcm(bool encrypt, const SealedBy& by, const std::string& input, std::string& tag, std::string& output) {
+  const auto& [key, nonce, name] = by;
   const Cipher context(EVP_CIPHER_CTX_new());
   int size = 0;
   output.assign(input.size() + kTag, '\0');
@@ -116,7 +121,7 @@ Result<std::string> seal(const std::string& key, const std::string& name, const 
     return fail(Code::invalid, "a secret needs a name and at most 1 MiB");
   std::string nonce(kNonce, '\0'), tag, hidden;
   if (RAND_bytes(bytes(nonce), static_cast<int>(kNonce)) != 1) return fail(Code::failed, "no random numbers");
-  if (!gcm(true, raw, nonce, name, value, tag, hidden))
+  if (!gcm(true, {raw, nonce, name}, value, tag, hidden))
     return fail(Code::failed, "sealing '" + name + "' failed");
   return to_base64(nonce + hidden + tag);
 }
@@ -129,7 +134,7 @@ Result<std::string> unseal(const std::string& key, const std::string& name, cons
   const std::string nonce = blob->substr(0, kNonce),
                     hidden = blob->substr(kNonce, blob->size() - kNonce - kTag);
   std::string tag = blob->substr(blob->size() - kTag), value;
-  if (!gcm(false, raw, nonce, name, hidden, tag, value))
+  if (!gcm(false, {raw, nonce, name}, hidden, tag, value))
     return fail(
         Code::corrupt,
         "secret '" + name + "' does not open: it was changed, or sealed under another name or master key");

@@ -33,7 +33,7 @@ struct PlanRow {
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  std::string state;  // running | done | failed | partial | cancelled
+  std::string state;  // to_string(RunState), controller/nodes/states.h
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
@@ -50,7 +50,7 @@ struct JournalRow {
 };
 struct NodeRow {
   std::string name;
-  std::string state = "unknown";  // unknown|discovered|installing|accepted|quarantined|unadmitted
+  std::string state = "unknown";  // to_string(NodeState), controller/nodes/states.h
   std::string reason;
   std::string image_digest, config_digest;
   std::string mode, boot_id;                // of its agent, last seen

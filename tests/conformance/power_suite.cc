@@ -74,4 +74,14 @@ void power_cycles_at_once(PowerHarness& h) {
   CHECK(h.boots() == "dnnn");
 }
 
+void network_boot_is_refused(PowerHarness& h) {
+  ok(h.power().on(kCall));
+  const std::string boots = h.boots();
+  CHECK(h.power().can_boot_network(kCall).error().code == Code::invalid);
+  CHECK(h.power().boot_once_network(kCall).error().code == Code::invalid);
+  CHECK(boot_from_network(h.power(), kCall).error().code == Code::invalid);
+  CHECK(h.machine_runs());
+  CHECK(h.boots() == boots);
+}
+
 }  // namespace muster::conformance

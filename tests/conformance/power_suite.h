@@ -27,5 +27,7 @@ void polite_off_becomes_forced(PowerHarness& h);
 void network_boot_holds_once(PowerHarness& h);
 void a_dead_machine_is_a_timeout(PowerHarness& h);
 void power_cycles_at_once(PowerHarness& h);
+// Of a driver that cannot do so at all: before anything was done.
+void network_boot_is_refused(PowerHarness& h);
 
 }  // namespace muster::conformance

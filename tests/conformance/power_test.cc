@@ -10,6 +10,7 @@
 #include "tests/fakes/fake_ipmitool.h"
 #include "tests/fakes/ipmi_sim.h"
 #include "tests/fakes/jump_waiter.h"
+#include "tests/fakes/phy_bench.h"
 #include "tests/fakes/power_program.h"
 
 using namespace muster;
@@ -97,10 +98,32 @@ class CommandHarness : public PowerHarness {
   std::unique_ptr<Power> power_;
 };
 
+class PhyHarness : public PowerHarness {
+ public:
+  explicit PhyHarness(const std::function<void(lab::PhyManners&)>& manners) { bench_.api.change(manners); }
+  Power& power() override { return *power_; }
+  bool machine_runs() override { return bench_.machine().running(); }
+  void machine_ignores_polite_requests() override { bench_.machine().set_listens(false); }
+  void machine_is_dead() override { bench_.machine().set_dead(true); }
+  std::string boots() override {
+    bench_.machine().boot();
+    return std::string(bench_.machine().boots().size(), 'd');
+  }
+
+ private:
+  testing::PhyBench bench_;
+  std::unique_ptr<Power> power_ = bench_.retrying();
+};
+
 using Check = void (*)(PowerHarness&);
 const std::vector<Check> kSuite = {switches_on_and_off,         asking_for_what_holds_is_ok,
                                    polite_off_becomes_forced,   network_boot_holds_once,
                                    a_dead_machine_is_a_timeout, power_cycles_at_once};
+
+// Of a driver that switches, and cannot boot a machine from the network.
+const std::vector<Check> kSwitches = {switches_on_and_off, asking_for_what_holds_is_ok,
+                                      polite_off_becomes_forced, network_boot_is_refused,
+                                      a_dead_machine_is_a_timeout};
 
 }  // namespace
 
@@ -149,6 +172,26 @@ TEST_CASE("power conformance of command, over a real program", "[power][conforma
     CommandHarness harness;
     check(harness);
   }
+}
+
+TEST_CASE("power conformance of sakura-phy, over an API of all manners", "[power][conformance][phy]") {
+  using Manners = lab::PhyManners;
+  const std::vector<std::pair<const char*, std::function<void(Manners&)>>> manners = {
+      {"plain", [](Manners&) {}},
+      {"lags", [](Manners& m) { m.power_lag = 40 * kSecond; }},
+      {"stale lists", [](Manners& m) { m.list_age = 5 * kMinute; }},
+      {"remembers no power state", [](Manners& m) { m.cache_every = 0; }},
+      {"loses answers", [](Manners& m) { m.lost_answers = 2; }},
+      {"loses orders", [](Manners& m) { m.lost_orders = 1; }},
+      {"refuses for another operation", [](Manners& m) { m.conflicts = 3; }},
+      {"throttles", [](Manners& m) { m.throttled = 1, m.retry_after = 20 * kSecond; }},
+  };
+  for (const auto& [name, apply] : manners)
+    for (const Check check : kSwitches) {
+      INFO(name);
+      PhyHarness harness(apply);
+      check(harness);
+    }
 }
 
 // What cannot be asked of a driver whose machine is switched by its own system, or by a person: that it says

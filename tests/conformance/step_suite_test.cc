@@ -174,6 +174,12 @@ Samples samples_of_configuration() {
         [](FakeMachine&) {
           return Json{{"argv", {"touch", "/var/done"}}, {"creates", "/var/done"}};
         }}},
+      {"apt_mirror",
+       {[](FakeMachine& m) { m.put("/etc/os-release", "VERSION_CODENAME=trixie\n"); },
+        [](FakeMachine&) {
+          return Json{{"mirror", "http://m.example/debian"},
+                      {"security_mirror", "http://m.example/debian-security"}};
+        }}},
       {"apt_repository",
        {[](FakeMachine& m) { m.web["https://example.org/key"] = kKey; },
         [](FakeMachine&) {
@@ -559,6 +565,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"sshd", "/usr/sbin/sshd -t"},
                                                     {"raid", "mdadm --create"},
                                                     {"external_mount", "systemctl restart"},
+                                                    {"apt_mirror", "apt-get -q update"},
                                                     {"apt_repository", "apt-get -q update"},
                                                     {"download", "/usr/lib/apt/apt-helper"},
                                                     {"archive", "tar"},

@@ -59,7 +59,7 @@ for n in comp01 comp02; do
   check "$n has a mirror" sh -c "$muster lab ssh $n -- cat /proc/mdstat | grep -q 'active raid1'"
 done
 check "nothing was written where that is not declared" sh -c "$muster lab ssh site01 -- ls -A /srv/site/papers | grep -qx one"
-check "nothing is left where it is" sh -c "! $muster lab ssh site01 -- ls -A /srv/site | grep -q muster-probe"
+check "nothing is left where it is" fails_on site01 "ls -A /srv/site | grep -q muster-probe"
 
 $muster up "$work/cluster.yaml" --yes >"$work/again.log"
 check "the second up says that nothing changed" grep -qi nothing "$work/again.log"

@@ -44,14 +44,14 @@ check "its compiler makes a program for an H100" on test -x /tmp/k
 check "NCCL is 2.22 ($(version libnccl2))" grep -q '^2\.22\.3-' <<<"$(version libnccl2)"
 check "the set is held" test "$(on apt-mark showhold | grep -cE '^(nvidia-kernel-dkms|libcuda1|libnvidia-ml1|nvidia-cuda-toolkit|libnccl2|apptainer)$')" = 6
 check "Open MPI and Slurm are there" on sh -c "'command -v mpirun slurmd srun'"
-check "nouveau and nvidia are not loaded" sh -c "! $muster lab ssh node01 -- cat /proc/modules | grep -qE '^(nouveau|nvidia)'"
+check "nouveau and nvidia are not loaded" fails_on node01 "grep -qE '^(nouveau|nvidia)' /proc/modules"
 check "no unit failed" test -z "$(on systemctl --failed --no-legend --plain)"
 check "no key that dkms made is shared through the image" on sh -c "'! ls /var/lib/dkms/mok.* 2>/dev/null'"
 
 # Apptainer, as the account that has no right but its own: not even sudo.
 on sudo useradd --create-home --shell /bin/sh plain
 plain() { on sudo runuser -u plain -- sh -c "'export HOME=/home/plain; cd && $1'"; }
-check "the user has no rights" sh -c "! $muster lab ssh node01 -- sudo runuser -u plain -- sudo -n true 2>/dev/null"
+check "the user has no rights" fails_on node01 "sudo runuser -u plain -- sudo -n true 2>/dev/null"
 check "a container runs" test "$(plain 'apptainer -s exec /usr/lib/muster/test-container cat /etc/container-name')" = muster-test
 check "as the user, not as root" test "$(plain 'apptainer -s exec /usr/lib/muster/test-container id -u')" = "$(on id -u plain)"
 check "whose root is the container's" test "$(plain 'apptainer -s exec /usr/lib/muster/test-container sh -c "[ -e /usr/bin/dpkg ] || echo none"')" = none

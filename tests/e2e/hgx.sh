@@ -29,6 +29,8 @@ echo "  bring-up with quick took $((SECONDS - start)) s"
 verdicts "$report" | sed 's/^/  /'
 check "five of five are accepted by quick" accepted "$report"
 check "the report says SIMULATED HARDWARE" jq -e .simulated "$report"
+check "scratch is held to what its drives read" \
+  jq -e '[.nodes[] | select(.name | startswith("hgx")) | .checks[] | select(.name == "local storage/read_mbps" or .name == "local storage/write_mbps")] | length == 4 and all(.verdict == "pass" and (.derivation | contains("lab: 0.001 x raw drives (2 drives")))' "$report"
 
 # Every line about the GPUs says what they are, and nothing of them counts as measured.
 check "node show says SIMULATED GPU of each" sh -c "$muster node show hgx01 | grep -c 'SIMULATED GPU' | grep -qx 3"   # the number, and each of two
@@ -59,7 +61,7 @@ check "a login shell finds nvcc" test "$(on hgx01 sh -lc "'command -v nvcc'")" =
 check "Slurm knows their type" test "$(on head01 sinfo -h -N -o "'%N %G'" | grep '^hgx' | sort -u | tr -s ' \n' ' ')" = "hgx01 gpu:h100:2 hgx02 gpu:h100:2 "
 gres() { on login01 srun -N1 -n1 -w "$1" --gres=gpu:h100:2 --chdir=/tmp sh -c "'echo \$CUDA_VISIBLE_DEVICES'"; }
 check "a job asks for two by type and gets them" test "$(gres hgx02)" = 0,1
-check "no more than there are" sh -c "! $muster lab ssh login01 -- srun -N1 -n1 -w hgx01 --gres=gpu:h100:3 --immediate=5 --chdir=/tmp true"
+check "no more than there are" fails_on login01 "srun -N1 -n1 -w hgx01 --gres=gpu:h100:3 --immediate=5 --chdir=/tmp true"
 
 # ---- networks and storage
 check "rails are found beside a port without cable" sh -c "test \$($muster lab ssh hgx02 -- cat /etc/muster/networks.json | jq '[.ports[] | select(.rail >= 0)] | length') = 2"
@@ -102,15 +104,19 @@ check "nothing else is" sh -c "! grep -vE '^hgx0[12] \| rdma/.*rail 1|^hgx01 \| 
 for n in head01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
 $muster lab break hgx02 shape 1mbit --network rail1 --heal
 $muster lab break hgx01 slow-drive fast1 --heal
+# What was found holds until it is measured again: quick does not measure rails.
+expect_exit 0 $muster accept --profile standard --yes --report "$work/mended"
+check "five of five are accepted by standard again" accepted "$work/mended/report.json"
 
 # ---- one GPU falls off the bus
 check "Slurm's health check finds nothing before" on hgx02 sudo /etc/slurm/muster-health
 $muster lab break hgx02 gpu-xid 1
 check "the lab shows the fault" sh -c "$muster lab status --json | jq -e '.nodes[] | select(.name == \"hgx02\") | .faults | has(\"gpu-xid 1\")'"
-check "its driver has lost it" sh -c "! $muster lab ssh hgx02 -- nvidia-smi -L"
+check "its driver has lost it" fails_on hgx02 "nvidia-smi -L"
 report=$work/xid/report.json
 expect_exit 3 $muster accept --profile quick --yes --report "$work/xid"
-findings "$report" >"$work/xid.findings"
+# Behind a mandatory failure nothing else of that node is measured, which is said, and is no finding.
+findings "$report" | grep -v ' | skipped | ' >"$work/xid.findings"
 sed 's/^/  /' "$work/xid.findings"
 check "hgx02 is quarantined" test "$(node_state hgx02)" = quarantined
 check "the GPU is named" grep -q '^hgx02 | counters/gpu_xids | fail .*GPU 0000:e1:00' "$work/xid.findings"

@@ -71,7 +71,7 @@ cat "$work/up.log"
 # The second attempt went through.
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "its agent says that it is installed" node_is node02 '.mode == "installed"'
-check "it is a new system" sh -c "! $muster lab ssh node02 -- test -e /etc/drifted"
+check "it is a new system" fails_on node02 "test -e /etc/drifted"
 check "the data disks are as they were" sh -c "$muster lab ssh node02 -- sha256sum /scratch/blob | diff - '$work/blob'"
 on_host 'cat /sys/firmware/efi/efivars/Boot0*' | tr -d '\0' >"$work/entries"
 check "the firmware has an entry for it" grep -aq muster "$work/entries"
@@ -86,7 +86,7 @@ leaves_again() { test "$(journal "select count(*) from event where node = 'node0
 during_up "it hands over again" leaves_again
 up_ends 0
 check "node02 is accepted" test "$(node_state node02)" = accepted
-check "it is a new system" sh -c "! $muster lab ssh node02 -- test -e /etc/drifted"
+check "it is a new system" fails_on node02 "test -e /etc/drifted"
 
 # Locked down: its boot loader starts the RAM system, once. That does not reach the controller, and the old system is back.
 once() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%systemd-boot, one boot%'"; }
@@ -114,5 +114,5 @@ by_loader_again() { test "$(once)" = 2; }
 during_up "it hands over by its boot loader again" by_loader_again
 up_ends 0
 check "node02 is accepted" test "$(node_state node02)" = accepted
-check "it is a new system" sh -c "! $muster lab ssh node02 -- test -e /etc/drifted"
+check "it is a new system" fails_on node02 "test -e /etc/drifted"
 check "its power was never touched" test "$(switched)" = "$before"

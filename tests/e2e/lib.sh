@@ -52,6 +52,10 @@ expect_exit() {  # expect_exit STATUS COMMAND...
   echo "  ok: exit $want: $*"
 }
 node_ssh() { local n=$1; shift; $muster lab ssh "$n" -- "$@"; }
+# A shell command of the node's fails there. The node has to answer: ssh that fails is no such thing.
+fails_on() {  # fails_on NODE COMMAND-LINE
+  node_ssh "$1" "if $2; then exit 1; else exit 0; fi"
+}
 # A spec for this test: the quickstart's, edited with sed expressions.
 spec_from_quickstart() { sed "$@" lab/quickstart.yaml >"$work/cluster.yaml"; }
 # A spec with fewer machines (at most 3) and steps, for tests of faults: no shared storage, nothing measured.

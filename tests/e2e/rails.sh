@@ -12,7 +12,7 @@ for node in node01 node02; do
     port=$(rail_port "$node" "$rail")
     check "$node has $address on $port, MTU 9000" sh -c "$muster lab ssh $node -- ip -o link show $port | grep -q 'mtu 9000' && $muster lab ssh $node -- ip -o -4 address show $port | grep -q '$address/24'"
     check "what has this address leaves through $port" sh -c "$muster lab ssh $node -- ip route get 10.100.$rail.99 from $address | grep -q 'dev $port'"
-    check "or not at all" sh -c "! $muster lab ssh $node -- ip route get 10.20.0.1 from $address >/dev/null 2>&1"
+    check "or not at all" fails_on "$node" "ip route get 10.20.0.1 from $address >/dev/null 2>&1"
   done
 done
 for rail in 0 1; do

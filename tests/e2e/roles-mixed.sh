@@ -52,8 +52,8 @@ check "Slurm has the nodes with the scheduler, no others" test "$(on comp01 sinf
 idle() { [[ $(on comp01 sinfo -h -N -o %T | sort -u | tr -d ' ') == idle ]]; }
 check "and both take jobs" wait_until 60 idle
 check "slurmctld is the head's" test "$(on zhead01 systemctl is-active slurmctld)" = active
-check "and not the other's" sh -c "! $muster lab ssh comp01 -- systemctl is-active -q slurmctld"
-check "the storage node has no Slurm" sh -c "! $muster lab ssh arc01 -- test -e /etc/slurm/slurm.conf"
+check "and not the other's" fails_on comp01 "systemctl is-active -q slurmctld"
+check "the storage node has no Slurm" fails_on arc01 "test -e /etc/slurm/slurm.conf"
 on comp01 sudo runuser -u mpi -- srun --mpi=pmix -N1 -n1 -w comp01 --chdir=/tmp /usr/lib/muster/muster-mpi-check --seconds 1 --max-bytes 65536 >"$work/mpi.json"
 check "a job of MPI's user runs, on a controller without MPI" jq -e '.outcome == "measured"' "$work/mpi.json"
 
@@ -63,7 +63,7 @@ scraped() {
 }
 check "Prometheus scrapes the nodes with the monitoring, no others" wait_until 60 scraped
 check "Prometheus has no other targets" test "$(on zhead01 curl -s "'http://127.0.0.1:9090/api/v1/query?query=count(up)'" | jq -r '.data.result[0].value[1]')" = 2
-check "it runs on the head only" sh -c "! $muster lab ssh comp01 -- systemctl is-active -q prometheus"
+check "it runs on the head only" fails_on comp01 "systemctl is-active -q prometheus"
 
 check "the storage node serves both others" sh -c "test \$($muster lab ssh arc01 -- sudo exportfs -s | grep -c root_squash) = 2"
 check "names are of all nodes" sh -c "$muster lab ssh comp01 -- grep -c -E \"'(arc01|comp01|zhead01)\$'\" /etc/hosts | grep -qx 3"

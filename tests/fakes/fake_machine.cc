@@ -189,6 +189,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "sfdisk") return sfdisk(command);
   if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo")
     return accounts(argv);
+  if (program == "/usr/sbin/mfsmaster") return mfsmaster(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
   if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
       program == "/lib/ufw/ufw-init")

@@ -2,13 +2,13 @@
 // change those files and a small state the way the real ones would. It has state instead of expectations: a
 // test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore,
-// mdadm, sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod,
-// update-initramfs, udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo,
-// scontrol, true, false, touch, Ceph's programs with the rm, mv and chown they are used with
-// (fake_ceph.cc), ip, networkctl and dcb over its ports (fake_network.cc), storage of the site with stat, dd,
-// cat and journalctl (fake_arrays.cc), sync, and cp -a of files. Any other program is not found.
-// Thread: one.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
+// sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
+// udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false,
+// touch, Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc), MooseFS' master
+// (fake_moosefs.cc), ip, networkctl and dcb over its ports (fake_network.cc), storage of the site with stat,
+// dd, cat and journalctl (fake_arrays.cc), sync, and cp -a of files. Any other program is not found. Thread:
+// one.
 #pragma once
 
 #include <map>
@@ -20,6 +20,9 @@
 #include "base/os.h"
 
 namespace muster::tests {
+
+// An image of MooseFS' metadata as versions 3 and 4 write it: only what muster looks at is true to life.
+std::string moosefs_image(uint64_t version);
 
 class FakeMachine : public Process {
  public:
@@ -95,6 +98,7 @@ class FakeMachine : public Process {
   Output system(const std::vector<std::string>& argv);
   void reexec();
   void mount_moosefs(const std::string& unit, bool there);
+  Output mfsmaster(const std::vector<std::string>& argv);
   Output mdadm(const std::vector<std::string>& argv);
   void show_array(const std::string& level, const std::vector<std::string>& members);
   Output site(const Command& command);
@@ -117,6 +121,7 @@ class FakeMachine : public Process {
 
   std::string root_;
   int next_device_ = 1;
+  uint64_t loaded_version_ = 0;  // of the metadata of MooseFS' master
   bool reload_due_ = false;
   std::string firewall_, exports_;
   std::map<std::string, std::string> attributes_;

@@ -17,21 +17,10 @@
 
 #include "base/os.h"
 #include "tests/catch.h"
+#include "tests/fakes/free_port.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace muster::testing {
-
-inline int free_udp_port() {
-  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a);
-  socklen_t size = sizeof a;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
-  close(fd);
-  return ntohs(a.sin_port);
-}
 
 class IpmiSim {
  public:
@@ -88,7 +77,7 @@ done
 )sh";
 
   void start(const std::string& guid) {
-    if (!port_) port_ = free_udp_port();
+    if (!port_) port_ = free_port(SOCK_DGRAM);
     dir_.write("lan.conf", "name \"test\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 " +
                                std::to_string(port_) + "\n    priv_limit admin\n    guid " + guid +
                                "\n    allowed_auths_admin none md2 md5 straight\n  endlan\n" + more_ +

@@ -14,6 +14,7 @@
 #include "base/digest.h"
 #include "controller/ssh/ssh.h"
 #include "tests/catch.h"
+#include "tests/fakes/free_port.h"
 
 namespace muster::testing {
 
@@ -22,18 +23,6 @@ namespace fs = std::filesystem;
 inline std::string slurp(const fs::path& p) {
   std::ifstream f(p);
   return {std::istreambuf_iterator<char>(f), {}};
-}
-
-inline uint16_t free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a);
-  socklen_t size = sizeof a;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size);
-  close(fd);
-  return ntohs(a.sin_port);
 }
 
 struct Sshd {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/nodes/states.h"
 #include "tests/sim/early_store.h"
 
 namespace muster::sim {
@@ -295,7 +296,7 @@ PlannerInput SimController::input() const {
     seen.mode = life_->executor->mode_of(node.name);
     const auto silent = life_->executor->silent_for(node.name);
     seen.online = silent && *silent < kMinute && seen.mode;
-    seen.state = row.state;
+    seen.state = node_state_from_string(row.state);
     seen.image_digest = row.image_digest;
     seen.config_digest = row.config_digest;
     seen.product_uuid = row.product_uuid;

@@ -15,12 +15,7 @@ namespace {
 
 using tests::FakeMachine;
 
-// An image of the metadata as MooseFS 3 and 4 write it: only what is looked at is true to life.
-std::string image(uint64_t version) {
-  std::string out = "MFSM 2.0";
-  for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(version >> shift & 0xff);
-  return out + "the identity, sections" + "[MFS EOF MARKER]";
-}
+const auto image = tests::moosefs_image;
 std::string changes(uint64_t last) {
   return std::to_string(last - 1) + ": 1700000000|ACCESS(1)\n" + std::to_string(last) +
          ": 1700000001|CREATE(1,a):2\n";
@@ -74,8 +69,49 @@ TEST_CASE("moosefs: a declared master takes over from its metadata logger's copy
   CHECK(node.machine.get(kMaster + "/metadata_ml.mfs.back") == image(100));
   CHECK(node.machine.get(kMaster + "/changelog_ml.0.mfs") == changes(240));
   CHECK(node.machine.get(kLogger + "/metadata_ml.mfs.back") == image(100));  // the copy stays
-  CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata.mfs"));       // nothing empty
+  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(101));          // its own, for the loggers
   CHECK(node.master->check(node.context, node.params)->holds == Holds::yes);
+}
+
+// Metadata loggers ask once an hour: an image that is not there when they ask first is missed for that long.
+TEST_CASE("moosefs: a new master's first image is written before anybody asks for it", "[takeover]") {
+  Node node;
+  node.params["may_create"] = true;
+  node.params["take_over"] = GENERATE(false, true);
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.runs());
+  CHECK_FALSE(moosefs_metadata_is_new(node.machine.files()));
+  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(1));
+  CHECK(node.master->check(node.context, node.params)->holds == Holds::yes);
+  CHECK_FALSE(node.machine.files().exists("/mfs/daemon"));
+}
+
+TEST_CASE("moosefs: an image that an interrupted run left unwritten is written by the next", "[takeover]") {
+  Node node;
+  node.params["may_create"] = true;
+  const std::string at =
+      GENERATE("before the first start", "with the program running", "with the service running");
+  INFO(at);
+  node.machine.put(kMaster + (at == "before the first start" ? "/metadata.mfs" : "/metadata.mfs.back"),
+                   "MFSM NEW");
+  if (at == "with the program running") node.machine.put("/mfs/daemon", "");
+  if (at == "with the service running")
+    node.machine.units["moosefs-master.service"] = {.enabled = true, .active = true};
+  CHECK(node.master->check(node.context, node.params)->holds == Holds::no);
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.runs());
+  CHECK_FALSE(moosefs_metadata_is_new(node.machine.files()));
+  CHECK(node.master->check(node.context, node.params)->holds == Holds::yes);
+}
+
+TEST_CASE("moosefs: a master with an image of its own is not stopped for another", "[takeover]") {
+  Node node;
+  node.machine.put(kMaster + "/metadata.mfs.back", image(100));
+  node.machine.put(kMaster + "/metadata.mfs.back.1", "MFSM NEW");
+  node.machine.units["moosefs-master.service"] = {.enabled = true, .active = true};
+  REQUIRE(node.master->apply(node.context, node.params).ok());
+  CHECK(node.machine.get(kMaster + "/metadata.mfs.back") == image(100));
+  CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata.mfs"));
 }
 
 TEST_CASE("moosefs: what is no whole copy is none, and nothing begins", "[takeover]") {
@@ -264,7 +300,7 @@ TEST_CASE("moosefs: a former master is stopped and put aside, and nothing of it 
   CHECK(node.machine.get("/state/mfs/master.retired.2/metadata.mfs") == image(300));
   // The spec changed its mind before anybody took over: it goes on with what it was stopped with.
   REQUIRE(node.master->apply(node.context, node.params).ok());
-  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(300));
+  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(301));  // as it ended with, written anew
   CHECK(node.runs());
 }
 

@@ -37,6 +37,9 @@ Json network() {
           {"has_ntp", true},
           {"proxy", "http://10.20.0.1:3128"},
           {"no_proxy", "localhost"},
+          {"apt_mirror", "http://mirror.example/debian"},
+          {"apt_security", "http://mirror.example/debian-security"},
+          {"apt_updates", true},
           {"resolver", "nameserver 10.20.0.53\n"},
           {"port_settings", {{"DNS", "10.20.0.53"}}},
           {"foreign_dns", {"10.20.0.53"}}};

@@ -143,6 +143,22 @@ TEST_CASE("where a real GPU is, that one is reported and no stand-in", "[standin
   CHECK_FALSE(standin_gpus(m.files()));
 }
 
+TEST_CASE("what loads GPUs is one question, whoever asks it", "[standin]") {
+  for (const char* load :
+       {R"({"kernel":"gpu-gemm"})", R"({"kernel":"gpu-what-comes-next"})", R"({"load":"nccl"})",
+        R"({"load":"gpu-training"})", R"({"gpu_memory":true,"peers":[]})"}) {
+    CAPTURE(load);
+    CHECK(loads_gpus(Json::parse(load)));
+  }
+  for (const char* none :
+       {"null", "[]", "{}", R"({"kernel":"dgemm"})", R"({"kernel":"counters","gpus":true})",
+        R"({"load":"training"})", R"({"gpu_memory":false})", R"({"gpu_memory":"true"})",
+        R"({"kernel":7,"load":{}})"}) {
+    CAPTURE(none);
+    CHECK_FALSE(loads_gpus(Json::parse(none)));
+  }
+}
+
 TEST_CASE("no load of GPUs is measured on stand-ins, and every other measurement is", "[standin]") {
   FakeMachine m;
   guest(m);

@@ -173,6 +173,40 @@ TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") 
         std::string::npos);
 }
 
+TEST_CASE("apt_mirror: the system's own sources, and no others, are those of the mirror") {
+  Run r;
+  r.machine.put("/usr/share/keyrings/debian-archive-keyring.gpg", "key");
+  r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  const std::string before =
+      "deb [signed-by=/k arch=amd64] http://old/debian trixie main non-free-firmware\n"
+      "deb http://old/debian-security trixie-security main\n";
+  r.machine.put("/etc/apt/sources.list", before);
+  r.machine.put("/etc/apt/sources.list.d/tools.list", "deb http://tools/debian stable main\n");
+  Json params = {{"mirror", "http://m.example/debian"},
+                 {"security_mirror", "http://m.example/debian-security"}};
+  CHECK(r.check("apt_mirror", params)->holds == Holds::no);
+  r.machine.broken = {"apt-get -q update"};
+  CHECK_FALSE(r.apply("apt_mirror", params).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list") == before);  // a mirror that does not answer breaks nothing
+  r.machine.broken.clear();
+  REQUIRE(r.apply("apt_mirror", params).ok());
+  const std::string deb = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://m.example/";
+  CHECK(r.machine.get("/etc/apt/sources.list") ==
+        deb + "debian trixie main non-free-firmware\n" + deb +
+            "debian trixie-updates main non-free-firmware\n" + deb +
+            "debian-security trixie-security main non-free-firmware\n");
+  CHECK(r.machine.get("/etc/apt/sources.list.d/tools.list") == "deb http://tools/debian stable main\n");
+  CHECK(r.check("apt_mirror", params)->holds == Holds::yes);
+  params["security_mirror"] = "none";
+  params["updates"] = false;
+  REQUIRE(r.apply("apt_mirror", params).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list") == deb + "debian trixie main non-free-firmware\n");
+  for (const std::string bad : {"none", "http://m/ x", "http://m/]x", "cdrom:", "http://u@m/debian"}) {
+    params["mirror"] = bad;
+    CHECK(r.apply("apt_mirror", params).error().code == Code::invalid);
+  }
+}
+
 TEST_CASE("archive: a new version replaces the folder whole; foreign files are not touched") {
   Run r;
   r.machine.put("/opt/a.tar", "one");

@@ -10,25 +10,34 @@
 using namespace muster;
 using api::Door;
 
+namespace {
+
+// node01 -> 52:54:00:20:00:01
+std::string redfish_node(const std::string& name, const std::string& address) {
+  return "  - { name: " + name + ", role: cpu, power: { driver: redfish, address: \"" + address +
+         "\", secret: bmc }, mac: \"52:54:00:20:00:" + name.substr(name.size() - 2) +
+         "\", image: cpu, disks: { os: { match: { serial: \"OS*\", count: 1 } } } }\n";
+}
+
+void put_spec(testing::Controller& c, const std::string& nodes) {
+  const auto stored = c.call(Door::local, "PUT", "/v1/spec", R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
+images: { cpu: { recipe: debian-12 } }
+roles: { cpu: { playbooks: [ base ] } }
+nodes:
+)" + nodes);
+  INFO(stored.body);
+  REQUIRE(stored.status == 200);
+}
+
+}  // namespace
+
 TEST_CASE("an address that leads to another node's machine switches nothing for a node never seen",
           "[api][power]") {
   BmcBench bench("generic");
   bench.machine.start();
   testing::Controller c;
-  const std::string spec = R"(cluster: gaggle
-network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
-images: { cpu: { recipe: debian-12 } }
-nodes:
-  - { name: node01, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc }, mac: "52:54:00:20:00:01", image: cpu,
-      disks: { os: { match: { serial: "OS*", count: 1 } } } }
-  - { name: node03, role: cpu, power: { driver: redfish, address: ")" +
-                           bench.target.address + R"(", secret: bmc },
-      mac: "52:54:00:20:00:03", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
-roles: { cpu: { playbooks: [ base ] } }
-)";
-  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
-  INFO(stored.body);
-  REQUIRE(stored.status == 200);
+  put_spec(c, redfish_node("node01", "127.0.0.2") + redfish_node("node03", bench.target.address));
   REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto bind = [&](const std::string& node, const std::string& uuid) {
     c.on_reactor([&] {
@@ -51,16 +60,7 @@ TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; s
           "[api][power]") {
   BmcBench bench("supermicro");  // three failed logins lock it
   testing::Controller c;
-  const std::string spec = R"(cluster: gaggle
-network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
-images: { cpu: { recipe: debian-12 } }
-nodes:
-  - { name: node01, role: cpu, power: { driver: redfish, address: ")" +
-                           bench.target.address + R"(", secret: bmc },
-      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
-roles: { cpu: { playbooks: [ base ] } }
-)";
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  put_spec(c, redfish_node("node01", bench.target.address));
   const auto set = [&](const std::string& value) {
     REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", value).status == 200);
   };
@@ -86,16 +86,7 @@ TEST_CASE("the controller's own machine is not switched off or booted anew, by w
   std::filesystem::create_directories(sys.path("class/dmi/id"));
   sys.write("class/dmi/id/product_uuid", std::string(BmcBench::kUuid) + "\n");
   testing::Controller c("", "", sys.path(""));
-  const std::string spec = R"(cluster: gaggle
-network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
-images: { cpu: { recipe: debian-12 } }
-nodes:
-  - { name: node03, role: cpu, power: { driver: redfish, address: ")" +
-                           bench.target.address + R"(", secret: bmc },
-      mac: "52:54:00:20:00:03", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
-roles: { cpu: { playbooks: [ base ] } }
-)";
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  put_spec(c, redfish_node("node03", bench.target.address));
   REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto refused = [&](const std::string& verb) {
     const auto answer = c.call(Door::local, "POST", "/v1/power/node03/" + verb);
@@ -134,16 +125,7 @@ roles: { cpu: { playbooks: [ base ] } }
 TEST_CASE("the next boot is set to the network without a machine being switched", "[api][power]") {
   BmcBench bench("generic");
   testing::Controller c;
-  const std::string spec = R"(cluster: gaggle
-network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
-images: { cpu: { recipe: debian-12 } }
-nodes:
-  - { name: node01, role: cpu, power: { driver: redfish, address: ")" +
-                           bench.target.address + R"(", secret: bmc },
-      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
-roles: { cpu: { playbooks: [ base ] } }
-)";
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  put_spec(c, redfish_node("node01", bench.target.address));
   REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto once = c.call(Door::local, "POST", "/v1/power/node01/network-once");
   INFO(once.body);

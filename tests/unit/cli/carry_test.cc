@@ -66,3 +66,23 @@ TEST_CASE("a file that cannot be read is an error that names it; a spec without 
   for (const std::string spec : {"cluster: c\nacceptance: { profile: quick }\n", "", "a: [", "- list\n"})
     CHECK(with_carried_files(spec, "/", Files()).value() == spec);
 }
+
+TEST_CASE("what YAML would change on the way is refused, and so is a spec that cannot take a section",
+          "[cli][gpu-results]") {
+  const TempDir folder;
+  REQUIRE(Files().write(folder.path("results/r.json"), "{}\n").ok());
+  for (const std::string& key :
+       std::vector<std::string>{"a\rb\n", std::string("a\0b", 3), "\xff\n", "a\x01"}) {
+    CAPTURE(key);
+    REQUIRE(Files().write(folder.path("r.pub"), key).ok());
+    const auto refused = with_carried_files(kSpec, folder.path(""), Files());
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::invalid);
+    CHECK(refused.error().message.find("acceptance.gpu_results_key") == 0);
+  }
+  REQUIRE(Files().write(folder.path("r.pub"), "key\n").ok());
+  CHECK(with_carried_files(kSpec, folder.path(""), Files()).ok());
+  const std::string flow =
+      "{ cluster: c, acceptance: { gpu_results: results/r.json, gpu_results_key: r.pub } }\n";
+  CHECK_FALSE(with_carried_files(flow, folder.path(""), Files()).ok());
+}

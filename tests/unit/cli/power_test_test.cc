@@ -13,6 +13,7 @@ struct Machine {
   std::string power = "off";
   std::string broken = "";  // the verb that fails
   bool network_switches = false, off_lies = false, allowed = true;
+  bool network_never = false, refuses_network = true;  // says that it cannot; and does not
   std::vector<std::string> calls;
   int asked = 0;
 
@@ -27,7 +28,10 @@ struct Machine {
   Result<Json> call(const std::string& verb) {
     calls.push_back(verb);
     if (verb == broken) return fail(Code::unavailable, "the BMC does not answer");
+    if (verb == "describe" && network_never) return Json{{"driver", "sakura-phy"}, {"network_boot", false}};
     if (verb == "describe") return Json{{"driver", "redfish"}};
+    if (verb == "network-once" && network_never && refuses_network)
+      return fail(Code::invalid, "it cannot boot from the network");
     if (verb == "on") power = "on";
     if (verb == "off" && !off_lies) power = "off";
     if (verb == "network-once" && network_switches) power = "on";
@@ -90,4 +94,18 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
   CHECK(failed_at(no_network) == "network once: set, nothing switched");
   silent.broken = "describe";
   CHECK(failed_at(silent) == "describe");
+}
+
+TEST_CASE("a driver that cannot boot from the network has to refuse, and to leave the machine",
+          "[power][cli]") {
+  Machine machine;
+  machine.network_never = true;
+  CHECK(test_power("gpu01", machine.hooks())->at("passed") == true);
+  Machine does_it = machine;
+  does_it.refuses_network = false;
+  CHECK(test_power("gpu01", does_it.hooks())->at("passed") == false);
+  Machine switches = machine;
+  switches.network_switches = true;
+  switches.refuses_network = false;
+  CHECK(test_power("gpu01", switches.hooks())->at("passed") == false);
 }

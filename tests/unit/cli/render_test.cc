@@ -1,5 +1,7 @@
 #include "cli/render.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "tests/catch.h"
 
@@ -127,4 +129,15 @@ TEST_CASE("storage sections are shown with what is wrong with them and where", "
         "scratch  local     /scratch    2.0 GB  25 %  node01: recover, 12 %\n"
         "home     external  /home/site                node02: 10.0.0.5:/x does not  answer\n"
         "new      nfs       /new                      not known\n");
+}
+
+TEST_CASE("a refusal is told with its rule, which is what the manual lists") {
+  const std::string text =
+      render_refusals({{"refusals",
+                        {{{"node", "head01"}, {"rule", "own-machine"}, {"message", "the controller is here"}},
+                         {{"node", ""}, {"message", "no run"}}}}});
+  CHECK(text.find("head01: ") != std::string::npos);
+  CHECK(text.find("[own-machine]\n") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '[') == 1);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
 }

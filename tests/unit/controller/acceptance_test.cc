@@ -98,7 +98,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
       return judge(spec, *executor, action, result);
     };
     hooks.reservation = [this](const Action& action, const Json& result) {
-      return reservation(*executor, action, result);
+      return reservation(spec, *executor, action, result);
     };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
       return follow_up(spec, *executor, action, results);
@@ -778,4 +778,68 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
           (lab ? Verdict::not_applicable : Verdict::fail));
     CHECK(check_of(b.report(), "node04", "gpu memory/data").verdict == Verdict::fail);
   }
+}
+
+// Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
+TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
+  for (const bool lab : {true, false}) {
+    CAPTURE(lab);
+    Bench b;
+    b.plan.simulated = lab;
+    for (const auto& name : b.names) {
+      HardwareFacts facts = facts_of(name);
+      facts.gpus.resize(1);
+      facts.gpus.front().simulated = true;
+      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.check(name, {Bench::step("acceptance/rdma", "accept_rdma", {{"peers", Json::array()}},
+                                 {{"gdr_ratio", {{"min", 0.1}}}}),
+                     Bench::step("acceptance/rdma from gpu memory", "accept_rdma",
+                                 {{"peers", Json::array()}, {"gpu_memory", true}},
+                                 {{"gdr_ratio", {{"min", 0.1}}}})});
+    }
+    b.reactor.advance(100);
+    b.measure = [](const std::string&, const wire::Step&) {
+      return measured("rdma-gpu-memory", "gdr_ratio", 0.95);
+    };
+    b.run();
+    CHECK(check_of(b.report(), "node02", "rdma/gdr_ratio").verdict == Verdict::pass);
+    CHECK(check_of(b.report(), "node02", "rdma from gpu memory/data").verdict ==
+          (lab ? Verdict::not_applicable : Verdict::fail));
+    const Report report = b.report();
+    for (const auto& node : report.nodes)
+      for (const auto& check : node.checks)
+        if (check.name.rfind("rdma from gpu memory/", 0) == 0) {
+          CAPTURE(check.name);
+          CHECK(check.verdict != Verdict::pass);
+          CHECK_FALSE(check.measured);
+        }
+  }
+}
+
+TEST_CASE("a drive below what the spec says of its model takes its node out, and the report says by what",
+          "[acceptance]") {
+  Bench b;
+  const std::string own = "drives: [ { model: \"FAST*\", read_mbps: 7000, source: the quotation of May } ] }";
+  std::string text = kSpec;
+  text.replace(text.find("profile: lab }"), 14, "profile: lab, " + own);
+  b.store.write({SpecRow{2, 2, text, "sha256:spec-2", ""}}, [](Status s) { REQUIRE(s.ok()); });
+  b.reactor.advance(100);
+  b.spec.changed();
+  b.plan.spec_revision = 2;
+  for (const auto& name : b.names)
+    b.check(name,
+            {Bench::step("acceptance/drives", "accept", {{"kernel", "drives"}},
+                         {{"read_mbps", {{"min", 50}, {"derive", "drive_models"}, {"fail_ratio", 0.4}}}})});
+  b.measure = [](const std::string& node, const wire::Step&) {
+    const Json part = {{"subject", "OS" + node},
+                       {"like", "FAST DRIVE 8589934592"},
+                       {"result", measured("drives", "read_mbps", node == "node03" ? 2000 : 6000)}};
+    return Json{{"check", "drives"}, {"parts", Json::array({part})}};
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+  const Check check = check_of(b.report(), "node03", "drives/read_mbps");
+  CHECK(check.verdict == Verdict::fail);
+  CHECK(check.expected == 2800);
+  CHECK(check.derivation.find("the quotation of May") != std::string::npos);
 }

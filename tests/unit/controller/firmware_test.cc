@@ -10,6 +10,7 @@
 #include "controller/image/recipe.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 
@@ -57,6 +58,65 @@ TEST_CASE("a recipe's firmware is installed from its component, and an image wit
             "non-free-firmware") ==
         "deb http://m/debian bookworm main non-free-firmware\n"
         "deb http://m/s bookworm-security main non-free-firmware\n");
+}
+
+TEST_CASE("the recipes for metal are the plain ones with firmware of adapters and both makers' microcode",
+          "[image][firmware]") {
+  const std::string folder = source_dir() + "/images";
+  for (const std::string plain : {"debian-12", "debian-13"}) {
+    CAPTURE(plain);
+    auto metal = load_recipe(folder, plain + "-metal");
+    const auto base = load_recipe(folder, plain);
+    REQUIRE(metal.ok());
+    REQUIRE(base.ok());
+    CHECK(base->firmware.empty());
+    const auto& list = metal->firmware;
+    // ice's file moved to firmware-intel-misc in Debian 13; recommended packages are not installed.
+    std::vector<std::string> wanted = {"intel-microcode", "amd64-microcode", "firmware-misc-nonfree",
+                                       "firmware-bnx2x", "firmware-qlogic"};
+    if (plain == "debian-13") wanted.push_back("firmware-intel-misc");
+    for (const auto& name : wanted) {
+      CAPTURE(name);
+      CHECK(std::count(list.begin(), list.end(), name) == 1);
+    }
+    metal->firmware.clear();
+    CHECK(canonical(*metal) == canonical(*base));
+  }
+}
+
+TEST_CASE("a recipe made from another one adds to its lists and replaces its other keys", "[image]") {
+  TempDir dir;
+  const std::string folder = dir.path(".");
+  write(dir, "plain.yaml",
+        "suite: trixie\nmirror: http://m/pool\nsecurity_mirror: none\nkernel: { full: k, cloud: c }\n"
+        "packages: [ a ]\nfirmware: [ f1 ]\nrun: [ [ one ] ]\n");
+  write(dir, "more.yaml", "from: plain\nkernel: { full: k2 }\npackages: [ b ]\nfirmware: [ f2 ]\n");
+  const auto more = load_recipe(folder, "more");
+  REQUIRE(more.ok());
+  CHECK(more->suite == "trixie");
+  CHECK(more->mirror == "http://m/pool");
+  CHECK(more->security_mirror == kNoMirror);
+  CHECK(more->kernel == std::map<std::string, std::string>{{"full", "k2"}, {"cloud", "c"}});
+  CHECK(more->packages == std::vector<std::string>{"a", "b"});
+  CHECK(more->firmware == std::vector<std::string>{"f1", "f2"});
+  CHECK(more->run.size() == 1);
+  write(dir, "mirrored.yaml", "from: plain\nmirror: http://n/debian\n");
+  CHECK(load_recipe(folder, "mirrored")->security_mirror == "http://n/debian-security");
+
+  write(dir, "chain.yaml", "from: more\n");
+  CHECK(load_recipe(folder, "chain").error().code == Code::invalid);
+  write(dir, "itself.yaml", "from: itself\n");
+  CHECK(load_recipe(folder, "itself").error().code == Code::invalid);
+  write(dir, "lost.yaml", "from: nowhere\n");
+  CHECK(load_recipe(folder, "lost").error().code == Code::not_found);
+  CHECK(load_recipe(folder, "nowhere").error().code == Code::not_found);
+  for (const std::string bad : {"../images/plain", "/etc/passwd", "[ plain ]", "''"}) {
+    write(dir, "bad.yaml", "from: " + bad + "\n");
+    CHECK(load_recipe(folder, "bad").error().code == Code::invalid);
+  }
+  write(dir, "bad.yaml", "from: plain\npackage: [ b ]\n");
+  CHECK(load_recipe(folder, "bad").error().message.find("bad.yaml:2: ") != std::string::npos);
+  CHECK_FALSE(parse_recipe("from: plain\n", "x.yaml"));  // beside nothing
 }
 
 TEST_CASE("a module says which firmware it may ask for", "[image][firmware]") {

@@ -125,6 +125,27 @@ TEST_CASE("an image from a mirror of one's own has the release's updates and sec
         "deb http://m.example/debian sid main\n");
 }
 
+TEST_CASE("the mirror of the spec takes the place of the recipe's, with its pockets", "[image][apt]") {
+  const AptMirror declared{"http://10.20.0.9/debian", "http://10.20.0.9/debian-security", true};
+  auto plain = recipe_with(""), own = recipe_with("mirror: http://m.example/debian\nupdates: false\n");
+  const std::string before = canonical(*plain);
+  use_mirror(*plain, {});
+  CHECK(canonical(*plain) == before);  // of a spec that declares none
+  use_mirror(*plain, declared);
+  use_mirror(*own, declared);
+  CHECK(canonical(*plain) == canonical(*own));
+  CHECK(canonical(*plain) != before);  // so the image is built again
+  CHECK(sources_of_mirror(*own, "/k.gpg") ==
+        "deb [signed-by=/k.gpg] http://10.20.0.9/debian bookworm main\n"
+        "deb [signed-by=/k.gpg] http://10.20.0.9/debian bookworm-updates main\n"
+        "deb [signed-by=/k.gpg] http://10.20.0.9/debian-security bookworm-security main\n");
+  auto sid = recipe_with("mirror: http://m.example/debian", "sid");
+  use_mirror(*sid, declared);
+  CHECK(sources_of_mirror(*sid, "") == "deb http://10.20.0.9/debian sid main\n");
+  use_mirror(*own, {"http://10.20.0.9/pool", kNoMirror, false});
+  CHECK(sources_of_mirror(*own, "") == "deb http://10.20.0.9/pool bookworm main\n");
+}
+
 TEST_CASE("a mirror whose security pocket cannot be found is refused until the recipe says where it is") {
   const auto refused = recipe_with("mirror: http://m.example/private\n");
   REQUIRE_FALSE(refused);

@@ -707,6 +707,14 @@ TEST_CASE("fio has jobs for every drive under the file system, each with its own
   CHECK(has("--group_reporting"));
   CHECK(m.detail["drives"] == Json({"sda", "sdb"}));
   CHECK(m.detail["level"] == "raid0");
+  CHECK_FALSE(m.detail.contains("random_jobs"));
+  // Random reads come from as many, and that is told: what they can reach depends on it.
+  const auto random =
+      run_fio(files, fio,
+              {.mount = root.scratch(), .size_bytes = 19 << 20, .random_seconds = 1, .jobs_per_drive = 4});
+  CHECK(std::count(fio.runs.back().begin(), fio.runs.back().end(), "--numjobs=8") == 2);
+  CHECK(std::count(fio.runs.back().begin(), fio.runs.back().end(), "--group_reporting") == 2);
+  CHECK(random.detail["random_jobs"] == 8);
   fio.report = fio_report(0, 15 << 20);
   CHECK(run_fio(files, fio, {.mount = root.scratch(), .size_bytes = 19 << 20, .jobs_per_drive = 4}).outcome ==
         Outcome::failed);

@@ -75,6 +75,12 @@ TEST_CASE("lab break takes a machine, a fault and the one argument the fault nee
   CHECK(broken({"n1", "slow-drive", "fast1"})->drive == "fast1");
   CHECK(broken({"n1", "kill"})->fault == "kill");
   CHECK(broken({"n1", "pcie-error", "fast1"})->drive == "fast1");
+  CHECK(broken({"n1", "port-errors", "12"})->count == 12);
+  CHECK(broken({"n1", "port-errors"})->count == 0);
+  CHECK(broken({"n1", "pull-cable"})->fault == "pull-cable");
+  for (const auto* count : {"0", "-1", "x", "1001", "10000", "1s", ""})
+    CHECK(refusal({"n1", "port-errors", count}) == Code::invalid);
+  CHECK(refusal({"n1", "pull-cable", "60"}) == Code::invalid);
   CHECK(broken({"n1", "post", "12m"})->seconds == 720);
   CHECK(broken({"n1", "post", "12 min"})->seconds == 720);
   CHECK(broken({"n1", "post", "90s"})->seconds == 90);
@@ -108,6 +114,7 @@ TEST_CASE("a fault crosses the control socket whole, and the help tells of each"
   b.network = "rail0";
   b.network_switch = "storage";
   b.seconds = 5;
+  b.count = 7;
   b.heal = true;
   const auto again = break_from_json(to_json(b));
   REQUIRE(again.ok());
@@ -115,7 +122,8 @@ TEST_CASE("a fault crosses the control socket whole, and the help tells of each"
   CHECK(shown_name(b) == "net-cut rail0");
   b.network = "provisioning";
   CHECK(shown_name(b) == "net-cut");
-  for (const auto* fault : {"post", "crash-once", "panic-first-boot", "net-cut", "bmc-503"})
+  for (const auto* fault : {"post", "crash-once", "panic-first-boot", "net-cut", "bmc-503", "port-errors",
+                            "pull-cable", "pcie-error"})
     CHECK(fault_list().count(fault) == 1);
 }
 

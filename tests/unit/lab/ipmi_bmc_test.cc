@@ -75,7 +75,7 @@ TEST_CASE("a lab's ipmi_sim calls muster, shows the machine's UUID, and can be a
   node.name = "node01";
   node.uuid = "12345678-9abc-4ef0-8234-56789abcdef0";
   std::filesystem::create_directories(root + "/nodes/node01");
-  const auto port = static_cast<uint16_t>(testing::free_udp_port());
+  const auto port = testing::free_port(SOCK_DGRAM);
   IpmiBmc bmc(LabDir(root), node,
               {.program = program,
                .user = "admin",
@@ -143,7 +143,7 @@ TEST_CASE("an ipmi_sim that a killed lab left behind is ended by the next", "[la
                  .user = "admin",
                  .password = "pw",
                  .address = "127.0.0.1",
-                 .port = static_cast<uint16_t>(testing::free_udp_port())});
+                 .port = testing::free_port(SOCK_DGRAM)});
     REQUIRE(bmc.start().ok());
     CHECK_FALSE(alive(*left));
     left = read_pid_file(lab.node("node01", "ipmi.pid"));

@@ -56,7 +56,7 @@ TEST_CASE("a machine with one port is started with the very arguments that it al
       "-cpu",
       "qemu64,-cx16",
       "-smp",
-      "1",
+      "1,maxcpus=2",  // barriers: see qemu_args.cc
       "-m",
       "1024",
       "-display",
@@ -150,6 +150,25 @@ TEST_CASE("a port without cable has its card, and makes the machine wait for its
   n.ports[1].cabled = false;
   CHECK(has_dark_ports(n));
   CHECK(qemu_args(folder(), n, {}, BootFirst::disk) == cabled);
+}
+
+TEST_CASE("a port that counts has another adapter in the same place") {
+  auto n = node();
+  n.ports = make_ports(2, false, 2);
+  const auto before = qemu_args(folder(), n, {}, BootFirst::disk);
+  n.ports[1].counting = true;
+  const auto args = qemu_args(folder(), n, {}, BootFirst::disk);
+  const auto nic = device(args, nic_device_id("rail1"));
+  CHECK(nic.find("e1000e,") == 0);
+  for (const std::string part :
+       {",netdev=n-rail1,", ",mac=52:54:00:23:00:02,", ",romfile=,", ",bus=np-rail1"})
+    CHECK(has(nic, part));
+  CHECK_FALSE(has(nic, "host_mtu"));
+  CHECK(device(args, nic_device_id("rail0")).find("virtio-net-pci,") == 0);
+  REQUIRE(args.size() == before.size());
+  size_t others = 0;
+  for (size_t i = 0; i < args.size(); ++i) others += args[i] != before[i] ? 1 : 0;
+  CHECK(others == 1);
 }
 
 TEST_CASE("data drives sit behind root ports with ACS, the boot drive on the root bus") {

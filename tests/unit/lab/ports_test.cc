@@ -212,5 +212,26 @@ TEST_CASE("`spec check` knows the lab section, too", "[spec]") {
   CHECK(errors("{ time_scale: 3 }") == Names{"lab.time_scale"});
   CHECK(errors("{ storage_nic: 7 }") == Names{"lab.storage_nic"});
   CHECK(errors("{ profile: hal-9000 }") == Names{"lab.profile"});
+  CHECK(errors("{ nodes: { n1: { counting: [ storage, rail7 ] } } }").empty());
+  CHECK(errors("{ nodes: { n1: { counting: [ rail8 ] } } }") == Names{"lab.nodes.n1.counting[0]"});
+  CHECK(errors("{ counting: [ rail0 ] }") == Names{"lab.counting"});
   CHECK(errors("{ nodes: { n1: { uncabled: [ rail9 ] } } }") == Names{"lab.nodes.n1.uncabled[0]"});
+}
+
+TEST_CASE("ports with an adapter that counts errors are kept over a restart of the lab's own process") {
+  const auto spec = lab_spec_from_yaml(
+      spec_with("  rails: 2\n  nodes: { gpu02: { counting: [ rail1 ] }, head: { rails: 0 } }\n"));
+  REQUIRE(spec.ok());
+  CHECK(spec->nodes[1].ports[1].counting);
+  CHECK_FALSE(spec->nodes[1].ports[0].counting);
+  CHECK_FALSE(spec->nodes[0].ports[1].counting);
+  const auto again = lab_spec_from_json(to_json(*spec));
+  REQUIRE(again.ok());
+  CHECK(to_json(*again) == to_json(*spec));
+  Json before = to_json(*spec);  // as an older muster wrote it
+  for (auto& node : before["nodes"])
+    for (auto& port : node["ports"]) port.erase("counting");
+  CHECK_FALSE(lab_spec_from_json(before)->nodes[1].ports[1].counting);
+  refusal("  rails: 2\n  nodes: { head: { rails: 0, counting: [ rail0 ] } }\n");
+  refusal("  rails: 2\n  nodes: { head: { counting: rail0 } }\n");
 }

@@ -81,7 +81,7 @@ TEST_CASE("the plan to adopt a host is the same before and after its agent came"
   NodeObservation& seen = in.nodes["node03"];
   seen.online = false;
   seen.mode.reset();
-  seen.state = "unknown";
+  seen.state = NodeState::unknown;
   seen.product_uuid.clear();
   CHECK(plan_digest(planned(in)) == plan_digest(after));
   seen.facts->disks[3].content_hash = "sha256:other";
@@ -93,7 +93,7 @@ TEST_CASE("an adopted node that is accepted has nothing to do", "[plan][adopt]")
   PlannerInput in = with_host();
   want(in, RequestKind::adopt, {"node03"});
   in.nodes["node03"].config_digest = planned(in).config_digests.at("node03");
-  in.nodes["node03"].state = "accepted";
+  in.nodes["node03"].state = NodeState::accepted;
   CHECK(planned(in).empty());
   want(in, RequestKind::up, {"node03"});
   const Plan up = planned(in);
@@ -250,7 +250,7 @@ TEST_CASE("a node without a BMC and without an agent is out of reach", "[plan][k
   if (GENERATE(true, false)) {
     seen.mode.reset();
     seen.facts.reset();
-    seen.state = "unknown";
+    seen.state = NodeState::unknown;
   }
   want(in, RequestKind::reimage, {"node03"});
   CHECK(refusal(in) == "not-running");

@@ -1,6 +1,7 @@
 // What a plan says of the engines ceph and beegfs.
 #include <algorithm>
 
+#include "controller/engines/ceph.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
@@ -79,7 +80,7 @@ TEST_CASE("ceph: its own object store is used again, another one's is foreign", 
 
 TEST_CASE("ceph: any of three nodes may be drained, of two not the one with the monitor", "[plan]") {
   PlannerInput in = with_engine("ceph", installed);
-  for (auto& [name, seen] : in.nodes) seen.state = "accepted";
+  for (auto& [name, seen] : in.nodes) seen.state = NodeState::accepted;
   in.request = {RequestKind::drain, {"node01"}};
   CHECK(refused(in) == "nothing");
   in.spec.nodes.pop_back();
@@ -95,7 +96,7 @@ TEST_CASE("beegfs: a plan says that nothing is kept twice, and no node of it can
   }));
   CHECK(plan.find("node02/shared-1")->params["steps"][0]["params"]["source"] == "beegfs_nodev");
   in = with_engine("beegfs", installed);
-  for (auto& [name, seen] : in.nodes) seen.state = "accepted";
+  for (auto& [name, seen] : in.nodes) seen.state = NodeState::accepted;
   in.request = {RequestKind::drain, {"node02"}};
   CHECK(refused(in) == "drain-leader");
 }

@@ -93,7 +93,7 @@ inline NodeObservation seen_in_ram(const std::string& node) {
   seen.facts = facts;
   seen.mode = wire::Mode::ram;
   seen.online = true;
-  seen.state = "discovered";
+  seen.state = NodeState::discovered;
   seen.product_uuid = "uuid-" + node;
   return seen;
 }

@@ -73,6 +73,34 @@ TEST_CASE("what is declared is compared, what is unknown is not", "[plan][hardwa
   CHECK(unlike_hardware(spec, facts, false).size() == 1);
 }
 
+TEST_CASE("the processors' model and the number of network ports are compared", "[plan][hardware]") {
+  HardwareSpec spec;
+  HardwareFacts facts;
+  spec.cpu_model = "Intel*Platinum 8480*";
+  spec.nics = {{"any", 2}};
+  CHECK(unlike_hardware(spec, facts, false).empty());  // the agent could read neither
+  facts.cpus.model = "Intel(R) Xeon(R) Platinum 8480C";
+  facts.nics.resize(2);  // none has a link: what is not up in the RAM system has none
+  CHECK(unlike_hardware(spec, facts, false).empty());
+  facts.nics.resize(3);
+  CHECK(unlike_hardware(spec, facts, false).empty());
+  facts.nics.resize(1);
+  CHECK(unlike_hardware(spec, facts, false).size() == 1);
+  facts.cpus.model = "Intel(R) Xeon(R) Gold 6430";
+  CHECK(unlike_hardware(spec, facts, false).size() == 2);
+  CHECK(unlike_hardware(spec, facts, true).size() == 2);  // a lab's machines have both
+  spec.nics = {{"any", 0}};
+  spec.cpu_model.clear();
+  CHECK(unlike_hardware(spec, facts, false).empty());
+
+  PlannerInput in = declared();
+  for (auto& node : in.spec.nodes) node.hardware.cpu_model = "AMD EPYC 9654*";
+  for (auto& [name, seen] : in.nodes) seen.facts->cpus.model = "AMD EPYC 9654 96-Core Processor";
+  CHECK(planned(in).left_out.empty());
+  in.nodes["node02"].facts->cpus.model = "AMD EPYC 9354 32-Core Processor";
+  CHECK(planned(in).left_out_rules == std::map<std::string, std::string>{{"node02", "hardware-unlike"}});
+}
+
 TEST_CASE("a machine unlike the one that was ordered is left out, and the others are installed",
           "[plan][hardware]") {
   PlannerInput in = declared();

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "agent/step.h"
-#include "controller/plan/context.h"
+#include "controller/plan/plan_steps.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/rails_seen.h"
 #include "tests/fakes/fake_machine.h"

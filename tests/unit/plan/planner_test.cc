@@ -66,14 +66,14 @@ TEST_CASE("a node that could not be found does not hold the others, and is looke
           "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   in.nodes["node03"] = NodeObservation{};
-  in.nodes["node03"].state = "quarantined";
+  in.nodes["node03"].state = NodeState::quarantined;
   const Plan install = planned(in);
   CHECK(install.kind == "install");
   CHECK(install.nodes == std::vector<std::string>{"node01", "node02"});
   CHECK(install.notes.front().find("node03") == 0);
   for (const std::string name : {"node01", "node02"}) {
     in.nodes[name] = installed(name);
-    in.nodes[name].state = "accepted";
+    in.nodes[name].state = NodeState::accepted;
     in.nodes[name].config_digest = install.config_digests.at(name);
   }
   const Plan again = planned(in);
@@ -186,7 +186,7 @@ TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
   const Plan first = planned(with_nodes(seen_in_ram));
   PlannerInput in = with_nodes(installed);
   for (auto& [name, seen] : in.nodes) {
-    seen.state = "accepted";
+    seen.state = NodeState::accepted;
     seen.config_digest = first.config_digests.at(name);  // what is on the disks is not part of it
   }
   const Plan again = planned(in);
@@ -526,7 +526,7 @@ TEST_CASE("only disks of the destruction list carry the right to be formatted", 
 
 TEST_CASE("a node that an operator took out is in no plan until it is released", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
-  in.nodes["node02"].state = "quarantined";
+  in.nodes["node02"].state = NodeState::quarantined;
   CHECK(planned(in).nodes.size() == 3);  // a run's own quarantine is tried again
   in.nodes["node02"].reason = "by an operator: PSU on order";
   CHECK(planned(in).nodes.size() == 3);  // whatever the words say
@@ -626,7 +626,7 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   in.playbooks["shared"].steps.push_back(out("empty", "drain"));
   in.playbooks["base"].steps.push_back(out("last", "drain"));
   in.playbooks["base"].steps.push_back(out("back", "undrain"));
-  for (const auto& n : in.spec.nodes) in.nodes[n.name].state = "accepted";
+  for (const auto& n : in.spec.nodes) in.nodes[n.name].state = NodeState::accepted;
   in.request = {RequestKind::drain, {"node03", "node02"}};
   const Plan plan = planned(in);
   CHECK(plan.kind == "drain");
@@ -649,10 +649,10 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   CHECK(refused(in).find("name the nodes") != std::string::npos);
 
   // Drained: nothing brings it back by accident.
-  in.nodes["node02"].state = "drained";
+  in.nodes["node02"].state = NodeState::drained;
   in.request = {};
   CHECK(planned(in).left_out == std::vector<std::string>{"node02"});
-  in.nodes["node03"].state = "quarantined";
+  in.nodes["node03"].state = NodeState::quarantined;
   in.request = {RequestKind::undrain, {"node03"}};
   CHECK(refused(in) == "not-drained");
   in.request.kind = RequestKind::drain;

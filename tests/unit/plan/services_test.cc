@@ -8,7 +8,7 @@
 #include "agent/image/layout.h"
 #include "agent/step.h"
 #include "base/resolver.h"
-#include "controller/plan/context.h"
+#include "controller/plan/plan_steps.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
@@ -193,6 +193,27 @@ TEST_CASE("proxy, time zone, packages and kernel parameters reach the node", "[p
   // Two steps with two values for one parameter would never come to rest.
   CHECK(params_of(steps, "base/kernel parameters")["values"]["kernel.panic"] == "60");
   CHECK(params_of(steps, "base/kernel parameters")["values"]["net.core.somaxconn"] == 4096);
+}
+
+TEST_CASE("the declared package mirror reaches nodes with an image of ours, after the proxy",
+          "[plan][services][apt]") {
+  Spec spec = parsed(declared_text());
+  const auto find = [](const std::vector<wire::Step>& steps, const std::string& id) {
+    const auto ids = ids_of(steps);
+    return std::find(ids.begin(), ids.end(), id) - ids.begin();
+  };
+  CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
+  spec.network.apt = {"http://10.20.0.9/debian", "http://10.20.0.9/debian-security", true};
+  const auto steps = steps_of(spec, "node02", "base");
+  CHECK(params_of(steps, "base/package mirror") ==
+        Json{{"mirror", "http://10.20.0.9/debian"},
+             {"security_mirror", "http://10.20.0.9/debian-security"},
+             {"updates", true}});
+  CHECK(find(steps, "base/proxy of apt") < find(steps, "base/package mirror"));
+  CHECK(find(steps, "base/package mirror") < find(steps, "base/time zones"));
+  for (auto& node : spec.nodes)
+    if (node.name == "node02") node.adopt.host = "10.20.0.12";  // its sources are its own
+  CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
 }
 
 TEST_CASE("declared firewall rules follow those of the playbook, for their roles only", "[plan][services]") {

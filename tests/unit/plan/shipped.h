@@ -77,7 +77,7 @@ inline PlannerInput shipped_input(const std::string& spec) {
     seen.facts = facts;
     seen.mode = wire::Mode::ram;
     seen.online = true;
-    seen.state = "discovered";
+    seen.state = NodeState::discovered;
     seen.product_uuid = facts.system.uuid;
     in.nodes[node.name] = seen;
   }
@@ -87,7 +87,7 @@ inline PlannerInput shipped_input(const std::string& spec) {
 inline void make_installed(PlannerInput& in, const std::string& node) {
   NodeObservation& seen = in.nodes[node];
   seen.mode = wire::Mode::installed;
-  seen.state = "accepted";
+  seen.state = NodeState::accepted;
   seen.image_digest = in.images.begin()->second.digest;
 }
 

@@ -24,7 +24,7 @@ PlannerInput accepted() {
   PlannerInput in = with_nodes(installed);
   const Plan plan = made(in);
   for (auto& [name, seen] : in.nodes) {
-    seen.state = "accepted";
+    seen.state = NodeState::accepted;
     seen.config_digest = plan.config_digests.at(name);
   }
   REQUIRE(made(in).empty());
@@ -44,8 +44,8 @@ TEST_CASE("an installed node that is silent is woken, and nothing is written", "
   PlannerInput in = accepted();
   in.nodes["node02"].online = false;
   SECTION("accepted") {}
-  SECTION("released, or woken before") { in.nodes["node02"].state = "discovered"; }
-  SECTION("a run was cancelled") { in.nodes["node02"].state = "installing"; }
+  SECTION("released, or woken before") { in.nodes["node02"].state = NodeState::discovered; }
+  SECTION("a run was cancelled") { in.nodes["node02"].state = NodeState::installing; }
   SECTION("another image is declared since") { in.images["cpu"].digest = "sha256:newer"; }
   const Plan plan = made(in);
   CHECK(plan.kind == "wake");
@@ -58,7 +58,7 @@ TEST_CASE("an installed node that is silent is woken, and nothing is written", "
 TEST_CASE("a node that stayed silent is left out until somebody names it", "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].online = false;
-  in.nodes["node02"].state = "quarantined";
+  in.nodes["node02"].state = NodeState::quarantined;
   const Plan plan = made(in);
   CHECK(plan.empty());
   CHECK(plan.left_out == std::vector<std::string>{"node02"});
@@ -81,7 +81,7 @@ TEST_CASE("a node that stayed silent is left out until somebody names it", "[pla
 TEST_CASE("a node whose installation was cut off is not taken for an installed one", "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].online = false;
-  in.nodes["node02"].state = "quarantined";
+  in.nodes["node02"].state = NodeState::quarantined;
   in.nodes["node02"].machine = in.nodes["node02"].facts;
   in.nodes["node02"].facts.reset();  // its disks were written since it was looked at
   const Plan plan = made(in);
@@ -106,7 +106,7 @@ TEST_CASE("an installed system that answers shows its hardware itself: it is not
           "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].facts.reset();
-  in.nodes["node02"].state = "installing";
+  in.nodes["node02"].state = NodeState::installing;
   const Plan plan = made(in);
   CHECK(plan.kind == "discover");
   CHECK(kinds(plan, "node02") == std::vector<ActionKind>{ActionKind::inventory});

@@ -77,6 +77,26 @@ TEST_CASE("a lab's limits take the place of the profile's, and its comparisons g
   }
 }
 
+TEST_CASE("a lab that compares nothing may still hold file systems to their drives, by a share of its own",
+          "[plan][simulated]") {
+  LabAcceptance lab;
+  lab.compare = false;
+  lab.limits["local storage/read_mbps"] = Json{{"of_raw_reads", 0.001}, {"otherwise_min", 0.05}};
+  std::vector<PlannedStep> steps = {planned(
+      "quick/local storage[scratch]", "{}",
+      R"({"read_mbps":{"of_raw_reads":0.3,"otherwise_min":800,"derive":"drive_models","ratio":0.5,"unit":"MB/s"},
+          "write_mbps":{"of_raw_reads":0.1,"otherwise_min":400,"unit":"MB/s"},
+          "random_read_iops":{"derive":"drive_models","ratio":0.5,"fail_ratio":0.2,"unit":"1/s"}})")};
+  Simulated simulated(lab);
+  simulated.change(steps);
+  const Json& expect = steps[0].step.expect;
+  CHECK(expect["read_mbps"] ==
+        Json::parse(R"({"of_raw_reads":0.001,"otherwise_min":0.05,"unit":"MB/s","set_by":"lab"})"));
+  CHECK(expect["write_mbps"] == Json::parse(R"({"unit":"MB/s"})"));
+  CHECK(expect["random_read_iops"] == Json::parse(R"({"unit":"1/s"})"));
+  CHECK(simulated.notes("quick").front().find("\"of_raw_reads\":0.001") != std::string::npos);
+}
+
 TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never deadlines",
           "[plan][simulated]") {
   LabAcceptance lab;
@@ -129,5 +149,18 @@ TEST_CASE("what a lab asks of acceptance is checked with the spec", "[spec][simu
         std::string::npos);
   CHECK(errors_of("  acceptance: { limits: { dgemm/gflops: { mn: 1 } } }\n").find("limits.dgemm/gflops.mn") !=
         std::string::npos);
+  // The share of raw drives goes with the floor that holds where they were not measured.
+  const auto scratch = [](const std::string& limit) {
+    return errors_of("  acceptance: { limits: { local storage/read_mbps: " + limit + " } }\n");
+  };
+  CHECK(scratch("{ of_raw_reads: 0.01, otherwise_min: 0.1 }").empty());
+  CHECK(scratch("{ of_raw_reads: 0.01 }").find("belong together") != std::string::npos);
+  CHECK(scratch("{ otherwise_min: 0.01 }").find("belong together") != std::string::npos);
+  CHECK(scratch("{ of_raw_reads: 0, otherwise_min: 1 }").find("limits.local storage/read_mbps") !=
+        std::string::npos);
+  CHECK(scratch("{ of_raw_reads: 2, otherwise_min: 1 }").find("of_raw_reads") != std::string::npos);
+  CHECK(scratch("{ min: 2, max: 1 }").find("limits.local storage/read_mbps") != std::string::npos);
+  const std::string once = scratch("{ of_raws: 2 }");
+  CHECK(std::count(once.begin(), once.end(), '\n') == 1);
   CHECK(errors_of("  acceptance: { floors: {} }\n").find("lab.acceptance.floors") != std::string::npos);
 }

@@ -54,6 +54,12 @@ TEST_CASE("the specs that are shown have a plan without an objection", "[plan][d
       CAPTURE(note);
       CHECK(note.find("left out") == std::string::npos);
     }
+    // They are for servers: with firmware and microcode.
+    for (const auto& [name, image] : in.spec.images) {
+      CAPTURE(name, image.recipe);
+      CHECK(fs::exists(source_dir() + "/images/" + image.recipe + ".yaml"));
+      CHECK(image.recipe.find("-metal") != std::string::npos);
+    }
     for (const auto& node : in.spec.nodes) {
       CAPTURE(node.name);
       const auto there = played(plan, node.name);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "controller/engines/ceph.h"
 #include "controller/plan/disks.h"
 #include "tests/unit/plan/fixture.h"
 #include "tests/source_dir.h"
@@ -240,7 +241,7 @@ TEST_CASE("a node that is new to a shared file system is let in by its server, t
   NodeObservation& server = in.nodes["node01"];
   server.mode = wire::Mode::installed;
   server.image_digest = in.images["cpu"].digest;
-  server.state = "accepted";
+  server.state = NodeState::accepted;
   server.config_digest = "of before";
   const Plan plan = planned(in);
   CHECK(plan.serving == std::vector<std::string>{"node01"});
@@ -295,20 +296,20 @@ TEST_CASE("a master is not stopped by a plan in which its successor has no part"
   // It is back after another one took over: that one is the master, and need not be in the plan.
   in.request.nodes = {"node01"};
   in.nodes["node02"].facts->storage_metadata["moosefs"] = true;
-  in.nodes["node02"].state = GENERATE("accepted", "degraded");
+  in.nodes["node02"].state = GENERATE(NodeState::accepted, NodeState::degraded);
   CHECK(refused(in) == "nothing");
   in.nodes["node02"].online = false;
   CHECK(refused(in) == "node01 storage-leader");
   // It is the declared one that is back, released, with what it knew then: node01 leads meanwhile.
   in.nodes["node02"].online = true;
-  in.nodes["node02"].state = "discovered";
+  in.nodes["node02"].state = NodeState::discovered;
   CHECK(refused(in) == "node01 storage-leader");
 }
 
 TEST_CASE("a master is not stopped by a plan in which its successor only lets others mount",
           "[plan][takeover]") {
   PlannerInput in = from_node01_to_node02();
-  in.nodes["node02"].state = "accepted";
+  in.nodes["node02"].state = NodeState::accepted;
   in.nodes["node02"].config_digest = "of before";
   in.request.nodes = {"node01"};  // node02 comes along, without the look for metadata to begin with
   const auto all = refusals(in);

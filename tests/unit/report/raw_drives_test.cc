@@ -98,6 +98,20 @@ TEST_CASE("where a drive was not read, or is not named, the constant floor holds
   CHECK(least(failed, {"S0"}) == 800);
 }
 
+TEST_CASE("a share that the lab's spec gives is the lab's in the report, too", "[report]") {
+  auto steps = drives("n0", {{300, 200}, {300, 100}});
+  MeasuredStep fs = file_system("n0", 1, 1, {"S0", "S1"}, "raid0");
+  for (auto& [metric, limit] : fs.expect.items())
+    limit = {{"of_raw_reads", 0.001}, {"otherwise_min", 2}, {"unit", "MB/s"}, {"set_by", "lab"}};
+  const auto passed = judged(steps, fs);
+  CHECK(check_of(passed, "local storage/read_mbps").verdict == Verdict::pass);
+  CHECK(check_of(passed, "local storage/read_mbps").expected == 0.001 * 300);
+  CHECK(check_of(passed, "local storage/read_mbps").derivation.find("lab: 0.001 x raw drives") == 0);
+  const auto otherwise = judged({}, fs);
+  CHECK(check_of(otherwise, "local storage/read_mbps").verdict == Verdict::fail);
+  CHECK(check_of(otherwise, "local storage/read_mbps").derivation.find("lab floor 2 MB/s") == 0);
+}
+
 TEST_CASE("a floor of raw reads is written with the constant it stands for", "[report]") {
   const auto ok = [](const char* expect) { return check_expectations(Json::parse(expect)).ok(); };
   CHECK(ok(R"({"read_mbps":{"of_raw_reads":0.7,"otherwise_min":800}})"));

@@ -39,7 +39,10 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<std::string> rearmed;
   Result<PowerState> power_state = PowerState::on;
   std::set<std::string> without_bmc;
-  std::map<std::string, Person> persons;         // nodes that a person switches
+  std::set<std::string> rented;           // switched by a provider that cannot boot them from the network
+  std::vector<Json> reinstalls;           // what the provider was asked for
+  PowerPort::Done reinstalled;            // its answer, for the test to give
+  std::map<std::string, Person> persons;  // nodes that a person switches
   std::map<std::string, PowerPort::Done> asked;  // of them, "netboot n1": what is open
   std::vector<Result<Json>> leave_answers;       // taken from the front; then params with a token
   int tokens = 0;
@@ -125,6 +128,11 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reactor.post([done, answer] { done(answer); });
   }
   bool switches(const std::string& node) const override { return !without_bmc.count(node); }
+  bool netboots(const std::string& node) const override { return switches(node) && !rented.count(node); }
+  void reinstall(const std::string&, const Json& order, PowerPort::Done done) override {
+    reinstalls.push_back(order);
+    reinstalled = std::move(done);
+  }
   void disarm(const std::string& node) override { armed.erase(node); }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {

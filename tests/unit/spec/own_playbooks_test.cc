@@ -2,13 +2,16 @@
 #include "controller/spec/own_playbooks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "agent/step.h"
 #include "base/json.h"
 #include "cli/spec_file.h"
 #include "controller/spec/carry.h"
-#include "controller/spec/module_names.h"
+#include "controller/spec/module_list.h"
+#include "controller/spec/shipped_names.h"
 #include "controller/spec/yaml.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"
@@ -51,14 +54,57 @@ std::string carried(const std::string& text, const std::vector<OwnPlaybook>& fil
   return *out;
 }
 
+// Its roles have nothing but what is shipped, and motd.
+std::string of_shipped(const std::string& playbooks) {
+  std::string text = named(playbooks);
+  const std::string list = "playbooks: [ base, storage, shared, motd ]";
+  return text.replace(text.find(list), list.size(),
+                      "playbooks: [ base, storage-local, storage-shared, motd ]");
+}
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("the controller's list of modules is the agent's", "[playbook][own]") {
-  std::vector<std::string> agents;
-  for (const StepModule& module : step_modules()) agents.push_back(module.name);
-  CHECK(module_names() == agents);
+  std::string agents = "{\n";
+  std::map<std::string, Json> sorted;
+  for (const StepModule& module : step_modules()) {
+    Json& parameters = sorted[module.name] = Json::object();
+    for (const auto& p : module.parameters)
+      parameters[p.value("name", "")] =
+          p.value("type", "any") + (p.value("required", false) ? " required" : "");
+  }
+  for (const auto& [name, parameters] : sorted)
+    agents += (agents.size() > 2 ? ",\n  \"" : "  \"") + name + "\": " + parameters.dump();
+  agents += "\n}\n";
+  const std::string path = source_dir() + "/schema/modules.json";
+  if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path, std::ios::binary) << agents;
+  INFO("make it anew with MUSTER_ACCEPT=1");
+  CHECK(text_of(path) == agents);
+}
+
+TEST_CASE("the names that a spec is checked by without a controller are those of playbooks/", "[own]") {
+  const auto in = [](const std::string& folder) {
+    std::vector<std::string> out;
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() + folder))
+      if (entry.path().extension() == ".yaml") out.push_back(entry.path().stem().string());
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  CHECK(shipped_names().playbooks == in("/playbooks"));
+  CHECK(shipped_names().profiles == in("/playbooks/acceptance"));
+}
+
+TEST_CASE("every shipped playbook and profile passes what an own one is asked", "[own]") {
+  const std::string root = source_dir() + "/playbooks/";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string file = entry.path().lexically_relative(root).string();
+    CAPTURE(file);
+    CHECK(is_profile_file(file) == (file.rfind("acceptance/", 0) == 0));
+    CHECK(errors_of(parse_own_playbook({file, text_of(entry.path())}).errors).empty());
+  }
 }
 
 TEST_CASE("texts are carried in the spec, and every line of it stays where it was", "[own]") {
@@ -193,6 +239,7 @@ steps:
     params: { names: [ chrony, tmux ] }
   - name: more
     module: file
+    params: { path: /etc/more }
 )")},
                                         all);
   INFO(errors_of(errors));
@@ -208,11 +255,13 @@ steps:
     auto shipped = testing::playbooks();
     return errors_of(add_own_playbooks({overlay(rest)}, shipped));
   };
-  const std::string step = "steps:\n  - name: packages\n    module: file\n";
+  const std::string step = "steps:\n  - name: packages\n    module: file\n    params: { path: /x }\n";
   // What it is about has gone with an upgrade, or would be there twice.
   CHECK(has(error_of("removes: [ hostnam ]\nsteps: []\n"), "base.yaml:3:12: removes"));
-  CHECK(has(error_of("replaces: [ package ]\nsteps:\n  - name: package\n    module: file\n"),
-            "base.yaml:3:13: replaces"));
+  CHECK(
+      has(error_of("replaces: [ package ]\nsteps:\n  - name: package\n    module: file\n    params: { path: "
+                   "/x }\n"),
+          "base.yaml:3:13: replaces"));
   CHECK(has(error_of(step), "base.yaml:4:5: steps"));
   CHECK(has(error_of("removes: [ packages ]\n" + step), "base.yaml:5:5: steps"));
   CHECK(has(error_of("replaces: [ packages ]\nsteps: []\n"), "base.yaml:3:13: replaces"));
@@ -235,7 +284,7 @@ TEST_CASE("a changed text changes the plan, of the nodes that have the playbook"
                     [](const std::string& note) { return has(note, "motd.yaml"); }));
   for (auto& [name, seen] : in.nodes) {
     seen.config_digest = first.config_digests.at(name);
-    seen.state = "accepted";
+    seen.state = NodeState::accepted;
   }
   CHECK(with(kMotd).empty());
   CHECK(with("# a comment\n" + kMotd).empty());
@@ -281,6 +330,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
   CHECK(error_of("[ site/motd.yaml, ./site/motd.yaml ]").find("named twice") != std::string::npos);
   CHECK(error_of("site").empty());
 
+  dir.write("cluster.yaml", of_shipped("site"));
   const auto checked = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
   CHECK(checked.exit == 0);
   dir.write("site/motd.yaml", "playbook: motd\nsteps:\n  - name: a\n    module: filee\n");
@@ -294,9 +344,11 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   const auto put = [&](const std::string& text) {
     return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
   };
-  CHECK(put(named("site")).status == 422);
-  CHECK(put(carried(named("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
-  const auto refused = put(carried(named("[ motd.yaml, ssh.yaml ]"),
+  const auto paths = put(of_shipped("site"));
+  CHECK(paths.status == 422);
+  CHECK(has(paths.body, "the controller reads no files"));
+  CHECK(put(carried(of_shipped("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
+  const auto refused = put(carried(of_shipped("[ motd.yaml, ssh.yaml ]"),
                                    {{"motd.yaml", kMotd}, {"ssh.yaml", "playbook: ssh\nsteps: []\n"}}));
   CHECK(refused.status == 422);
   const Json errors = parse_json(refused.body).value()["errors"];
@@ -304,4 +356,169 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   CHECK(errors[0]["file"] == "ssh.yaml");
   CHECK(errors[0]["line"] == 1);
   CHECK(parse_json(c.call(api::Door::local, "GET", "/v1/spec").body).value()["revision"] == 1);
+}
+
+TEST_CASE("a wrong call of a module is found with the spec: unknown, missing and mistyped parameters",
+          "[own]") {
+  const auto error_of = [&](const std::string& step) {
+    return errors_of(parse_own_playbook({"x.yaml", "playbook: x\nsteps:\n  - name: a\n" + step}).errors);
+  };
+  CHECK(error_of("    module: package\n    params: { names: [ tree ] }\n").empty());
+  CHECK(error_of("    module: file\n    params: { path: \"{{item}}\", content: \"{{{x}}}\" }\n").empty());
+  // What a template becomes is for the plan to say; which words there are is not.
+  CHECK(error_of("    module: package\n    params: { names: \"{{packages}}\" }\n").empty());
+  const std::string unknown = error_of("    module: package\n    params: { nmaes: [ tree ] }\n");
+  CHECK(has(unknown, "x.yaml:5:15: steps[0].params.nmaes"));
+  CHECK(has(unknown, "did you mean 'names'?"));
+  CHECK(
+      has(error_of("    module: package\n    params: { names: 7 }\n"), "x.yaml:5:22: steps[0].params.names"));
+  CHECK(has(error_of("    module: file\n"), "x.yaml:4:13: steps[0].params: module 'file' needs"));
+  CHECK(has(error_of("    module: file\n    params: { path: /x, content: [ a ] }\n"),
+            "steps[0].params.content"));
+  CHECK(has(
+      error_of(
+          "    module: file\n    params: { path: /x }\n    verify: { module: mount, params: { pat: 1 } }\n"),
+      "steps[0].verify.params.pat"));
+  // The executor's own words are no module's.
+  CHECK(error_of(
+            "    module: accept_links\n    params: { peers: \"{{peers}}\", peers_live: true, peers_in_plan: "
+            "true, address: \"{{node.address}}\" }\n")
+            .empty());
+  CHECK(error_of("    module: file\n    params: [ path ]\n").find("needs") ==
+        std::string::npos);  // the schema's
+}
+
+TEST_CASE("limits that cannot be judged are an error of their playbook, each once and with its place",
+          "[own]") {
+  const auto errors = [&](const std::string& expect) {
+    return parse_own_playbook(
+               {"acceptance/ours.yaml",
+                "playbook: ours\nsteps:\n  - name: a\n    module: accept\n    params: { kernel: dgemm "
+                "}\n    expect: { gflops: " +
+                    expect + " }\n"})
+        .errors;
+  };
+  CHECK(errors("{ min: 1, derive: cpu_peak, ratio: 0.5 }").empty());
+  for (const char* bad :
+       {"{ min: 2, max: 1 }", "{ derive: cpu_peek, ratio: 0.5 }", "{ derive: cpu_peak }", "{ ratio: 0.5 }",
+        "{ fleet_min_ratio: 0 }", "{ of_raw_reads: 0.5 }", "{ derive: drive_models, ratio: 0.5 }",
+        "{ fleet_min_ratio: 2 }", "{ mni: 1 }", "{ min: one }"}) {
+    CAPTURE(bad);
+    const auto found = errors(bad);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].file == "acceptance/ours.yaml");
+    CHECK(found[0].line == 6);
+    CHECK(found[0].path.rfind("steps[0].expect.gflops", 0) == 0);
+  }
+  CHECK(has(errors("{ derive: cpu_peek, ratio: 0.5 }")[0].message, "did you mean 'cpu_peak'?"));
+  // A shipped one, too: parse_playbook() is how the controller loads them.
+  CHECK_FALSE(
+      parse_playbook("playbook: p\nsteps:\n  - { name: a, module: accept, expect: { x: { ratio: 0.5 } } }\n")
+          .errors.empty());
+}
+
+TEST_CASE("names of playbooks and profiles are those that are shipped and the spec's own", "[own][spec]") {
+  const SpecNames names = shipped_names();
+  const std::string ours =
+      "playbook: ours\nsteps:\n  - name: a\n    module: accept\n    params: { kernel: dgemm }\n";
+  const auto error_of = [&](std::string text, const std::vector<OwnPlaybook>& own) {
+    return errors_of(parse_spec(carried(text, own), names).errors);
+  };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = of_shipped("[ x.yaml ]");
+    REQUIRE(text.find(from) != std::string::npos);
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const std::vector<OwnPlaybook> motd = {{"site/motd.yaml", kMotd}};
+  CHECK(error_of(with("x.yaml", "y.yaml"), motd).empty());
+  const std::string playbook = error_of(with("storage-shared, motd ]", "storage-shred, motd ]"), motd);
+  CHECK(has(playbook, "roles.cpu.playbooks[2]"));
+  CHECK(has(playbook, "did you mean 'storage-shared'?"));
+  CHECK(
+      has(error_of(with("storage-shared, motd ]", "storage-shared, modt ]"), motd), "did you mean 'motd'?"));
+  const std::string profile = error_of(with("profile: lab }", "profile: standrad }"), motd);
+  CHECK(has(profile, "acceptance.profile"));
+  CHECK(has(profile, "did you mean 'standard'?"));
+  // A profile is one by its folder, and neither kind stands in for the other.
+  std::vector<OwnPlaybook> both = motd;
+  both.push_back({"acceptance/ours.yaml", ours});
+  CHECK(error_of(with("profile: lab }", "profile: ours }"), both).empty());
+  CHECK(has(error_of(with("profile: lab }", "profile: motd }"), both), "acceptance.profile"));
+  CHECK(has(error_of(with("storage-shared, motd ]", "storage-shared, motd, ours ]"), both), "playbooks[4]"));
+  // Whom a step is among.
+  std::string among = kMotd;
+  among.replace(among.find("    module: file"), 0, "    phase: cluster\n    among: schedulr\n");
+  const std::string whom = error_of(with("x.yaml", "y.yaml"), {{"site/motd.yaml", among}});
+  CHECK(has(whom, "site/motd.yaml:4"));
+  CHECK(has(whom, "did you mean 'scheduler'?"));
+  // While the own ones are paths nobody can tell; that they are is another error.
+  CHECK(errors_of(parse_spec(of_shipped("site"), names).errors).empty());
+  // Without names nothing is said: what was stored once stays what it is.
+  CHECK(parse_spec(carried(with("profile: lab }", "profile: standrad }"), motd)).errors.empty());
+}
+
+TEST_CASE("a profile of the spec's own: beside the shipped ones, over one, and never one that changes a node",
+          "[own]") {
+  const auto with = [](const std::string& file, const std::string& text) {
+    auto all = testing::playbooks();
+    const auto errors = add_own_playbooks({{file, text}}, all);
+    return std::make_pair(errors_of(errors), all);
+  };
+  const std::string step = "steps:\n  - name: a\n    module: accept\n    params: { kernel: dgemm }\n";
+  const auto [fine, all] = with("site/acceptance/ours.yaml", "playbook: ours\n" + step);
+  CHECK(fine.empty());
+  CHECK(all.count("acceptance/ours") == 1);
+  CHECK(all.count("ours") == 0);
+  const auto [over, changed] =
+      with("acceptance/lab.yaml",
+           "playbook: lab\noverlay: true\nreplaces: [ dgemm ]\nsteps:\n  - name: dgemm\n    "
+           "module: accept\n    params: { kernel: dgemm }\n    expect: { gflops: { min: 9 } }\n");
+  CHECK(over.empty());
+  CHECK(changed.at("acceptance/lab").steps[0].expect["gflops"]["min"] == 9);
+  CHECK_FALSE(changed.at("acceptance/lab").origin.empty());
+  CHECK(has(with("acceptance/lab.yaml", "playbook: lab\n" + step).first, "overlay"));
+  CHECK(has(with("acceptance/x.yaml",
+                 "playbook: x\nsteps:\n  - name: a\n    module: file\n    params: { path: /x }\n")
+                .first,
+            "acceptance/x.yaml:4:13: steps[0].module"));
+  CHECK(has(with("acceptance/x.yaml",
+                 "playbook: x\nsteps:\n  - name: a\n    phase: drain\n    module: accept\n    "
+                 "params: { kernel: dgemm }\n")
+                .first,
+            "steps[0].phase"));
+  // A folder is meant, not a word in a name.
+  CHECK_FALSE(is_profile_file("acceptance.yaml"));
+  CHECK_FALSE(is_profile_file("my-acceptance/x.yaml"));
+  CHECK_FALSE(is_profile_file("acceptance/more/x.yaml"));
+  CHECK(is_profile_file("acceptance/x.yaml"));
+  CHECK(is_profile_file("/srv/acceptance/x.yaml"));
+}
+
+TEST_CASE("`spec check` knows what is shipped, and what a folder of the controller's has beside",
+          "[own][cli]") {
+  const TempDir dir;
+  std::string text = of_shipped("motd.yaml");
+  dir.write("motd.yaml", kMotd);
+  text.replace(text.find("profile: lab }"), 14, "profile: ours }");
+  dir.write("cluster.yaml", text);
+  const auto refused = testing::muster_command({"spec", "check", dir.path("cluster.yaml")});
+  CHECK(refused.exit == 2);
+  CHECK(has(refused.err, "acceptance.profile"));
+  std::filesystem::create_directories(dir.path("theirs/acceptance"));
+  dir.write("theirs/acceptance/ours.yaml", "");
+  CHECK(
+      testing::muster_command({"spec", "check", dir.path("cluster.yaml"), "--playbooks", dir.path("theirs")})
+          .exit == 0);
+}
+
+TEST_CASE("the controller refuses names that its folder does not have", "[own][api]") {
+  testing::Controller c(source_dir() + "/playbooks");
+  const auto put = [&](std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
+  };
+  const std::string text = carried(of_shipped("motd.yaml"), {{"motd.yaml", kMotd}});
+  CHECK(put(text, "profile: lab }", "profile: lba }").status == 422);
+  CHECK(put(text, "storage-local, storage-shared", "storage-locl, storage-shared").status == 422);
+  CHECK(put(text, "profile: lab }", "profile: quick }").status == 200);
 }

@@ -1,0 +1,69 @@
+// A manager and a metadata server of Ceph.
+#include "agent/storage/ceph_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/stack_modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Daemon {
+  const char* kind;
+  std::vector<std::string> caps;
+};
+const std::vector<Daemon>& daemons() {
+  static const std::vector<Daemon> all = {
+      {"mgr", {"mon", "allow profile mgr", "osd", "allow *", "mds", "allow *"}},
+      {"mds", {"mon", "allow profile mds", "mgr", "allow profile mds", "mds", "allow *", "osd", "allow *"}}};
+  return all;
+}
+
+std::vector<Part> daemon_parts(const Daemon& daemon, const std::string& name, const std::string& key) {
+  const std::string folder = fmt::format("/var/lib/ceph/{}/ceph-{}", daemon.kind, name),
+                    keyring = folder + "/keyring";
+  return {ceph_folder(folder), ceph_keyring(keyring, fmt::format("{}.{}", daemon.kind, name), key),
+          service_part(fmt::format("ceph-{}@{}", daemon.kind, name), {keyring})};
+}
+
+Result<CheckResult> check_daemons(StepContext& context, const Json& params) {
+  const std::string name = text_of(params, "name");
+  Diff diff;
+  for (const auto& daemon : daemons()) {
+    const auto key = ceph_key_of(context, fmt::format("{}.{}", daemon.kind, name));
+    if (!key.ok()) {
+      diff.add(fmt::format("{}.{} has no key", daemon.kind, name));
+      continue;
+    }
+    TRY(const CheckResult parts, check_parts(context, daemon_parts(daemon, name, *key)));
+    if (parts.holds == Holds::no) diff.add(parts.diff);
+  }
+  return diff.result();
+}
+
+Status apply_daemons(StepContext& context, const Json& params) {
+  const std::string name = text_of(params, "name");
+  for (const auto& daemon : daemons()) {
+    TRY(const std::string key, ceph_key_of(context, fmt::format("{}.{}", daemon.kind, name), daemon.caps));
+    TRY_(apply_parts(context, daemon_parts(daemon, name, key)));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule ceph_daemons_module() {
+  StepModule m;
+  m.name = "ceph_daemons";
+  m.help =
+      "A manager and a metadata server with the keys the monitors have for them. One of each in the cluster "
+      "works, the others stand by.";
+  m.parameters = Json::array({parameter("name", "string", true, "of the node")});
+  m.check = check_daemons;
+  m.apply = apply_daemons;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,164 @@
+// A Ceph monitor. From the packages of the distribution, without its orchestrators. Its store is in
+// /state/ceph, and survives a system that is made anew.
+#include "agent/storage/ceph_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/stack_modules.h"
+#include "agent/storage/metadata.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+struct Monitor {
+  std::string name, fsid, folder, link;
+  Json mons;
+};
+
+Result<Monitor> monitor(const StepContext& context, const Json& params) {
+  Monitor out{text_of(params, "name"), text_of(params, "fsid"), "",
+              "/var/lib/ceph/mon/ceph-" + text_of(params, "name"), params.at("mons")};
+  out.folder = ceph_monitor_folder(context.files, out.name);
+  for (const auto& mon : out.mons)
+    if (text_of(mon, "name") == out.name) return out;
+  return fail(Code::invalid, "ceph_mon: " + out.name + " is not among the monitors");
+}
+
+std::vector<Part> monitor_parts(const Monitor& want) {
+  const std::string unit = fmt::format("{}[Unit]\nRequiresMountsFor={}\n", kCephHead, want.folder);
+  return {file_part("/etc/systemd/system/ceph-mon@.service.d/10-muster.conf", unit),
+          service_part("ceph-mon@" + want.name, {})};
+}
+
+// Whom the first monitors let in; a later monitor takes all but the first entry from them.
+std::string first_keys(const Json& params) {
+  const std::string fs = text_of(params, "fs");
+  return fmt::format(
+      "[mon.]\n\tkey = {}\n\tcaps mon = \"allow *\"\n"
+      "[client.admin]\n\tkey = {}\n\tcaps mds = \"allow *\"\n\tcaps mgr = \"allow *\"\n\tcaps mon = \"allow "
+      "*\"\n\tcaps osd = \"allow *\"\n"
+      "[client.muster]\n\tkey = {}\n\tcaps mds = \"allow rw fsname={}\"\n\tcaps mon = \"allow r fsname={}\"\n"
+      "\tcaps osd = \"allow rw tag cephfs data={}\"\n",
+      text_of(params, "mon_key"), text_of(params, "admin_key"), text_of(params, "client_key"), fs, fs, fs);
+}
+
+// An empty store, made beside its place and put there when it is complete; never where one is.
+Status make_store(StepContext& context, const Monitor& want, const Json& params) {
+  const std::string fresh = want.folder + ".new",
+                    first = want.folder + ".first";  // first: what a store begins with
+  TRY(auto gone, run_tool(context, {"rm", "-rf", fresh, first}));
+  TRY_(apply_parts(context, {ceph_folder(fresh), ceph_folder(first)}));
+  TRY_(context.files.write(first + "/keys", first_keys(params), 0600));
+  std::vector<std::string> argv = {"monmaptool", "--create", "--fsid", want.fsid, "--enable-all-features"};
+  for (const auto& mon : want.mons) {
+    const std::string a = text_of(mon, "address");
+    argv.insert(argv.end(), {"--addv", text_of(mon, "name"), fmt::format("[v2:{}:3300,v1:{}:6789]", a, a)});
+  }
+  argv.push_back(first + "/map");
+  TRY(auto map, run_tool(context, argv));
+  TRY_(give_to_ceph(context, first));
+  TRY(auto made, run_tool(context, {"ceph-mon", "--mkfs", "-i", want.name, "--monmap", first + "/map",
+                                    "--keyring", first + "/keys", "--mon-data", fresh, "--setuser", kCephUser,
+                                    "--setgroup", kCephUser}));
+  TRY(auto moved, run_tool(context, {"mv", "-T", fresh, want.folder}));
+  TRY(auto cleaned, run_tool(context, {"rm", "-rf", first}));
+  (void)gone, (void)map, (void)made, (void)moved, (void)cleaned;
+  return Ok{};
+}
+
+Result<std::string> out_of_quorum(StepContext& context, const Monitor& want) {
+  TRY(const Json status, ceph_json(context, {"quorum_status"}));
+  for (const auto& name : status.value("quorum_names", Json::array()))
+    if (name == want.name) return std::string();
+  return "monitor " + want.name + " is not in the quorum";
+}
+
+// The store of a monitor that was taken out of the cluster is of no use: its daemon would refuse to join
+// again.
+Status set_aside_if_removed(StepContext& context, const Monitor& want) {
+  const auto status = ceph_json(context, {"quorum_status"});
+  if (!status.ok()) return Ok{};  // no quorum without this one, perhaps
+  for (const auto& mon : status->value("monmap", Json::object()).value("mons", Json::array()))
+    if (mon.value("name", "") == want.name) return Ok{};
+  TRY(auto stopped, run_tool(context, {"systemctl", "stop", "ceph-mon@" + want.name + ".service"}));
+  TRY(auto gone, run_tool(context, {"rm", "-rf", want.folder + ".old"}));
+  TRY(auto moved, run_tool(context, {"mv", "-T", want.folder, want.folder + ".old"}));
+  (void)stopped, (void)gone, (void)moved;
+  return Ok{};
+}
+
+Result<CheckResult> check_mon(StepContext& context, const Json& params) {
+  TRY(const Monitor want, monitor(context, params));
+  if (!context.files.exists(want.folder + "/store.db"))
+    return differs(want.folder + " holds no monitor's store");
+  if (want.link != want.folder && context.files.read_link(want.link).value_or("") != want.folder)
+    return differs(want.link + " is no link to it");
+  TRY(const CheckResult parts, check_parts(context, monitor_parts(want)));
+  if (parts.holds == Holds::no) return parts;
+  const auto outside = out_of_quorum(context, want);
+  if (!outside.ok()) return differs(outside.error().message);
+  return outside->empty() ? holds() : differs(*outside);
+}
+
+// A monitor without a store joins those that agree, and gets its maps from them. Where none do it would begin
+// a cluster of its own: never where there are object stores, which only monitors let in, so that there were
+// some.
+Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
+  std::string sign = params.value("may_create", false) ? "" : "disks of this storage hold its object stores";
+  if (sign.empty()) {
+    TRY(const auto own, ceph_stores(context, params));
+    for (const auto& store : own) {
+      TRY(const DiskContent content, ceph_content_of(context, store));
+      if (is_ceph_store(content, store)) sign = store.device + " holds an object store of it";
+    }
+  }
+  if (sign.empty() || ceph_json(context, {"quorum_status"}).ok()) return Ok{};
+  return fail(Code::denied,
+              fmt::format("{} holds no monitor's store and no monitor answers, but {}: a new cluster in its "
+                          "place would lose that data, so none is begun. Bring the other monitors back, or "
+                          "this one's store, and say the same again; docs/storage.md: losing the metadata",
+                          want.folder, sign));
+}
+
+Status apply_mon(StepContext& context, const Json& params) {
+  TRY(const Monitor want, monitor(context, params));
+  if (context.files.exists(want.folder + "/store.db")) TRY_(set_aside_if_removed(context, want));
+  if (!context.files.exists(want.folder + "/store.db")) {
+    TRY_(may_begin(context, want, params));
+    if (want.link != want.folder) TRY_(apply_parts(context, {ceph_folder("/state/ceph")}));
+    TRY_(make_store(context, want, params));
+  }
+  if (want.link != want.folder && context.files.read_link(want.link).value_or("") != want.folder)
+    TRY_(context.files.symlink(want.folder, want.link));
+  TRY_(apply_parts(context, monitor_parts(want)));
+  return wait_for_ceph(context, int_of(params, "deadline_seconds", 300),
+                       [&] { return out_of_quorum(context, want); });
+}
+
+}  // namespace
+
+StepModule ceph_mon_module() {
+  StepModule m;
+  m.name = "ceph_mon";
+  m.help =
+      "A monitor with its store in /state/ceph, kept when it is there, and in the quorum. One without a "
+      "store joins those that answer; where none do, a new cluster is refused when there are object stores.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "of the node"), parameter("fsid", "string", true, "of the cluster"),
+       parameter("mons", "list", true, "[{name, address}], all of them"),
+       parameter("fs", "string", true, "of the file system its client key is for"),
+       parameter("mon_key", "string", true, "secret:ceph-mon-key"),
+       parameter("admin_key", "string", true, "secret:ceph-admin-key"),
+       parameter("client_key", "string", true, "secret:ceph-client-key"),
+       parameter("may_create", "bool", true,
+                 "no disk of any member was seen with an object store of this cluster"),
+       parameter("disks", "list", true, "as of ceph_osds"), ceph_deadline(300)});
+  m.check = check_mon;
+  m.apply = apply_mon;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,88 @@
+// CephFS, mounted by the kernel.
+#include "agent/storage/ceph_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/accounts.h"
+#include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may put something there
+
+struct CephMount {
+  std::string source, target, unit;
+};
+CephMount ceph_mount(const Json& params) {
+  const std::string name = text_of(params, "name");
+  return {fmt::format("muster@{}.{}=/", text_of(params, "fsid"), name), text_of(params, "target"),
+          "muster-ceph-" + name};
+}
+
+std::string mount_problem(const Files& files, const CephMount& want) {
+  const auto entry = find_mount(files, want.target);
+  if (!entry) return want.target + " is not mounted";
+  if (entry->fs == "ceph" && entry->source == want.source) return "";
+  return fmt::format("{} is {} ({}), not {} (ceph)", want.target, entry->source, entry->fs, want.source);
+}
+
+// A service, because a mount unit that failed is not tried again: a node may be there before the monitors
+// are. It names no monitor, so that it need not change under running jobs; mount.ceph finds them in
+// ceph.conf. The key is in a file, never an argument.
+std::vector<Part> mount_parts(const CephMount& want) {
+  const std::string unit = fmt::format(
+      "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target "
+      "ceph.target\n"
+      "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+      "ExecStart=/usr/bin/mount -t ceph {} {} -o "
+      "secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime,nosuid,nodev\n"
+      "ExecStop=/usr/bin/umount "
+      "{}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
+      kCephHead, want.target, want.source, want.target, want.target);
+  return {file_part("/etc/systemd/system/" + want.unit + ".service", unit), service_part(want.unit, {})};
+}
+
+Result<CheckResult> check_mount(StepContext& context, const Json& params) {
+  const CephMount want = ceph_mount(params);
+  TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
+  if (parts.holds == Holds::no) return parts;
+  if (const std::string problem = mount_problem(context.files, want); !problem.empty())
+    return differs(problem);
+  if (const std::string flags = lacking_flags(context.files, want.target, kSafeFlags); !flags.empty())
+    return differs(flags);
+  return look(context.files, want.target).mode == kOpen ? holds() : differs(want.target + ": mode");
+}
+
+Status apply_mount(StepContext& context, const Json& params) {
+  const CephMount want = ceph_mount(params);
+  const std::string problem = mount_problem(context.files, want);
+  if (!problem.empty() && find_mount(context.files, want.target)) return fail(Code::conflict, problem);
+  if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
+  TRY_(apply_parts(context, mount_parts(want)));
+  TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 120),
+                     [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
+  TRY_(set_flags(context, want.target, kSafeFlags));
+  return set_permissions(context.files, want.target, kOpen, -1, -1);
+}
+
+}  // namespace
+
+StepModule ceph_mount_module() {
+  StepModule m;
+  m.name = "ceph_mount";
+  m.help =
+      "CephFS is mounted by the kernel, now and at every boot; checked against what the kernel has mounted. "
+      "Needs Ceph 17 or later.";
+  m.parameters = Json::array({parameter("name", "string", true, "of the file system"),
+                              parameter("fsid", "string", true, "of the cluster"),
+                              parameter("target", "string", true, "mount point"), ceph_deadline(120)});
+  m.check = check_mount;
+  m.apply = apply_mount;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,40 @@
+// What the modules for Ceph on one node share (agent/storage/ceph_*.cc): files of its user, keys, and which
+// disk is which object store. Thread: blocking.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/disk/probe.h"
+#include "agent/steps/data_disks.h"
+#include "agent/storage/ceph.h"
+#include "agent/storage/parts.h"
+
+namespace muster::steps {
+
+inline constexpr const char* kCephUser = "ceph";  // and its group
+inline constexpr const char* kCephHead = "# Written by muster.\n";
+
+Part ceph_folder(const std::string& path);
+Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
+Status give_to_ceph(StepContext& context, const std::string& path);
+// The key of `who` as the monitors have it; made by them, with these rights, when any are given and there is
+// none.
+Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
+                                const std::vector<std::string>& caps = {});
+// The parameter `deadline_seconds` of a module.
+Json ceph_deadline(int seconds);
+
+struct CephStore {
+  WantedDisk wanted;
+  std::string uuid, device;  // device: "/dev/nvme1n1"
+  DiskFacts disk;
+};
+
+// The object stores that the parameters of `ceph_osds` ask for, each on the disk that is here now.
+Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params);
+Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
+// Nothing else is on it, and it is this one.
+bool is_ceph_store(const DiskContent& content, const CephStore& store);
+
+}  // namespace muster::steps

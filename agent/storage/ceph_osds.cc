@@ -1,0 +1,181 @@
+// Ceph's object stores: nothing but the step here decides which disk is given to it.
+//
+// An object store takes a whole disk and carries a UUID made of the cluster's and the disk's serial, by which
+// the planner and this file know it again. It is made only where the plan allows it (data_disks.h); nothing
+// of Ceph's own ever wipes. The store's label holds its number, so a node whose system was made anew finds
+// its data again. A changed ceph.conf is read by the daemons at their next start: to restart all of them at
+// once would stop everybody's files.
+#include "agent/storage/ceph_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+enum class Found { foreign, begun, complete };
+struct OnDisk {
+  Found found = Found::foreign;
+  std::string summary, number;
+};
+
+// `begun`: our label is there, and making the store was interrupted. Making it again goes on where it ended.
+Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
+  TRY(const DiskContent content, ceph_content_of(context, store));
+  if (!is_ceph_store(content, store)) return OnDisk{Found::foreign, content.summary, ""};
+  TRY(const std::string text,
+      run_tool(context, {"ceph-bluestore-tool", "show-label", "--dev", store.device}));
+  TRY(const Json all, parse_json(text));
+  const Json label = all.value(store.device, Json::object());
+  const bool complete = label.value("mkfs_done", "") == "yes" && label.value("ready", "") == "ready";
+  return OnDisk{complete ? Found::complete : Found::begun, content.summary, label.value("whoami", "")};
+}
+
+std::string store_folder(int64_t id) { return fmt::format("/var/lib/ceph/osd/ceph-{}", id); }
+
+// A name that stays when kernel names move; a store that is not the one meant is refused by its daemon
+// anyway.
+std::string lasting_name(const Files& files, const CephStore& store) {
+  for (const auto& name : files.list("/dev/disk/by-id")) {
+    const std::string target = files.read_link("/dev/disk/by-id/" + name).value_or("");
+    if (name.find(store.wanted.serial) != std::string::npos &&
+        target.substr(target.rfind('/') + 1) == store.disk.name)
+      return "/dev/disk/by-id/" + name;
+  }
+  return store.device;
+}
+
+std::vector<Part> store_parts(int64_t id, const std::string& key) {
+  // Device files belong to root again after every start of the machine.
+  const std::string unit = fmt::format(
+      "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kCephHead);
+  const std::string keyring = store_folder(id) + "/keyring";
+  return {file_part("/etc/systemd/system/ceph-osd@.service.d/10-muster.conf", unit),
+          ceph_keyring(keyring, fmt::format("osd.{}", id), key),
+          service_part(fmt::format("ceph-osd@{}", id), {keyring})};
+}
+
+Result<CephOsd> registered(StepContext& context, const CephStore& store) {
+  TRY(const auto all, ceph_osds(context, false));
+  for (const auto& osd : all)
+    if (osd.uuid == store.uuid) return osd;
+  return fail(Code::not_found, "the monitors do not know the store of disk " + store.wanted.serial);
+}
+
+Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
+  TRY(const OnDisk on, look_at(context, store));
+  if (on.found == Found::foreign)
+    return differs(fmt::format("{} is to become an object store; on it is: {}", store.device, on.summary));
+  if (on.found == Found::begun) return differs("the object store on " + store.device + " is not complete");
+  const auto known = registered(context, store);
+  if (!known.ok()) return differs(known.error().message);
+  const CephOsd& osd = *known;
+  if (!osd.up || !osd.in) return differs(fmt::format("osd.{} is {}", osd.id, osd.up ? "out" : "down"));
+  if (kernel_name(context.files, context.files.read_link(store_folder(osd.id) + "/block").value_or("")) !=
+      store.disk.name)
+    return differs(store_folder(osd.id) + " does not lead to " + store.device);
+  TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", osd.id)));
+  return check_parts(context, store_parts(osd.id, key));
+}
+
+Result<CheckResult> check_osds(StepContext& context, const Json& params) {
+  TRY(const auto all, ceph_stores(context, params));
+  Diff diff;
+  for (const auto& store : all) {
+    TRY(const CheckResult one, check_store(context, store));
+    if (one.holds == Holds::no) diff.add(one.diff);
+  }
+  return diff.result();
+}
+
+// The store's number: the monitors' when they know its UUID, else a new one, or for a store that has one
+// already, that.
+Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::string& number) {
+  const auto known = registered(context, store);
+  if (known.ok()) return known->id;
+  if (known.error().code != Code::not_found) return known.error();
+  TRY(const std::string key, run_tool(context, {"ceph-authtool", "--gen-print-key"}));
+  std::vector<std::string> args = {"osd", "new", store.uuid};
+  if (!number.empty()) args.push_back(number);
+  args.insert(args.end(), {"-i", "-"});
+  TRY(auto made, ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
+  (void)made;
+  TRY(const CephOsd osd, registered(context, store));
+  return osd.id;
+}
+
+Status make_store(StepContext& context, const CephStore& store, int64_t id, const std::string& key) {
+  Command mkfs;
+  mkfs.argv = {"ceph-osd",       "--mkfs",     "-i",         std::to_string(id), "--osd-data",
+               store_folder(id), "--osd-uuid", store.uuid,   "--keyfile",        "-",
+               "--setuser",      kCephUser,    "--setgroup", kCephUser,          "--no-mon-config"};
+  mkfs.input = key;
+  mkfs.deadline = 5 * kMinute;
+  say(context, fmt::format("making object store {} on {}", id, store.device));
+  TRY(auto out, run_ok(context.process, mkfs));
+  (void)out;
+  return Ok{};
+}
+
+Status apply_store(StepContext& context, const CephStore& store, int64_t seconds) {
+  TRY(const OnDisk on, look_at(context, store));
+  TRY(const int64_t id, enrol(context, store, on.number));
+  if (!on.number.empty() && on.number != std::to_string(id))
+    return fail(Code::conflict, fmt::format("the store on {} has number {}, and the monitors know it as {}",
+                                            store.device, on.number, id));
+  TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", id)));
+  if (on.found == Found::foreign) {
+    TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));
+    TRY_(wipe(device));
+    TRY_(device.reread_partitions());
+  }
+  const std::string folder = store_folder(id), block = folder + "/block";
+  TRY_(apply_parts(context, {ceph_folder(folder)}));
+  TRY_(context.files.symlink(lasting_name(context.files, store), block));
+  TRY(auto given, run_tool(context, {"chown", "ceph:ceph", store.device}));
+  if (on.found != Found::complete) TRY_(make_store(context, store, id, key));
+  TRY(auto primed,
+      run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
+  TRY_(give_to_ceph(context, folder));
+  (void)given, (void)primed;
+  TRY_(apply_parts(context, store_parts(id, key)));
+  TRY_(wait_for_ceph(context, seconds, [&]() -> Result<std::string> {
+    TRY(const CephOsd osd, registered(context, store));
+    return osd.up ? std::string() : fmt::format("osd.{} is down", id);
+  }));
+  TRY(auto in, ceph_text(context, {"osd", "in", std::to_string(id)}));
+  (void)in;
+  return Ok{};
+}
+
+Status apply_osds(StepContext& context, const Json& params) {
+  TRY(const auto all, ceph_stores(context, params));
+  for (const auto& store : all) {
+    TRY(const CheckResult one, check_store(context, store));
+    if (one.holds == Holds::no) TRY_(apply_store(context, store, int_of(params, "deadline_seconds", 180)));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule ceph_osds_module() {
+  StepModule m;
+  m.name = "ceph_osds";
+  m.help =
+      "One object store per disk, serving. A disk with the store muster made on it is used again with its "
+      "data; anything else on it is only replaced where the approved plan says so.";
+  m.parameters = Json::array(
+      {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
+       ceph_deadline(180)});
+  m.check = check_osds;
+  m.apply = apply_osds;
+  return m;
+}
+
+}  // namespace muster::steps

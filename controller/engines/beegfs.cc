@@ -1,0 +1,21 @@
+// A parallel file system without redundancy: an array on each node, files striped over all of them.
+#include "controller/engines/engine.h"
+
+namespace muster {
+namespace {
+
+RightMount right_mount(const MountedSection&) { return {"beegfs", "beegfs_nodev"}; }
+
+}  // namespace
+
+const StorageEngine kBeegfs = {
+    .name = "beegfs",
+    .playbook = "storage-beegfs",
+    .reach = Reach::shared,
+    .without = {"copies", "server"},
+    .leader_word = "master",
+    .drains = false,
+    .caution = "has no redundancy: losing a node or a drive loses files of all nodes",
+    .mount = right_mount};
+
+}  // namespace muster

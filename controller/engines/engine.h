@@ -1,0 +1,83 @@
+// What keeps files: everything in which the storage engines differ, one description each. Outside of this
+// folder no engine is named: spec, planner and status ask for what they need to know. How to add one:
+// docs/adding.md. Pure.
+//
+// On the agent's side the engines' step modules are in agent/storage/.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/facts.h"
+#include "base/json.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+struct ContextInput;  // controller/plan/context.h
+
+// Where files are that a section's mount shows.
+enum class Reach {
+  own,       // on the node's own drives
+  shared,    // on drives of nodes of the cluster, mounted by all of them
+  of_a_site  // served by machines that are none of muster's
+};
+
+// What the kernel of a node that has it mounted rightly shows, as globs.
+struct RightMount {
+  std::string fstype, source;
+};
+struct MountedSection {
+  const std::string& cluster;
+  const StorageSpec& section;
+  std::string leader_address;
+  bool served_here;
+};
+
+struct StorageEngine {
+  std::string_view name;      // StorageSpec::engine; empty: of no engine that is known
+  std::string_view playbook;  // sets it up
+  Reach reach = Reach::own;
+
+  // The spec: keys of a section that mean nothing to it, and what it asks of the others.
+  std::array<std::string_view, 5> without = {};
+  bool one_server = false;       // its data is on the node that `server` names, and on no other
+  bool may_name_leader = false;  // `server` may name which of its nodes leads
+  bool copies_on_nodes = false;  // each of `copies` is on another node
+  int fewest_copies = 1;
+  bool once = false;  // in a cluster
+
+  // Disks.
+  bool by_disk = false;      // it takes each disk as it is: no array
+  bool signs_disks = false;  // what it writes there says of which cluster it is
+  // Whether a disk carries what it made for this section; null: labels tell (controller/plan/disks.h).
+  bool (*is_ours)(const DiskFacts& disk, const std::string& cluster, const StorageSpec& section) = nullptr;
+  // A label that it gives this disk beside those that are named after the section; null: none.
+  std::string (*disk_label)(const DiskFacts& disk) = nullptr;
+
+  // Its leader: the first of the nodes that hold data, or the one that is named.
+  std::string_view leader_word = "";  // what it is, for people
+  bool keeps_metadata = false;        // without which the data of the others is lost
+  std::string_view metadata_word = "";
+  int quorum = 0;  // from this many nodes on none of them is special; 0: never
+  std::string_view serving_module =
+      "";                         // of the step that lets declared nodes in; empty: it asks for no list
+  bool drains = true;             // a node's data can be moved off it
+  std::string_view caution = "";  // said in every plan
+
+  // Of `Reach::shared`; null for the others.
+  RightMount (*mount)(const MountedSection& of) = nullptr;
+  // What only its own steps ask for, into its element of `storage_shared`; null: nothing.
+  void (*add_context)(const ContextInput& in, const StorageSpec& section, Json& item) = nullptr;
+};
+
+// A name that is none of theirs gets a description that asks for nothing: the schema has refused it.
+const StorageEngine& engine_of(std::string_view name);
+inline const StorageEngine& engine_of(const StorageSpec& section) { return engine_of(section.engine); }
+// In order of name.
+const std::array<const StorageEngine*, 6>& storage_engines();
+
+extern const StorageEngine kBeegfs, kCeph, kExternal, kLocal, kMoosefs, kNfs;
+
+}  // namespace muster

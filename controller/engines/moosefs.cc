@@ -1,0 +1,60 @@
+// Copies of chunks on the nodes' drives, and one master whose metadata says what they are.
+#include <cctype>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/context.h"
+
+namespace muster {
+namespace {
+
+RightMount right_mount(const MountedSection& of) { return {"fuse*", "*" + of.leader_address + ":9421"}; }
+
+// agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
+std::string disk_label(const DiskFacts& disk) {
+  std::string name;
+  for (const char c : disk.serial)
+    name += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
+  return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
+}
+
+// Other members that were last seen with the metadata of a master: what this node has may be behind theirs.
+// Not part of the configuration digest.
+Json other_masters(const ContextInput& in, const StorageSpec& s) {
+  Json out = Json::array();
+  if (!in.with_content) return out;
+  for (const auto& n : in.spec.nodes) {
+    if (n.name == in.node.name || !is_member(s, n)) continue;
+    const auto seen = in.cluster.machines().find(n.name);
+    if (seen == in.cluster.machines().end()) continue;
+    const auto& metadata = seen->second->storage_metadata;
+    if (const auto found = metadata.find(s.engine); found != metadata.end() && found->second)
+      out.push_back(n.name);
+  }
+  return out;
+}
+
+void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
+  const std::string leader = item["leader"]["name"];
+  item.update({{"take_over", !s.server.empty()},
+               {"accept_old", in.with_content && in.forced.count(leader) > 0},
+               {"other_masters", leader == in.node.name ? other_masters(in, s) : Json::array()}});
+}
+
+}  // namespace
+
+const StorageEngine kMoosefs = {.name = "moosefs",
+                                .playbook = "storage-shared",
+                                .reach = Reach::shared,
+                                .without = {"level"},
+                                .may_name_leader = true,
+                                .copies_on_nodes = true,
+                                .by_disk = true,
+                                .disk_label = disk_label,
+                                .leader_word = "master",
+                                .keeps_metadata = true,
+                                .metadata_word = "metadata",
+                                .serving_module = "moosefs_master",
+                                .mount = right_mount,
+                                .add_context = add_context};
+
+}  // namespace muster

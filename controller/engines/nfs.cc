@@ -1,0 +1,23 @@
+// One server, an array of its drives, everybody else a client: nothing of it outlives the server.
+#include "controller/engines/engine.h"
+
+namespace muster {
+namespace {
+
+RightMount right_mount(const MountedSection& of) {
+  if (of.served_here) return {of.section.fs, "/dev/disk/by-label/" + of.section.name};
+  return {"nfs4", of.leader_address + ":" + of.section.mount};
+}
+
+}  // namespace
+
+const StorageEngine kNfs = {.name = "nfs",
+                            .playbook = "storage-nfs",
+                            .reach = Reach::shared,
+                            .without = {"copies"},
+                            .one_server = true,
+                            .leader_word = "server",
+                            .serving_module = "nfs_server",
+                            .mount = right_mount};
+
+}  // namespace muster

@@ -1,0 +1,134 @@
+#include "controller/plan/actions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/acceptance_steps.h"
+#include "controller/plan/rails_seen.h"
+#include "controller/plan/stages.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kImage = 45 * kMinute, kSteps = 30 * kMinute;
+
+PlanKind plan_kind(const Planning& p) {
+  if (p.drafts.empty()) return PlanKind::none;
+  if (p.kind() == RequestKind::accept) return PlanKind::accept;
+  if (p.kind() == RequestKind::reimage) return PlanKind::reimage;
+  if (p.kind() == RequestKind::admit) return PlanKind::admit;
+  if (p.kind() == RequestKind::adopt) return PlanKind::adopt;
+  const bool imaging =
+      std::any_of(p.drafts.begin(), p.drafts.end(), [](const Draft& d) { return d.imaging; });
+  return imaging ? PlanKind::install : PlanKind::apply;
+}
+
+std::string variable(const Planning& p, const Draft& d, const std::string& name,
+                     const std::string& fallback) {
+  return declared_variable(p.spec, d.spec, name, fallback);
+}
+
+void write_image(Planning& p, Draft& d) {
+  const PlannerImage* built = p.image_of(d);
+  const auto os = d.disks.groups.find("os");
+  // prepare() refused both; whatever goes wrong there, nothing is written to a disk that nobody chose.
+  if (!built || os == d.disks.groups.end() || os->second.empty())
+    return p.problems.push_back(d.spec->name + ": an image is to be written without image or OS disk");
+  const PlannerImage& image = *built;
+  const DiskFacts& disk = os->second.front();
+  p.plan.images[d.spec->image] = image.digest;
+  if (d.disks.os_is_ours)
+    p.plan.notes.push_back(
+        d.spec->name +
+        ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
+  if (!in_ram(d)) add_netboot(p, d);
+  wire::ImageJob job;
+  job.image = d.spec->image;
+  job.digest = image.digest;
+  job.manifest_path = image.manifest_path;
+  job.base_url = "http://" + p.address + ":7480";
+  job.disk_serial = disk.serial;
+  job.disk_wwid = disk.wwid;
+  job.disk_model = disk.model;
+  job.disk_size_bytes = static_cast<int64_t>(disk.size_bytes);
+  job.allow_ours = d.disks.os_is_ours;
+  job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
+  job.cluster = p.spec.cluster;
+  job.authority = p.in.authority;
+  job.hostname = d.spec->name;
+  job.address_cidr = d.spec->address + "/" + prefix_of(p.spec.network.provisioning.cidr);
+  job.mac = d.spec->mac;
+  job.gateway = p.spec.network.gateway;
+  job.dns = p.spec.network.dns;
+  job.search = p.spec.network.search;
+  job.controller_url = "https://" + p.address + ":7443";
+  job.console = variable(p, d, "console", p.spec.lab ? "ttyS0" : "");
+  job.kernel_options = p.in.kernel_options;
+  if (const std::string own = variable(p, d, "kernel_options", ""); !own.empty())
+    job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
+  job.root_size = variable(p, d, "root_size", "");
+  add(p, d,
+      {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3});
+  add(p, d,
+      {"boot",
+       ActionKind::boot_disk,
+       "boot",
+       "boot from disk",
+       {{"digest", image.digest}},
+       p.spec.limits.boot,
+       2});
+}
+
+}  // namespace
+
+void write_actions(Planning& p) {
+  p.plan.kind = to_string(plan_kind(p));
+  for (const auto& d : p.hopeless) {
+    p.plan.left_out.push_back(d.spec->name);
+    p.plan.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " +
+                           d.spec->name + "` looks for it again");
+  }
+  for (auto& d : p.drafts) {
+    p.plan.nodes.push_back(d.spec->name);
+    p.plan.config_digests[d.spec->name] = p.kind() == RequestKind::accept ? d.seen->config_digest : d.digest;
+    if (p.kind() == RequestKind::accept) {
+      if (!in_installed(d)) p.refuse(d.spec->name, "not-running", "its installed system is not online");
+      continue;
+    }
+    p.plan.destroys.insert(p.plan.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
+    if (d.imaging) write_image(p, d);
+    if (d.configure.empty()) continue;
+    add(p, d,
+        {"configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
+         order_params(d.configure, false), with_restart(kSteps, bare(d.configure), p.spec)});
+  }
+  if (p.kind() != RequestKind::accept) {
+    write_stages(p);
+    for (auto& d : p.drafts)
+      if (!d.serves)
+        add(p, d,
+            {"look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory});
+  }
+  write_acceptance(p);
+  group_by_node(p);
+  for (const auto& s : p.spec.storage) {
+    const StorageEngine& engine = engine_of(s);
+    if (!engine.caution.empty())
+      p.plan.notes.push_back(fmt::format("storage '{}' (engine {}) {}", s.name, s.engine, engine.caution));
+    if (engine.may_name_leader && p.in.request.force.count(s.server))
+      p.plan.notes.push_back("storage '" + s.name + "': " + s.server +
+                             " may begin from a copy of the metadata of any age, as forced");
+  }
+  std::map<std::string, std::string> rails;
+  for (const auto& d : p.drafts)
+    if (d.imaging && d.seen->facts) rails[d.spec->name] = rails_seen(p.spec, *d.spec, *d.seen->facts);
+  for (auto& note : rail_notes(rails)) p.plan.notes.push_back(std::move(note));
+  if (p.profile().empty()) p.plan.notes.push_back("no acceptance profile is declared: nothing is measured");
+  if (auto note = simulated_gpu_note(p.machines); !note.empty()) p.plan.notes.push_back(std::move(note));
+  if (p.simulated && !p.profile().empty())
+    for (auto& note : p.simulated->notes(p.profile())) p.plan.notes.push_back(std::move(note));
+}
+
+}  // namespace muster

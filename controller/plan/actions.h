@@ -1,0 +1,11 @@
+// The actions of a plan that installs, configures or measures, and its remarks for the operator. Pure.
+#pragma once
+
+#include "controller/plan/planning.h"
+
+namespace muster {
+
+// Of all drafts, which are prepared.
+void write_actions(Planning& p);
+
+}  // namespace muster

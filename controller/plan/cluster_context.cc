@@ -1,0 +1,124 @@
+#include "controller/plan/cluster_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/gpu_type.h"
+
+namespace muster {
+namespace {
+
+// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is
+// not in it. Memory with a margin of 5 % for the kernel. Device files are empty without GPUs.
+std::string gpu_files(int gpus) {
+  return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
+}
+
+Json machines_of(const std::vector<const NodeSpec*>& nodes,
+                 const std::map<std::string, const HardwareFacts*>& machines) {
+  Json out = Json::array();
+  for (const NodeSpec* node : nodes) {
+    const NodeSpec& n = *node;
+    const auto found = machines.find(n.name);
+    const HardwareFacts* facts = found == machines.end() ? nullptr : found->second;
+    if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
+    const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
+    const std::vector<GpuFacts> found_gpus = facts ? facts->gpus : std::vector<GpuFacts>();
+    const int gpus = facts ? static_cast<int>(found_gpus.size()) : n.hardware.gpus.value_or(0);
+    Json one = name_and_address(n);
+    one.update({{"role", n.role},
+                {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
+                {"memory_mib", bytes / 100 * 95 >> 20},
+                {"gpus", gpus},
+                {"gpu_files", gpu_files(gpus)},
+                {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)}});
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// Those of `machines` with GPUs. What is declared counts: a node that lost its GPUs is no node without GPUs.
+Json gpu_nodes_of(const Spec& spec, const Json& machines) {
+  Json out = Json::array();
+  for (Json m : machines) {
+    const NodeSpec* node = spec.node(m["name"].get<std::string>());
+    if (const int declared = node ? node->hardware.gpus.value_or(0) : 0; declared > 0)
+      m.update({{"gpus", declared}, {"gpu_files", gpu_files(declared)}});
+    if (m["gpus"] > 0) out.push_back(std::move(m));
+  }
+  return out;
+}
+
+}  // namespace
+
+Json name_and_address(const NodeSpec& n) { return {{"name", n.name}, {"address", n.address}}; }
+
+int NodeSet::place_of(const std::string& node) const {
+  const auto at = std::lower_bound(members.begin(), members.end(), node,
+                                   [](const NodeSpec* n, const std::string& name) { return n->name < name; });
+  return at != members.end() && (*at)->name == node ? static_cast<int>(at - members.begin()) : -1;
+}
+
+ClusterContext::ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines)
+    : spec_(spec), machines_(machines) {
+  for (const auto& n : spec.nodes) hosts_ += n.address + " " + n.name + "\n";
+}
+
+NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
+  std::sort(members.begin(), members.end(),
+            [](const NodeSpec* a, const NodeSpec* b) { return a->name < b->name; });
+  auto& set = sets_[members];
+  if (set) return *set;
+  set = std::make_unique<NodeSet>();
+  set->nodes = set->ring = set->no_fleet = Json::array();
+  for (const NodeSpec* n : members) {
+    set->nodes.push_back({{"name", n->name}, {"address", n->address}, {"role", n->role}});
+    set->ring.push_back(name_and_address(*n));
+  }
+  set->peers = set->nodes;
+  set->machines = machines_of(members, machines_);
+  set->gpu_nodes = gpu_nodes_of(spec_, set->machines);
+  for (const auto& m : set->machines) set->has_gpus = set->has_gpus || m["gpus"] > 0;
+  for (const auto& m : set->gpu_nodes) {
+    const int64_t gpus = m["gpus"];
+    set->gpus_of_each = set->gpus_of_each == 0 ? gpus : std::min(set->gpus_of_each, gpus);
+  }
+  set->members = std::move(members);
+  return *set;
+}
+
+NodeView ClusterContext::of(const std::string& playbook, const std::string& among) {
+  const auto key = std::make_pair(playbook, among);
+  if (const auto known = views_.find(key); known != views_.end()) return known->second;
+  std::vector<const NodeSpec*> members;
+  for (const auto& n : spec_.nodes)
+    if ((playbook.empty() || spec_.plays(n, playbook)) && (among.empty() || spec_.plays(n, among)))
+      members.push_back(&n);
+  NodeView view{&set_of(std::move(members)), nullptr};
+  const auto& set = *view.set;
+  const auto take = [&](const NodeSpec* node) {
+    if (!view.leader && node && set.has(*node)) view.leader = node;
+  };
+  if (!playbook.empty()) take(spec_.leader_of(playbook));
+  if (!among.empty()) take(spec_.leader_of(among));
+  // Slurm's accounting has no leader where Slurm's has it not.
+  if (!set.members.empty() && (playbook != "accounting" || !among.empty())) take(set.members.front());
+  return views_[key] = view;
+}
+
+NodeSet* ClusterContext::of_section(const std::string& name) {
+  if (const auto known = sections_.find(name); known != sections_.end()) return known->second;
+  NodeSet* found = nullptr;
+  for (const auto& s : spec_.storage) {
+    if (s.name != name || engine_of(s).reach == Reach::own) continue;
+    std::vector<const NodeSpec*> members;
+    for (const auto& n : spec_.nodes)
+      if (mounts(s, n)) members.push_back(&n);
+    found = &set_of(std::move(members));
+  }
+  return sections_[name] = found;
+}
+
+}  // namespace muster

@@ -1,0 +1,86 @@
+#include "controller/plan/drain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/node_steps.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kDrain = 24 * 60 * kMinute;
+
+// What only this node has cannot be moved off it.
+bool may_leave(Planning& p, const Draft& d) {
+  for (const auto& s : p.spec.storage) {
+    const StorageEngine& engine = engine_of(s);
+    if (engine.reach == Reach::own) continue;
+    if (!engine.drains && holds_data(s, *d.spec)) {
+      p.refuse(d.spec->name, "drain-leader",
+               fmt::format("muster cannot empty its target of storage '{}' (engine {})", s.name, s.engine));
+      return false;
+    }
+    if (!leads(p, s, *d.spec)) continue;
+    if (has_quorum(p, s)) continue;
+    p.refuse(d.spec->name, "drain-leader",
+             fmt::format("it is the {} of storage '{}' and cannot be emptied", engine.leader_word, s.name));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void write_drain(Planning& p) {
+  const bool out = p.kind() == RequestKind::drain;
+  p.plan.kind = to_string(out ? PlanKind::drain : PlanKind::undrain);
+  std::string before;
+  for (auto& d : p.drafts) {
+    if (!in_installed(d)) {
+      p.refuse(d.spec->name, "not-running", "its installed system is not online");
+      continue;
+    }
+    // Else a node that never passed its acceptance could become accepted on the way out and back in.
+    const NodeState state = d.seen->state;
+    if (state != NodeState::drained && state != NodeState::draining &&
+        !(out && state == NodeState::accepted)) {
+      p.refuse(d.spec->name, out ? "not-accepted" : "not-drained",
+               fmt::format("it is {}; `muster up --limit {}` configures and measures it", to_string(state),
+                           d.spec->name));
+      continue;
+    }
+    if (out && !may_leave(p, d)) continue;
+    if (d.seen->facts)
+      d.disks = choose_disks(p.spec, *d.spec, *d.seen->facts,
+                             {false, imaged_here(d, *d.seen->facts), "", p.in.authority});
+    else if (d.seen->machine)
+      d.disks = choose_disks(p.spec, *d.spec, *d.seen->machine,
+                             {false, imaged_here(d, *d.seen->machine), "", p.in.authority});
+    d.disks.destroys.clear();
+    NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true});
+    std::vector<PlannedStep> steps;
+    auto names = p.playbooks_of(d);
+    if (out) std::reverse(names.begin(), names.end());
+    for (const auto& name : names)
+      if (const Playbook* playbook = find_playbook(p, name, true)) {
+        context.enter(name);
+        for (auto& step : plan_steps(*playbook, p.plan.kind, context, p.problems))
+          steps.push_back(std::move(step));
+      }
+    if (steps.empty())
+      p.problems.push_back("no playbook of " + d.spec->name + " has steps of phase " + p.plan.kind);
+    p.plan.nodes.push_back(d.spec->name);
+    p.plan.config_digests[d.spec->name] = d.seen->config_digest;
+    Action& a =
+        add(p, d,
+            {p.plan.kind, ActionKind::steps, p.plan.kind,
+             fmt::format("{} ({} steps)", p.plan.kind, steps.size()), order_params(steps, false), kDrain});
+    if (!before.empty()) a.after.push_back({before, true});
+    before = a.id;
+  }
+  group_by_node(p);
+}
+
+}  // namespace muster

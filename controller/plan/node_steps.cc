@@ -1,0 +1,97 @@
+#include "controller/plan/node_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "controller/plan/gpu_policy.h"
+
+namespace muster {
+namespace {
+
+// `acceptance: { gpu: mandatory }`.
+void hold_gpus(const Planning& p, const Draft& d, Draft& into, std::vector<std::string>& problems) {
+  if (!p.spec.gpu_acceptance.mandatory) return;
+  if (!p.in.gpu_results)
+    return problems.push_back("acceptance.gpu is mandatory, and its signed results were not read");
+  const auto seen = p.machines.find(d.spec->name);
+  hold_to_results(*p.in.gpu_results, *d.spec, seen == p.machines.end() ? nullptr : seen->second, into.accept,
+                  problems);
+}
+
+Json all_steps(const Draft& d) {
+  Json out = {{"configure", steps_json(bare(d.configure))},
+              {"accept", steps_json(bare(d.accept))},
+              {"accept_cluster", steps_json(bare(d.accept_cluster))}};
+  for (const auto& [name, steps] : d.cluster) out["cluster"][name] = steps_json(bare(steps));
+  return out;
+}
+
+void render_playbook(const Planning& p, const Playbook& playbook, const Draft& d, NodeContext& context,
+                     Draft& into, std::vector<std::string>& problems) {
+  context.enter(playbook.name);
+  const auto image = p.spec.images.find(d.spec->image);
+  const bool baked = image != p.spec.images.end() &&
+                     std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
+  for (const std::string phase : {"image", "node"}) {
+    if (phase == "image" && baked) continue;
+    const auto steps = plan_steps(playbook, phase, context, problems);
+    into.configure.insert(into.configure.end(), steps.begin(), steps.end());
+  }
+  auto steps = plan_steps(playbook, "cluster", context, problems);
+  if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
+}
+
+}  // namespace
+
+const Playbook* find_playbook(Planning& p, const std::string& name, bool complain) {
+  const auto it = p.in.playbooks.find(name);
+  if (it != p.in.playbooks.end()) return &it->second;
+  if (complain && p.missing.insert(name).second) {
+    std::vector<std::string> names;
+    for (const auto& [known, playbook] : p.in.playbooks) names.push_back(known);
+    const std::string near = nearest_spelling(name, names);
+    p.problems.push_back("there is no playbook '" + name + "'" +
+                         (near.empty() ? "" : ", did you mean '" + near + "'?"));
+  }
+  return nullptr;
+}
+
+void render(Planning& p, Draft& d, const std::string& image_digest) {
+  const std::string prefix = "acceptance/" + p.profile();
+  Json digest = {{"image", image_digest}, {"steps", Json::array()}};
+  for (const bool real : {true, false}) {
+    NodeContext context(
+        {p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, real, p.in.request.force});
+    Draft scratch;
+    Draft& into = real ? d : scratch;
+    std::vector<std::string> repeated;
+    std::vector<std::string>& problems = real ? p.problems : repeated;
+    for (const auto& name : p.playbooks_of(d)) {
+      const Playbook* playbook = find_playbook(p, name, real);
+      if (playbook && !playbook->not_exercised.empty() && p.untried.insert(name).second)
+        p.plan.notes.push_back("playbook " + name +
+                               " was never run on the real thing: " + playbook->not_exercised);
+      if (playbook && !playbook->origin.empty() && p.own.insert(name).second)
+        p.plan.notes.push_back(fmt::format("playbook {} is {}", name, playbook->origin));
+      if (playbook) render_playbook(p, *playbook, d, context, into, problems);
+    }
+    if (!p.profile().empty())
+      if (const Playbook* profile = find_playbook(p, prefix, real)) {
+        if (!profile->origin.empty() && p.own.insert(prefix).second)
+          p.plan.notes.push_back(fmt::format("profile {} is {}", profile->name, profile->origin));
+        context.enter(std::string());
+        into.accept = plan_steps(*profile, "node", context, problems);
+        into.accept_cluster = plan_steps(*profile, "cluster", context, problems);
+        if (p.simulated) p.simulated->change(into.accept);
+        if (p.simulated) p.simulated->change(into.accept_cluster);
+        hold_gpus(p, d, into, problems);
+      }
+    if (!real) digest["steps"] = all_steps(scratch);
+  }
+  d.digest = sha256(dump_ascii(digest));
+}
+
+}  // namespace muster

@@ -1,0 +1,193 @@
+#include "controller/plan/plan_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "controller/plan/services.h"
+
+namespace muster {
+namespace {
+
+const Json* lookup(const Json& context, const std::string& path) {
+  const Json* at = &context;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const auto it = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
+    if (!at->is_object() || it == at->end()) return nullptr;
+    at = &*it;
+    begin = end + 1;
+  }
+  return at;
+}
+
+bool truthy(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0;
+  if (!value.is_string()) return !value.is_null() && !value.empty();
+  std::string text = value.get<std::string>();
+  text.erase(0, text.find_first_not_of(" \n\t"));
+  text.erase(text.find_last_not_of(" \n\t") + 1);
+  return !(text.empty() || text == "no" || text == "false" || text == "0");
+}
+
+std::string item_label(const Json& item, size_t index) {
+  if (item.is_string()) return item.get<std::string>();
+  if (item.is_object() && item.contains("name") && item["name"].is_string())
+    return item["name"].get<std::string>();
+  return std::to_string(index);
+}
+
+Result<Json> rendered(const Json& value, const Json& context) {
+  if (value.is_null()) return Json();
+  return render_params(value, context);
+}
+
+// One step for one item; nothing when its `when` says no.
+Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::string& id,
+                                          const Json& context) {
+  if (!step.when.empty()) {
+    TRY(const Json when, render_params(Json(step.when), context));
+    if (!truthy(when)) return std::vector<PlannedStep>{};
+  }
+  PlannedStep planned;
+  planned.stage = step.stage;
+  planned.on = step.on;
+  planned.step.id = id;
+  planned.step.module = step.module;
+  planned.step.phase = step.phase;
+  planned.step.mandatory = step.mandatory;
+  TRY(planned.step.params, rendered(step.params, context));
+  TRY(planned.step.verify, rendered(step.verify, context));
+  TRY(planned.step.expect, rendered(step.expect, context));
+  // There, because agents of an older version refuse a step with a key they do not know.
+  if (!step.blocks.empty()) planned.step.expect["blocks"] = step.blocks;
+  if (planned.step.params.is_null()) planned.step.params = Json::object();
+  if (step.module == "sysctl") prefer_declared(context.value("sysctls", Json()), planned.step.params);
+  return std::vector<PlannedStep>{std::move(planned)};
+}
+
+// Stands for a step whose list is empty here: the report says why it was not run.
+PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
+  PlannedStep planned;
+  planned.stage = step.stage;
+  planned.on = step.on;
+  planned.step.id = id;
+  planned.step.module = "not_applicable";
+  planned.step.phase = step.phase;
+  planned.step.params = {{"reason", step.otherwise}};
+  planned.step.mandatory = false;
+  return planned;
+}
+
+// The steps of one playbook for one node.
+class StepPlanner {
+ public:
+  StepPlanner(const Playbook& playbook, NodeContext& context, std::vector<std::string>& problems)
+      : playbook_(playbook), context_(context), problems_(problems), home_(context.view()) {}
+
+  std::vector<PlannedStep> run(const std::string& phase) {
+    for (const auto& step : playbook_.steps) {
+      if (step.phase != phase) continue;
+      if (is_among(step)) plan(step);
+      context_.values().erase("item");
+      context_.enter(home_);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string id_of(const PlaybookStep& step) const { return playbook_.name + "/" + step.name; }
+
+  void complain(const PlaybookStep& step, const std::string& text) {
+    problems_.push_back(fmt::format("playbook {}, line {}, step '{}' on {}: {}", playbook_.name, step.line,
+                                    step.name, context_.node().name, text));
+  }
+
+  // Of a storage section its own leader is meant, which holds what the others ask for.
+  bool is_for(const PlaybookStep& step, const Json& item) const {
+    const bool leads = context_.leads();
+    const bool leads_it = item.is_object() ? item.value("is_leader", leads) : leads;
+    return step.on == "all" || (step.on == "leader") == leads_it;
+  }
+
+  // From here on among whom the step is. Where that is nobody, the leader of all says why.
+  bool is_among(const PlaybookStep& step) {
+    if (step.among.empty()) return true;
+    const NodeView view = context_.cluster().of(context_.playbook(), step.among);
+    if (!view.set->has(context_.node())) {
+      if (view.set->members.empty() && context_.leads()) too_few(step);
+      return false;
+    }
+    context_.enter(view);
+    return true;
+  }
+
+  // A cluster of one node has nothing between nodes, and nobody asks why.
+  void too_few(const PlaybookStep& step) {
+    if (step.otherwise.empty() || home_.set->members.size() < 2) return;
+    out_.push_back(not_here(step, id_of(step)));
+    out_.back().on = "all";  // it does nothing that others would wait for
+    out_.back().about = context_.view().set;
+    ids_.insert(out_.back().step.id);
+  }
+
+  void plan(const PlaybookStep& step) {
+    if (step.for_each.empty()) {
+      if (is_for(step, Json()) && !plan_item(step, id_of(step)) && !step.among.empty()) too_few(step);
+      return;
+    }
+    const Json* list = lookup(context_.values(), step.for_each);
+    if (!list || !list->is_array())
+      return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
+    const Json items = *list;
+    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) {
+      out_.push_back(not_here(step, id_of(step)));
+      ids_.insert(out_.back().step.id);
+    }
+    const NodeView all = context_.view();
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (!is_for(step, items[i])) continue;
+      // What is about the nodes is about those that have this storage section mounted.
+      NodeSet* section = step.for_each.rfind("storage_", 0) == 0 && items[i].is_object()
+                             ? context_.cluster().of_section(items[i].value("name", ""))
+                             : nullptr;
+      context_.enter(section ? NodeView{section, all.leader} : all);
+      context_.values()["item"] = items[i];
+      plan_item(step, id_of(step) + "[" + item_label(items[i], i) + "]");
+    }
+  }
+
+  // False when `when` says no.
+  bool plan_item(const PlaybookStep& step, std::string id) {
+    const std::string wanted = id_of(step);
+    for (int n = 2; !ids_.insert(id).second; ++n) id = fmt::format("{}#{}", wanted, n);
+    auto planned = plan_one(step, id, context_.values());
+    if (!planned.ok()) {
+      complain(step, planned.error().message);
+      return true;
+    }
+    for (auto& one : *planned) {
+      one.about = context_.view().set;
+      out_.push_back(std::move(one));
+    }
+    return !planned->empty();
+  }
+
+  const Playbook& playbook_;
+  NodeContext& context_;
+  std::vector<std::string>& problems_;
+  const NodeView home_;
+  std::vector<PlannedStep> out_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, NodeContext& context,
+                                    std::vector<std::string>& problems) {
+  return StepPlanner(playbook, context, problems).run(phase);
+}
+
+}  // namespace muster

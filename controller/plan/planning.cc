@@ -1,0 +1,155 @@
+#include "controller/plan/planning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+
+namespace muster {
+
+Planning::Planning(const PlannerInput& input) : in(input), spec(input.spec) {
+  if (spec.lab_acceptance) simulated.emplace(*spec.lab_acceptance);
+}
+
+const std::string& Planning::profile() const {
+  return in.request.profile.empty() ? spec.acceptance_profile : in.request.profile;
+}
+
+const PlannerImage* Planning::image_of(const Draft& d) const {
+  const auto it = in.images.find(d.spec->image);
+  return it == in.images.end() ? nullptr : &it->second;
+}
+
+const std::vector<std::string>& Planning::playbooks_of(const Draft& d) const {
+  static const std::vector<std::string> kNone;
+  const auto it = spec.roles.find(d.spec->role);
+  return it == spec.roles.end() ? kNone : it->second;
+}
+
+bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
+
+bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
+
+bool provider_installs(const Draft& d) {
+  return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
+         !d.seen->doubtful && d.seen->image_digest.empty();
+}
+
+bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
+
+bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
+
+bool in_installed(const Draft& d) {
+  return d.seen->online && (d.seen->mode == wire::Mode::installed || d.seen->mode == wire::Mode::adopted);
+}
+
+bool asleep(const Planning& p, const Draft& d) {
+  if (p.kind() != RequestKind::up || d.spec->adopt.declared() || d.seen->online) return false;
+  return d.seen->doubtful || (d.seen->facts && !d.seen->image_digest.empty());
+}
+
+bool imaged_here(const Draft& d, const HardwareFacts& facts) {
+  return !d.seen->image_digest.empty() && d.seen->product_uuid == facts.system.uuid;
+}
+
+std::string own_sign(const Planning& p, const NodeSpec& node) {
+  const auto known = p.in.nodes.find(node.name);
+  if (known == p.in.nodes.end()) return sign_of_own_machine(p.in.own, node, "", nullptr);
+  const NodeObservation& seen = known->second;
+  const auto& facts = seen.facts ? seen.facts : seen.machine;
+  return sign_of_own_machine(p.in.own, node, seen.product_uuid, facts ? &*facts : nullptr);
+}
+
+bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node) {
+  const NodeSpec* leader = storage_leader(p.spec, s);
+  return leader && leader->name == node.name;
+}
+
+bool has_quorum(const Planning& p, const StorageSpec& s) {
+  const int enough = engine_of(s).quorum;
+  return enough > 0 && std::count_if(p.spec.nodes.begin(), p.spec.nodes.end(),
+                                     [&](const NodeSpec& n) { return is_member(s, n); }) >= enough;
+}
+
+Action& add(Planning& p, Draft& d, NewAction what) {
+  Action a{d.spec->name + "/" + what.name, d.spec->name,          what.kind,
+           std::move(what.phase),          std::move(what.title), std::move(what.params)};
+  a.timeout = what.timeout;
+  a.max_attempts = what.attempts;
+  if (!d.last.empty()) a.after.push_back({d.last, true});
+  d.last = a.id;
+  p.plan.actions.push_back(std::move(a));
+  return p.plan.actions.back();
+}
+
+void add_netboot(Planning& p, Draft& d) {
+  // Beside the boot: the provider's part (controller/provider_install.h).
+  constexpr DurationMs kReinstall = 90 * kMinute;
+  const PowerSpec& power = d.spec->power;
+  if (provider_installs(d)) {
+    const Json params = {{"reinstall", {{"image", power.install_image}, {"os", power.install_os}}}};
+    add(p, d,
+        {"netboot", ActionKind::netboot, "power",
+         fmt::format("its provider installs {} anew, then the RAM system is started from it (kexec)",
+                     power.install_image),
+         params, p.spec.limits.netboot + kReinstall, 2});
+    return;
+  }
+  const bool own = in_band(*d.spec);
+  add(p, d,
+      {"netboot", ActionKind::netboot, "power",
+       own                ? "hand over to the RAM system (kexec)"
+       : by_hand(*d.spec) ? "network boot, by hand"
+                          : "network boot",
+       Json::object(), p.spec.limits.netboot, 3});
+  if (by_hand(*d.spec))
+    p.plan.notes.push_back(
+        fmt::format("{}{} is switched by hand: the run says when, and waits for up to {}", d.spec->name,
+                    d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
+                    to_human(d.spec->power.within)));
+  if (own)
+    p.plan.notes.push_back(d.spec->name +
+                           (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
+                           ": its own system starts the RAM system, which goes back to it as long "
+                           "as it did not reach the controller; what goes wrong later needs somebody there");
+}
+
+void group_by_node(Planning& p) {
+  std::map<std::string, size_t> place;
+  for (size_t i = 0; i < p.plan.nodes.size(); ++i) place[p.plan.nodes[i]] = i;
+  std::stable_sort(p.plan.actions.begin(), p.plan.actions.end(),
+                   [&](const Action& a, const Action& b) { return place[a.node] < place[b.node]; });
+}
+
+Json steps_json(const std::vector<wire::Step>& steps) {
+  Json out = Json::array();
+  for (const auto& s : steps) out.push_back(wire::to_json(s));
+  return out;
+}
+std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
+  std::vector<wire::Step> out;
+  for (const auto& p : planned) out.push_back(p.step);
+  return out;
+}
+
+Json order_params(const std::vector<PlannedStep>& steps, bool check) {
+  Json params = {
+      {"steps", steps_json(bare(steps))}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  std::map<std::string, const NodeSet*> rings;
+  std::set<const NodeSet*> different;
+  for (const auto& s : steps)
+    if (s.about && s.step.params.value("next_live", false)) different.insert(rings[s.step.id] = s.about);
+  if (different.size() == 1) params["ring"] = (*different.begin())->ring;
+  if (different.size() > 1)
+    for (const auto& [id, set] : rings) params["rings"][id] = set->ring;
+  return params;
+}
+
+DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec) {
+  const bool restarts =
+      std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
+  return restarts ? time + spec.limits.boot : time;
+}
+
+}  // namespace muster

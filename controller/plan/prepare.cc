@@ -1,0 +1,133 @@
+#include "controller/plan/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/plan/hardware.h"
+#include "controller/plan/node_steps.h"
+
+namespace muster {
+namespace {
+
+void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
+  const std::string& bound = d.seen->product_uuid;
+  const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
+  const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
+  if (swapped && !allowed)
+    p.refuse(d.spec->name, "node-swapped",
+             fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced "
+                         "on purpose: take {} out of the spec, `muster node rm {}`, and declare it again",
+                         facts.system.uuid, bound, d.spec->name, d.spec->name));
+}
+
+// On it, not even a disk that the spec says to format over what it holds: that may be the controller's.
+void refuse_own_disks(Planning& p, const Draft& d) {
+  if (d.disks.destroys.empty()) return;
+  const std::string sign = own_sign(p, *d.spec);
+  if (sign.empty()) return;
+  const auto& facts = *d.seen->facts;
+  for (const auto& lost : d.disks.destroys) {
+    const auto blank = std::find_if(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
+      return disk.serial == lost.serial && disk.wwid == lost.wwid && disk.blank && !disk.mounted;
+    });
+    if (blank == facts.disks.end())
+      p.refuse(d.spec->name, "own-machine",
+               fmt::format("the controller runs on this machine ({}), and disk {} holds {}: here only blank "
+                           "disks are formatted; wipe it by hand if nobody needs it",
+                           sign, lost.serial, lost.content));
+  }
+}
+
+}  // namespace
+
+void prepare(Planning& p, Draft& d) {
+  const PlannerImage* image = p.image_of(d);
+  const HardwareFacts& facts = *d.seen->facts;
+  check_identity(p, d, facts);
+  const bool adopted = d.spec->adopt.declared();
+  if (!image && !adopted && p.kind() != RequestKind::accept)
+    return p.refuse(
+        d.spec->name, "image-missing",
+        d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
+  const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
+  d.imaging = !adopted && p.kind() != RequestKind::accept && (p.asks_for_image() || !current);
+  std::string unlike;
+  if (d.imaging)
+    for (const auto& difference : unlike_hardware(d.spec->hardware, facts, p.spec.lab))
+      unlike += (unlike.empty() ? "" : "; ") + difference;
+  if (!unlike.empty() && p.forced(d))
+    p.plan.notes.push_back(d.spec->name + " is installed as forced, although " + unlike);
+  else
+    d.unlike = std::move(unlike);
+  if (!d.unlike.empty()) return;
+  d.disks = choose_disks(p.spec, *d.spec, facts,
+                         {d.imaging, imaged_here(d, facts), d.imaging ? d.spec->image : "", p.in.authority});
+  p.refusals.insert(p.refusals.end(), d.disks.refusals.begin(), d.disks.refusals.end());
+  if (!d.disks.refusals.empty()) return;
+  refuse_own_disks(p, d);
+  if (d.imaging && d.disks.groups["os"].empty())
+    p.refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
+  render(p, d, image ? image->digest : "");
+}
+
+void drop_unlike(Planning& p) {
+  std::vector<Draft> rest;
+  const auto& named = p.in.request.nodes;
+  for (auto& d : p.drafts) {
+    const std::string& name = d.spec->name;
+    if (d.unlike.empty()) {
+      rest.push_back(std::move(d));
+      continue;
+    }
+    const std::string what = fmt::format(
+        "{}. Correct `hardware` in the spec or the machine, or install it all the same: `muster plan "
+        "{}--limit {} --force {}`",
+        d.unlike, p.kind() == RequestKind::reimage ? "--kind reimage " : "", name, name);
+    if (std::find(named.begin(), named.end(), name) != named.end()) {
+      p.refuse(name, "hardware-unlike", what);
+      continue;
+    }
+    p.plan.left_out.push_back(name);
+    p.plan.left_out_rules[name] = "hardware-unlike";
+    p.plan.notes.push_back(
+        fmt::format("{} is left out: it is not installed (hardware-unlike): {}", name, what));
+  }
+  p.drafts = std::move(rest);
+}
+
+void refuse_shared_disks(Planning& p) {
+  std::vector<SelectedDisk> selected;
+  std::set<std::string> planned;
+  for (const auto& d : p.drafts) {
+    planned.insert(d.spec->name);
+    for (const auto& [group, disks] : d.disks.groups)
+      for (const auto& disk : disks) selected.push_back({&d.spec->name, &disk, true});
+  }
+  for (const auto& node : p.spec.nodes) {
+    const auto seen = p.in.nodes.find(node.name);
+    if (planned.count(node.name) || seen == p.in.nodes.end()) continue;
+    const auto& facts = seen->second.facts ? seen->second.facts : seen->second.machine;
+    if (!facts) continue;
+    for (const auto& disk : facts->disks)
+      for (const auto& [name, group] : node.disks)
+        if (disk_matches(group.match, disk)) selected.push_back({&node.name, &disk, false});
+  }
+  for (auto& refusal : refuse_shared(selected)) p.refusals.push_back(std::move(refusal));
+}
+
+void drop_unchanged(Planning& p) {
+  if (p.kind() != RequestKind::up && p.kind() != RequestKind::adopt) return;
+  std::vector<Draft> rest;
+  for (auto& d : p.drafts) {
+    const bool same = !d.imaging && d.seen->state == NodeState::accepted && d.seen->online &&
+                      d.seen->config_digest == d.digest;
+    if (same && !p.forced(d) && d.disks.refusals.empty())
+      p.plan.unchanged.push_back(d.spec->name);
+    else
+      rest.push_back(std::move(d));
+  }
+  p.drafts = std::move(rest);
+}
+
+}  // namespace muster

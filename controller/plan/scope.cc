@@ -1,0 +1,139 @@
+#include "controller/plan/scope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+// The machine under the controller's feet keeps its system, whatever the spec and the request say.
+bool refuse_own(Planning& p, const Draft& d) {
+  if (d.spec->adopt.declared() && !p.asks_for_image()) return false;
+  const std::string sign = own_sign(p, *d.spec);
+  if (sign.empty()) return false;
+  p.refuse(d.spec->name, "own-machine",
+           fmt::format("the controller runs on this machine ({}): it is never installed or switched off from "
+                       "here. To manage it with the system it has, declare it with 'adopt' and without "
+                       "image, mac and power: `muster node add {} --adopt HOST`",
+                       sign, d.spec->name));
+  return true;
+}
+
+bool may_plan_installed(Planning& p, const std::string& node) {
+  if (p.kind() != RequestKind::adopt) return true;
+  p.problems.push_back(fmt::format("{} is declared as a node that muster installs, not with 'adopt'", node));
+  return false;
+}
+
+bool out_of_reach(Planning& p, const std::string& name, const std::string& why, bool named) {
+  if (named) {
+    p.refuse(name, "not-running", why);
+    return false;
+  }
+  p.plan.left_out.push_back(name);
+  p.plan.notes.push_back(name + " is left out: " + why);
+  return false;
+}
+
+// Nothing but its own agent can reach an adopted node, and nothing but `adopt` brings that agent back.
+bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
+  const std::string& name = d.spec->name;
+  if (p.kind() == RequestKind::adopt) return true;
+  if (p.asks_for_image()) {
+    p.refuse(name, "adopted-node",
+             "it was adopted with the operating system it had, and is never re-imaged; to have muster "
+             "install it, declare image, mac, power and the disk group 'os' instead of 'adopt'");
+    return false;
+  }
+  if (in_installed(d)) return true;
+  const bool ever = d.seen->mode.has_value();
+  const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}",
+                                      ever ? "its agent does not answer" : "it was never adopted", name,
+                                      d.spec->adopt.host, ever ? "starts it again" : "does it");
+  return out_of_reach(p, name, why, named);
+}
+
+// Its provider switches it, and can install it, which is more than a node is worth that muster installed.
+bool may_reach_rented(Planning& p, const Draft& d, bool named) {
+  if (p.drains() || asleep(p, d) || provider_installs(d)) return true;
+  const std::string& name = d.spec->name;
+  const bool ours = d.seen->doubtful || !d.seen->image_digest.empty();
+  return out_of_reach(
+      p, name,
+      ours ? fmt::format("its agent does not answer, and its provider cannot boot it from the network; "
+                         "`muster up` powers it on and waits for it. To have its provider install it anew, "
+                         "with everything on its disks lost: `muster node rm {}`, then `muster up`",
+                         name)
+           : std::string("it has no agent, and its provider cannot boot it from the network; with "
+                         "power.install in the spec the provider installs it anew, with everything on its "
+                         "disks lost"),
+      named);
+}
+
+bool may_reach(Planning& p, const Draft& d, bool named) {
+  if (!in_band(*d.spec) || in_ram(d) || in_installed(d)) return true;
+  if (rented(*d.spec)) return may_reach_rented(p, d, named);
+  const std::string& name = d.spec->name;
+  return out_of_reach(
+      p, name,
+      d.seen->mode.has_value()
+          ? "its agent does not answer, and nothing here can switch it (power driver ssh)"
+          : fmt::format("it has no BMC (power driver ssh) and no agent yet; adopt the system it runs with "
+                        "`muster node add {} --adopt HOST`, then declare it with image, mac, power and the "
+                        "disk group 'os' instead of 'adopt'",
+                        name),
+      named);
+}
+
+void hold(Planning& p, const std::string& node, const std::string& reason, bool named) {
+  if (named)
+    return p.refuse(
+        node, "node-held",
+        fmt::format("quarantined {}; `muster node quarantine {} --release` gives it back", reason, node));
+  p.plan.left_out.push_back(node);
+  p.plan.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
+}
+
+std::string suggestion(const Planning& p, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& n : p.spec.nodes) names.push_back(n.name);
+  const std::string near = nearest_spelling(name, names);
+  return near.empty() ? "" : ", did you mean '" + near + "'?";
+}
+
+}  // namespace
+
+void choose_nodes(Planning& p) {
+  static const NodeObservation kNever;
+  const auto& wanted = p.in.request.nodes;
+  if (wanted.empty() && (p.asks_for_image() || p.kind() == RequestKind::adopt || p.drains()))
+    p.problems.push_back("name the nodes");
+  for (const auto& name : wanted)
+    if (!p.spec.node(name))
+      p.problems.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(p, name)));
+  for (const auto& node : p.spec.nodes) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), node.name) == wanted.end()) continue;
+    const auto seen = p.in.nodes.find(node.name);
+    Draft draft;
+    draft.spec = &node;
+    draft.seen = seen == p.in.nodes.end() ? &kNever : &seen->second;
+    if (draft.seen->held_by == HeldBy::an_operator) {
+      hold(p, node.name, draft.seen->reason, !wanted.empty());
+      continue;
+    }
+    if (refuse_own(p, draft)) continue;
+    if (draft.seen->state == NodeState::drained && wanted.empty()) {
+      p.plan.left_out.push_back(node.name);
+      p.plan.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name +
+                             "` gives it back");
+      continue;
+    }
+    if (node.adopt.declared() ? !may_plan_adopted(p, draft, !wanted.empty())
+                              : !may_plan_installed(p, node.name) || !may_reach(p, draft, !wanted.empty()))
+      continue;
+    p.drafts.push_back(std::move(draft));
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+#include "controller/plan/storage_context.h"
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/external.h"
+#include "controller/plan/interconnect.h"
+
+namespace muster {
+namespace {
+
+Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& group, bool with_content) {
+  Json out = Json::array();
+  const auto found = disks.groups.find(group);
+  if (found == disks.groups.end()) return out;
+  const auto declared = node.disks.find(group);
+  const DiskPolicy policy = declared == node.disks.end() ? DiskPolicy::keep : declared->second.policy;
+  const char* word = policy == DiskPolicy::keep     ? "keep"
+                     : policy == DiskPolicy::format ? "format"
+                                                    : "format-if-blank";
+  // The hash is the right to write: only what the destruction list names gets one. A disk that is used again
+  // as it is has none, and the agent refuses to format it whatever its policy says.
+  const auto approved = [&](const DiskFacts& d) {
+    return std::any_of(disks.destroys.begin(), disks.destroys.end(), [&](const Destruction& gone) {
+      return gone.group == group && gone.serial == d.serial && gone.wwid == d.wwid;
+    });
+  };
+  for (const auto& d : found->second)
+    out.push_back({{"serial", d.serial},
+                   {"wwid", d.wwid},
+                   {"model", d.model},
+                   {"size_bytes", d.size_bytes},
+                   {"content_hash", with_content && approved(d) ? d.content_hash : ""},
+                   {"policy", word}});
+  return out;
+}
+
+Json local_storage(const ContextInput& in) {
+  Json out = Json::array();
+  for (const auto& s : in.spec.storage)
+    if (engine_of(s).reach == Reach::own && is_member(s, in.node))
+      out.push_back({{"name", s.name},
+                     {"mount", s.mount},
+                     {"level", s.level},
+                     {"fs", s.fs},
+                     {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
+  return out;
+}
+
+// Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once
+// there is metadata, so a label says that there was some. Not part of the configuration digest.
+bool may_create(const ContextInput& in, const StorageSpec& s) {
+  const auto& machines = in.cluster.machines();
+  return !in.with_content || std::none_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& n) {
+    const auto seen = machines.find(n.name);
+    return seen != machines.end() && holds_our_data(in.spec, n, s, *seen->second);
+  });
+}
+
+// Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
+Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
+                const std::string& leader) {
+  Json out = Json::array();
+  for (const auto& n : spec.nodes)
+    if (n.name != leader && mounts(s, n)) out.push_back({{"name", n.name}, {"address", network.address(n)}});
+  return out;
+}
+
+// Of one engine, or of all (null).
+Json shared_storage(const ContextInput& in, const StorageEngine* only) {
+  Json out = Json::array();
+  for (const auto& s : in.spec.storage) {
+    const StorageEngine& engine = engine_of(s);
+    if (engine.reach != Reach::shared || (only && only != &engine)) continue;
+    if (!mounts(s, in.node)) continue;
+    const SectionNetwork network(in.spec, s);
+    Json members = Json::array();
+    for (const auto& n : in.spec.nodes)
+      if (is_member(s, n)) members.push_back({{"name", n.name}, {"address", network.address(n)}});
+    if (members.empty()) continue;
+    const NodeSpec& first = *storage_leader(in.spec, s);
+    const Json leader = {{"name", first.name}, {"address", network.address(first)}};
+    const bool member = is_member(s, in.node), leads = first.name == in.node.name;
+    const RightMount right = engine.mount({in.spec.cluster, s, leader["address"], leads});
+    out.push_back(
+        {{"name", s.name},
+         {"engine", s.engine},
+         {"external", false},
+         {"mount", s.mount},
+         {"copies", s.copies},
+         {"leader", leader},
+         {"level", s.level},
+         {"fs", s.fs},
+         {"fstype", right.fstype},
+         {"source", right.source},
+         {"is_leader", leads},
+         {"is_member", member},
+         {"members", members},
+         {"address", network.address(in.node)},
+         {"network", network.cidr()},
+         {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
+         {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
+    if (engine.keeps_metadata) out.back()["may_create"] = may_create(in, s);
+    if (engine.add_context) engine.add_context(in, s, out.back());
+  }
+  if (!only)
+    for (Json& one : external_storage(in.spec, in.node, true)) out.push_back(std::move(one));
+  return out;
+}
+
+}  // namespace
+
+Json storage_of(const ContextInput& in) {
+  Json out = {{"storage_local", local_storage(in)},
+              {"storage_shared", shared_storage(in, nullptr)},
+              {"storage_external", external_storage(in.spec, in.node, false)}};
+  for (const StorageEngine* engine : storage_engines())
+    if (engine->reach == Reach::shared)
+      out["storage_" + std::string(engine->name)] = shared_storage(in, engine);
+  return out;
+}
+
+}  // namespace muster

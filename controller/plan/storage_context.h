@@ -1,0 +1,12 @@
+// What a playbook is told of the storage that a node has, serves or mounts (docs/playbook-context.md). Pure.
+#pragma once
+
+#include "base/json.h"
+#include "controller/plan/context.h"
+
+namespace muster {
+
+// {storage_local, storage_shared, storage_external, and storage_ENGINE of each engine with members}
+Json storage_of(const ContextInput& in);
+
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include "controller/plan/storage_leaders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "controller/engines/engine.h"
+#include "controller/plan/node_steps.h"
+
+namespace muster {
+namespace {
+
+// A former master that came back has metadata, too, and does not lead: it was held, or looked at since.
+bool was_settled(const NodeObservation& seen) {
+  return seen.state == NodeState::accepted || seen.state == NodeState::degraded;
+}
+
+bool has_metadata(const StorageSpec& s, const NodeObservation& seen) {
+  if (!seen.facts) return false;
+  const auto found = seen.facts->storage_metadata.find(s.engine);
+  return found != seen.facts->storage_metadata.end() && found->second;
+}
+
+std::string data_on(const Planning& p, const StorageSpec& s) {
+  std::string out;
+  for (const auto& node : p.spec.nodes)
+    if (const auto seen = p.machines.find(node.name);
+        seen != p.machines.end() && holds_our_data(p.spec, node, s, *seen->second))
+      out += (out.empty() ? "" : ", ") + node.name;
+  return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
+}
+
+// Certain: what is only not known is left to the agent, which looks.
+bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
+  if (!d.disks.refusals.empty() || data_on(p, s).empty()) return false;
+  if (d.imaging && !d.disks.os_is_ours) return true;
+  // Data and no metadata at the same moment. Without data of its own it may have been seen before either
+  // was made.
+  // A declared master may take it from a copy, which its agent looks for before the former one is stopped.
+  if (engine_of(s).may_name_leader && !s.server.empty()) return false;
+  const auto found = d.seen->facts->storage_metadata.find(s.engine);
+  return found != d.seen->facts->storage_metadata.end() && !found->second &&
+         holds_our_data(p.spec, *d.spec, s, *d.seen->facts);
+}
+
+// The master of before is stopped so that the declared one takes over: not by a plan in which that one has
+// no part, or none but to let others mount.
+void keep_former_master(Planning& p, const StorageSpec& s) {
+  if (!engine_of(s).may_name_leader || s.server.empty()) return;
+  const auto declared = p.in.nodes.find(s.server);
+  if (declared != p.in.nodes.end() && declared->second.online && has_metadata(s, declared->second) &&
+      was_settled(declared->second))
+    return;
+  for (const Draft& d : p.drafts)
+    if (is_member(s, *d.spec) && has_metadata(s, *d.seen))
+      p.refuse(
+          d.spec->name, "storage-leader",
+          fmt::format("it may be the master of storage '{}', {} is to be, and this plan does not make it "
+                      "the master: nobody would be. `muster up` without --limit",
+                      s.name, s.server));
+}
+
+// Whether the step is the one in which a server is told whom to let in.
+bool lets_in(const std::string& module) {
+  const auto& all = storage_engines();
+  return std::any_of(all.begin(), all.end(), [&](const StorageEngine* e) {
+    return !e->serving_module.empty() && e->serving_module == module;
+  });
+}
+
+void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, const std::string& storage) {
+  Draft d;
+  d.spec = &node;
+  d.seen = &seen;
+  d.serves = true;
+  const auto& facts = seen.facts ? seen.facts : seen.machine;
+  if (!in_installed(d) || !facts || seen.held_by == HeldBy::an_operator) {
+    p.plan.notes.push_back(
+        fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount "
+                    "it before `muster up` reached {}",
+                    node.name, storage, node.name));
+    return;
+  }
+  d.disks = choose_disks(p.spec, node, *facts, {false, imaged_here(d, *facts), "", p.in.authority});
+  d.disks.destroys.clear();
+  const PlannerImage* image = p.image_of(d);
+  render(p, d, image ? image->digest : "");
+  if (d.digest == seen.config_digest) return;
+  d.digest = seen.config_digest;  // the rest of what changed is for a plan that is about it
+  d.configure.clear();
+  d.accept.clear();
+  d.accept_cluster.clear();
+  const auto other = [](const PlannedStep& s) { return !lets_in(s.step.module); };
+  for (auto it = d.cluster.begin(); it != d.cluster.end();) {
+    it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
+    it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
+  }
+  if (d.cluster.empty()) return;
+  p.plan.notes.push_back(
+      fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
+  p.plan.serving.push_back(node.name);
+  p.drafts.push_back(std::move(d));
+}
+
+}  // namespace
+
+void add_servers(Planning& p) {
+  if (p.kind() == RequestKind::accept || p.in.request.nodes.empty() || p.drafts.empty()) return;
+  for (const auto& s : p.spec.storage) {
+    if (engine_of(s).serving_module.empty()) continue;
+    const NodeSpec* server = storage_leader(p.spec, s);
+    if (!server) continue;
+    if (std::any_of(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return d.spec == server; }))
+      continue;  // all its sections
+    const auto seen = p.in.nodes.find(server->name);
+    if (seen != p.in.nodes.end()) add_server(p, *server, seen->second, s.name);
+  }
+  const auto by_place = [](const Draft& a, const Draft& b) { return a.spec < b.spec; };  // as in the spec
+  std::sort(p.drafts.begin(), p.drafts.end(), by_place);
+}
+
+void check_storage_leaders(Planning& p) {
+  if (p.kind() == RequestKind::accept) return;
+  for (const auto& s : p.spec.storage) {
+    // Where there is a quorum, a new one joins the others.
+    if (!engine_of(s).keeps_metadata || has_quorum(p, s)) continue;
+    const auto leader =
+        std::find_if(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return leads(p, s, *d.spec); });
+    // One that came along for its own step alone is not asked what it would begin with (add_servers).
+    if (leader == p.drafts.end() || leader->serves) keep_former_master(p, s);
+    if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
+    const std::string& name = leader->spec->name;
+    const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
+                                         engine_of(s).metadata_word, data_on(p, s));
+    const auto& named = p.in.request.nodes;
+    if (std::find(named.begin(), named.end(), name) != named.end())
+      p.plan.notes.push_back(fmt::format(
+          "{}: {}; it will not begin an empty one: docs/storage.md, losing the metadata", name, what));
+    else
+      p.refuse(
+          name, "storage-leader",
+          fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes "
+                      "first, change that back; when {} lost its disk, `muster up --limit {}` installs it "
+                      "without beginning anew, and docs/storage.md says how to bring the metadata back",
+                      what, name, name));
+  }
+}
+
+}  // namespace muster

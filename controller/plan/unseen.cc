@@ -1,0 +1,95 @@
+#include "controller/plan/unseen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace muster {
+namespace {
+
+bool names(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+}  // namespace
+
+bool wake(Planning& p) {
+  std::vector<Draft> silent, rest;
+  const auto& named = p.in.request.nodes;
+  for (auto& d : p.drafts) {
+    const std::string& name = d.spec->name;
+    if (!asleep(p, d)) {
+      rest.push_back(std::move(d));
+    } else if (d.seen->state == NodeState::quarantined && !names(named, name)) {
+      p.plan.left_out.push_back(name);
+      p.plan.notes.push_back(
+          fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
+                      "for it, `muster reimage {}` installs it anew",
+                      name, name, name));
+    } else if (by_hand(*d.spec) && !names(named, name)) {
+      p.plan.left_out.push_back(name);
+      p.plan.notes.push_back(
+          fmt::format("{} is left out: its agent is silent, and a person switches it; `muster up --limit {}` "
+                      "asks for it",
+                      name, name));
+    } else {
+      silent.push_back(std::move(d));
+    }
+  }
+  p.drafts = std::move(rest);
+  if (silent.empty() || p.in.request.skip_unseen) return false;
+  p.plan.kind = to_string(PlanKind::wake);
+  for (auto& d : silent) {
+    p.plan.nodes.push_back(d.spec->name);
+    p.plan.notes.push_back(fmt::format(
+        "{}: {}", d.spec->name,
+        d.seen->doubtful
+            ? "its agent was not heard since the database was put back: what it runs is not known"
+            : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is "
+              "written"));
+    add(p, d,
+        {"wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(),
+         p.spec.limits.boot, 1});
+  }
+  p.drafts.clear();
+  return true;
+}
+
+void write_discovery(Planning& p, std::vector<Draft> unseen) {
+  p.drafts = std::move(unseen);
+  p.hopeless.clear();
+  p.plan.kind = to_string(PlanKind::discover);
+  for (auto& d : p.drafts) {
+    p.plan.nodes.push_back(d.spec->name);
+    if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(p, d);
+    add(p, d,
+        {"inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory});
+  }
+  const bool provider_writes = std::any_of(p.drafts.begin(), p.drafts.end(), provider_installs);
+  p.plan.notes.push_back(std::string(provider_writes ? "beside what the provider does, " : "") +
+                         "nothing is written to any disk; the plan to install follows from what is found");
+}
+
+bool discover(Planning& p) {
+  std::vector<Draft> seen, unseen, later;
+  const bool others = std::any_of(p.drafts.begin(), p.drafts.end(),
+                                  [](const Draft& d) { return d.seen->facts || !by_hand(*d.spec); });
+  for (auto& d : p.drafts) {
+    const bool person =
+        others && by_hand(*d.spec) && !d.seen->online && !names(p.in.request.nodes, d.spec->name);
+    (d.seen->facts && !provider_installs(d) ? seen : person ? later : unseen).push_back(std::move(d));
+  }
+  const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
+                                      [](const Draft& d) { return d.seen->state == NodeState::quarantined; });
+  if (!unseen.empty() && !p.in_request_skips() && (seen.empty() || !all_failed)) {
+    write_discovery(p, std::move(unseen));
+    return true;
+  }
+  p.drafts = std::move(seen);
+  p.hopeless = std::move(unseen);
+  std::move(later.begin(), later.end(), std::back_inserter(p.hopeless));
+  return false;
+}
+
+}  // namespace muster

@@ -1,0 +1,336 @@
+#include "controller/power/phy_account.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/os.h"
+#include "base/utf8.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kHost = "secure.sakura.ad.jp";
+constexpr const char* kRoots = "/etc/ssl/certs/ca-certificates.crt";
+constexpr const char* kBase = "/cloud/api/dedicated-phy/1.0/";
+constexpr size_t kMaxAnswer = 8 << 20, kPage = 100, kMaxPages = 50;
+constexpr DurationMs kRefusalHolds = 10 * kMinute, kHour = 60 * kMinute;
+
+std::string text_at(const Json& json, const char* key) {
+  if (!json.is_object()) return "";
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+const Json& at(const Json& json, const char* key) {
+  static const Json nothing;
+  if (!json.is_object()) return nothing;
+  const auto found = json.find(key);
+  return found == json.end() ? nothing : *found;
+}
+
+PhyServer server_from(const Json& json) {
+  PhyServer out;
+  out.id = text_at(json, "server_id");
+  out.service = text_at(at(json, "service"), "service_id");
+  out.nickname = text_at(at(json, "service"), "nickname");
+  const Json& lock = at(json, "lock_status");
+  // What is no text and not null is a lock of a kind that nobody knows yet.
+  out.lock = lock.is_null() ? "" : lock.is_string() ? lock.get<std::string>() : "unreadable";
+  out.power = text_at(at(json, "cached_power_status"), "status");
+  out.address = text_at(at(json, "ipv4"), "ip_address");
+  out.raw = json;
+  return out;
+}
+
+Result<std::string> first_address(const std::string& host) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  const int error = ::getaddrinfo(host.c_str(), "443", &hints, &found);
+  if (error != 0 || !found)
+    return fail(Code::unavailable, fmt::format("{} is not found: {}", host, ::gai_strerror(error)));
+  char text[INET_ADDRSTRLEN] = "";
+  ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr, text, sizeof text);
+  ::freeaddrinfo(found);
+  return std::string(text);
+}
+
+// 400 says which field of the body it does not take.
+std::string invalid_fields(const Json& body) {
+  const Json& fields = at(body, "invalid_parameters");
+  std::string out;
+  if (!fields.is_object()) return out;
+  for (const auto& [field, problems] : fields.items()) {
+    if (!problems.is_array()) continue;
+    for (const Json& problem : problems)
+      out += fmt::format("{}{}: {} {}", out.empty() ? "" : "; ", field, text_at(problem, "code"),
+                         text_at(problem, "message"));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<PhyLock> phy_lock(const PhyServer& server) {
+  if (server.lock.empty()) return std::nullopt;
+  if (server.lock == "administrative_lock")
+    return PhyLock{Code::denied,
+                   "people of the provider work at the machine (administrative_lock), and it takes no order: "
+                   "ask the provider when they are done, then run this again"};
+  const std::string what = server.lock == "os_install"       ? "its operating system is being installed"
+                           : server.lock == "configure_raid" ? "its RAID is being configured"
+                                                             : "an operation of the provider's runs";
+  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it takes no order until that is over",
+                                                what, std::string(first_bytes(server.lock, 40)))};
+}
+
+int PhyAccount::requests() const {
+  const std::lock_guard hold(budget_mutex_);
+  return requests_;
+}
+
+// Waits for a request's turn, as far as there is time.
+Status PhyAccount::take(bool for_order, TimeMs end) {
+  for (;;) {
+    DurationMs wait = 0;
+    {
+      const std::lock_guard hold(budget_mutex_);
+      const TimeMs at = now();
+      if (at < refused_until_)
+        return fail(Code::denied,
+                    fmt::format("the API refused the account's token, and is not asked with it again for {}: "
+                                "`muster secret set` with the right one",
+                                to_human(refused_until_ - at)));
+      if (at < blocked_until_)
+        return fail(Code::unavailable,
+                    fmt::format("the account's quota is used up; the API takes no request for {} (429)",
+                                to_human(blocked_until_ - at)));
+      tokens_ = std::min<double>(
+          kBurst, tokens_ + static_cast<double>(at - filled_) * kPerMinute / static_cast<double>(kMinute));
+      filled_ = at;
+      const double needed = for_order ? 1 : 1 + kForOrders;
+      if (tokens_ >= needed) {
+        tokens_ -= 1;
+        ++requests_;
+        return Ok{};
+      }
+      wait = static_cast<DurationMs>(std::ceil((needed - tokens_) * kMinute / kPerMinute));
+    }
+    if (now() + wait >= end)
+      return fail(Code::unavailable,
+                  fmt::format("this account's budget of requests (300 an hour for all its servers) is used "
+                              "up for now; the next may go in {}",
+                              to_human(wait)));
+    options_.waiter.sleep(wait);
+  }
+}
+
+Status PhyAccount::connect(DurationMs deadline) {
+  if (http_) return Ok{};
+  HttpClientOptions client;
+  client.max_answer = kMaxAnswer;
+  if (options_.api.empty()) {
+    TRY(client.ca_pem, Files("/").read(kRoots));
+    TRY(const std::string address, first_address(kHost));
+    client.base = "https://" + address;
+    client.host_name = kHost;
+  } else {
+    client.base = "https://" + options_.api;
+    if (pin_.empty()) {  // without a token: whoever answers first gets nothing for it
+      client.insecure_first_use = true;
+      TRY(auto stranger, make_http_client(client));
+      HttpRequest hello;
+      hello.target = kBase;
+      TRY_(stranger->request(std::move(hello), deadline));
+      pin_ = stranger->peer_fingerprint();
+      client.insecure_first_use = false;
+    }
+    client.pin_sha256 = pin_;
+  }
+  client.basic_user = options_.token;
+  client.basic_password = options_.secret;
+  client.keep_alive = false;  // minutes pass between two requests
+  TRY(http_, make_http_client(std::move(client)));
+  return Ok{};
+}
+
+Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const std::string& path,
+                                                const Json& body, bool for_order, DurationMs deadline) {
+  const TimeMs end = now() + deadline;
+  const std::string what = fmt::format("{} {}", method, path);
+  if (const Status turn = take(for_order, end); !turn.ok()) return Error(turn.error()).with(what);
+  const std::lock_guard hold(line_mutex_);
+  const DurationMs left = std::min(end - now(), kRequest);
+  if (left <= 0) return fail(Code::unavailable, what + ": no time left");
+  TRY_(connect(left));
+  HttpRequest request;
+  request.method = method;
+  request.target = kBase + path;
+  request.headers["Accept"] = "application/json";
+  request.headers["X-Requested-With"] = "XMLHttpRequest";
+  if (!body.is_null()) {
+    request.headers["Content-Type"] = "application/json";
+    request.body = dump_json(body);
+  }
+  auto response = http_->request(std::move(request), left);
+  if (!response.ok()) {
+    Error error = std::move(response).error();
+    if (error.code != Code::timeout) http_.reset();  // the name may lead elsewhere by now
+    if (method == "GET" && error.code == Code::timeout) error.code = Code::unavailable;
+    if (method != "GET" && error.code == Code::failed) error.code = Code::timeout;  // too large an answer
+    return std::move(error).with(what);
+  }
+  Answer answer{response->status, parse_json(response->body).value_or(nullptr), 0};
+  const auto after = response->headers.find("Retry-After");
+  if (after != response->headers.end() && !after->second.empty() && after->second.size() < 7 &&
+      after->second.find_first_not_of("0123456789") == std::string::npos)
+    answer.retry_after = std::stol(after->second) * kSecond;
+  return answer;
+}
+
+// Whoever answers may repeat what it was sent.
+std::string PhyAccount::clean(std::string text) const {
+  for (const std::string& secret : {options_.secret, options_.token})
+    for (size_t found = 0; !secret.empty() && (found = text.find(secret, found)) != std::string::npos;
+         found += 3)
+      text.replace(found, secret.size(), "***");
+  text = std::string(first_bytes(text, 400));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return text;
+}
+
+// The 401 has a shape of its own, in which `status` is a text.
+Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
+  const int status = answer.status;
+  std::string said = text_at(answer.body, "title");
+  if (said.empty()) said = text_at(answer.body, "error_code");
+  for (const std::string& more :
+       {text_at(answer.body, "detail"), text_at(answer.body, "error_msg"), invalid_fields(answer.body)})
+    if (!more.empty()) said += (said.empty() ? "" : ", ") + more;
+  const std::string says =
+      fmt::format("{}: the API says {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
+  const std::lock_guard hold(budget_mutex_);
+  switch (status) {
+    case 401:
+    case 403:
+      refused_until_ = now() + kRefusalHolds;
+      return fail(Code::denied, says + ": the account's token (`muster secret set`) is not the right one");
+    case 404:
+      return fail(Code::not_found, says + ": the account has no such server or image");
+    case 409:
+      return fail(Code::conflict, says + ": another operation of this server runs; it was not begun by this");
+    case 429: {
+      const DurationMs span = answer.retry_after > 0 ? std::min(answer.retry_after, 2 * kHour) : kHour / 4;
+      blocked_until_ = std::max(blocked_until_, now() + span);
+      return fail(
+          Code::unavailable,
+          fmt::format("{}: the account's quota is used up; nothing is asked for {}", says, to_human(span)));
+    }
+    case 503:
+      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider now");
+    case 400:
+    case 422:
+      return fail(Code::invalid, says);
+    default:
+      return fail(Code::failed, says);
+  }
+}
+
+Result<std::vector<PhyServer>> PhyAccount::servers(const PhyAsk& ask) {
+  const TimeMs end = now() + ask.deadline;
+  const std::lock_guard hold(list_mutex_);
+  if (listed_ >= 0 && now() - listed_ <= ask.max_age) return list_;
+  std::vector<PhyServer> found;
+  for (size_t page = 0; page < kMaxPages; ++page) {
+    const std::string path = fmt::format("servers/?limit={}&offset={}", kPage, found.size());
+    TRY(const Answer answer, exchange("GET", path, nullptr, ask.for_order, end - now()));
+    if (answer.status != 200) return refusal(answer, "GET " + path);
+    const Json& servers = at(answer.body, "servers");
+    if (!servers.is_array()) return fail(Code::failed, "GET " + path + ": the answer has no list of servers");
+    for (const Json& server : servers) found.push_back(server_from(server));
+    const Json& count = at(at(answer.body, "meta"), "count");
+    if (servers.empty() || !count.is_number_integer() ||
+        found.size() >= static_cast<size_t>(std::max<int64_t>(0, count.get<int64_t>())))
+      break;
+  }
+  list_ = std::move(found);
+  listed_ = now();
+  return list_;
+}
+
+Result<PhyServer> PhyAccount::server(const std::string& name, const PhyAsk& ask) {
+  TRY(const auto all, servers(ask));
+  const PhyServer* found = nullptr;
+  int alike = 0;
+  for (const PhyServer& one : all) {
+    if (one.id == name) return one;
+    if (one.nickname == name) found = &one, ++alike;
+  }
+  if (alike == 1) return *found;
+  if (alike > 1)
+    return fail(Code::invalid, fmt::format("{} servers of the account have the nickname '{}': write the "
+                                           "server's id (12 digits) instead",
+                                           alike, name));
+  std::string known;
+  for (size_t i = 0; i < all.size() && i < 8; ++i)
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", all[i].id, clean(all[i].nickname));
+  return fail(Code::not_found, fmt::format("the account has no server '{}'; it has {}{}", name,
+                                           known.empty() ? "none" : known, all.size() > 8 ? ", ..." : ""));
+}
+
+Result<Json> PhyAccount::get(const std::string& id, const std::string& path, const PhyAsk& ask) {
+  const std::string full = fmt::format("servers/{}/{}", id, path);
+  TRY(Answer answer, exchange("GET", full, nullptr, ask.for_order, ask.deadline));
+  if (answer.status != 200) return refusal(answer, "GET " + full);
+  return std::move(answer.body);
+}
+
+Status PhyAccount::post(const std::string& id, const std::string& path, const Json& body,
+                        DurationMs deadline) {
+  const std::string full = fmt::format("servers/{}/{}", id, path);
+  {
+    const std::lock_guard hold(budget_mutex_);
+    looks_.erase(id);
+  }
+  TRY(const Answer answer, exchange("POST", full, body, true, deadline));
+  if (answer.status / 100 == 2) return Ok{};
+  // What a server that breaks while it works did before is not known.
+  Error error = refusal(answer, "POST " + full);
+  if (answer.status / 100 == 5 && answer.status != 503) error.code = Code::timeout;
+  return error;
+}
+
+Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask) {
+  {
+    const std::lock_guard hold(budget_mutex_);
+    const auto last = looks_.find(server.id);
+    if (last != looks_.end() && now() - last->second.at <= ask.max_age &&
+        last->second.remembered == server.power)
+      return last->second.power;
+  }
+  const std::string path = fmt::format("servers/{}/power_status/", server.id);
+  TRY(const Answer answer, exchange("GET", path, nullptr, ask.for_order, ask.deadline));
+  if (answer.status == 503) return std::string();
+  if (answer.status != 200) return refusal(answer, "GET " + path);
+  const std::string status = text_at(at(answer.body, "power_status"), "status");
+  const std::lock_guard hold(budget_mutex_);
+  looks_[server.id] = {status == "on" || status == "off" ? status : "", server.power, now()};
+  return looks_[server.id].power;
+}
+
+std::shared_ptr<PhyAccount> PhyAccounts::of(const std::string& api, const std::string& token,
+                                            const std::string& secret) {
+  const std::string digest = sha256(api + "\n" + token + "\n" + secret);
+  const std::lock_guard hold(mutex_);
+  auto& account = by_digest_[digest];
+  if (!account) account = std::make_shared<PhyAccount>(PhyAccount::Options{api, token, secret, waiter_});
+  return account;
+}
+
+}  // namespace muster

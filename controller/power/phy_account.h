@@ -1,0 +1,126 @@
+// PhyAccount: one account of the provider's API ("Sakura dedicated server PHY" 1.1), shared by all nodes whose
+// servers are in it: the list of servers, the budget of requests, and what answers mean.
+//
+// The provider lets an account make 300 requests an hour, all servers together. So a server's lock is read
+// from the list, which one request brings for all and which everybody who asks within `max_age` shares; of the
+// requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any hour of
+// one process. The last kForOrders are kept for orders, so that looking never uses up what is needed to act.
+// After a 429 nothing is sent until the time that it names is over. A refused token is not sent again for ten
+// minutes.
+// No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and is
+// never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a lock that
+// passes); `denied` token refused, or people of the provider work at the machine; `conflict` another operation
+// of this server runs; `not_found`; `invalid`.
+// The token's secret is in no message, whatever the API says. Answers may be hostile: size and depth are
+// limited, unknown values of enumerations are kept as they are. Thread: any; callers of one account wait for
+// each other's requests.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/http.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "controller/power/waiter.h"
+
+namespace muster {
+
+// One server as the list has it.
+struct PhyServer {
+  std::string id, service, nickname;
+  std::string lock;     // "" none, "os_install", "configure_raid", "administrative_lock", or what came later
+  std::string power;    // what the API remembers, which may be old: "on", "off", ""
+  std::string address;  // its IPv4 address; "" none
+  Json raw;             // all of it
+};
+
+// Whether for an order, or only to look; how old an answer may be, where somebody else asked meanwhile.
+struct PhyAsk {
+  bool for_order = false;
+  DurationMs max_age = 0, deadline = 0;
+};
+
+// None: it takes orders. Else why it does not, what is to be done, and whether that passes by itself.
+struct PhyLock {
+  Code code = Code::unavailable;
+  std::string words;
+};
+std::optional<PhyLock> phy_lock(const PhyServer& server);
+
+class PhyAccount {
+ public:
+  struct Options {
+    std::string api;  // "" the provider's; "10.20.1.250:443": a double at this address
+    std::string token, secret;
+    Waiter waiter;
+  };
+  static constexpr int kBurst = 60, kPerMinute = 4, kForOrders = 20;
+  static constexpr DurationMs kRequest = 30 * kSecond;
+
+  explicit PhyAccount(Options options) : options_(std::move(options)), filled_(options_.waiter.now()) {}
+
+  Result<std::vector<PhyServer>> servers(const PhyAsk& ask);
+  // By its id, or by the nickname that exactly one has.
+  Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
+  // GET servers/ID/PATH; 200 or an Error.
+  Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
+  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end.
+  Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline);
+  // Whether the machine is on, as its hardware says: "on", "off", "" where that did not answer the API. An
+  // earlier look counts as far as the list does not contradict it.
+  Result<std::string> power(const PhyServer& server, const PhyAsk& ask);
+
+  int requests() const;  // sent so far
+
+ private:
+  struct Answer {
+    int status = 0;
+    Json body;
+    DurationMs retry_after = 0;
+  };
+  struct Look {
+    std::string power, remembered;
+    TimeMs at = 0;
+  };
+  Status take(bool for_order, TimeMs end);
+  Status connect(DurationMs deadline);
+  Result<Answer> exchange(const std::string& method, const std::string& path, const Json& body,
+                          bool for_order, DurationMs deadline);
+  Error refusal(const Answer& answer, const std::string& what);
+  std::string clean(std::string text) const;
+  TimeMs now() const { return options_.waiter.now(); }
+
+  const Options options_;
+  mutable std::mutex budget_mutex_;  // of everything down to requests_
+  double tokens_ = kBurst;
+  TimeMs filled_ = 0;
+  TimeMs blocked_until_ = 0;  // after a 429
+  TimeMs refused_until_ = 0;  // after a 401
+  int requests_ = 0;
+  std::map<std::string, Look> looks_;
+  std::mutex line_mutex_;  // one request at a time
+  std::unique_ptr<HttpClient> http_;
+  std::string pin_;  // of a double
+  std::mutex list_mutex_;
+  std::vector<PhyServer> list_;
+  TimeMs listed_ = -1;
+};
+
+// The accounts of this process, by API and token. Thread: any.
+class PhyAccounts {
+ public:
+  explicit PhyAccounts(Waiter waiter) : waiter_(std::move(waiter)) {}
+  std::shared_ptr<PhyAccount> of(const std::string& api, const std::string& token, const std::string& secret);
+
+ private:
+  const Waiter waiter_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<PhyAccount>> by_digest_;
+};
+
+}  // namespace muster

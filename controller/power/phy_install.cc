@@ -1,0 +1,114 @@
+#include "controller/power/phy_install.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "controller/power/sakura_phy.h"
+
+namespace muster {
+namespace {
+
+// Younger than any list in which an installation could still be missing that was accepted before it was asked
+// for.
+constexpr DurationMs kListAge = 15 * kSecond;
+
+std::string text_at(const Json& json, const char* key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+bool is_true(const Json& json, const char* key) {
+  return json.is_object() && json.value(key, Json()) == true;
+}
+
+class PhyInstall : public Reinstall {
+ public:
+  PhyInstall(PowerTarget target, std::shared_ptr<PhyAccount> account)
+      : target_(std::move(target)), account_(std::move(account)) {}
+
+  Result<Ready> prepare(const std::string& image, DurationMs deadline) override;
+  Status begin(const Order& order, DurationMs deadline) override;
+  Result<Look> look(DurationMs deadline) override;
+
+ private:
+  Error about(Error error, const std::string& what) const {
+    return std::move(error).with(fmt::format("{} (server {}), {}", target_.node, target_.address, what));
+  }
+  Result<PhyServer> unlocked(DurationMs deadline) {
+    TRY(PhyServer server, phy_server_of(target_, *account_, {true, 0, deadline}));
+    if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
+    return server;
+  }
+  Result<Json> image_named(const PhyServer& server, const std::string& image, DurationMs deadline);
+
+  PowerTarget target_;
+  std::shared_ptr<PhyAccount> account_;
+};
+
+Result<Json> PhyInstall::image_named(const PhyServer& server, const std::string& image, DurationMs deadline) {
+  TRY(const Json answer, account_->get(server.id, "os_images/", {true, 0, deadline}));
+  const Json images = answer.is_object() ? answer.value("os_images", Json()) : Json();
+  std::string known;
+  for (const Json& one : images.is_array() ? images : Json::array()) {
+    const std::string id = text_at(one, "os_image_id");
+    if (id == image) return one;
+    known += (known.empty() ? "" : ", ") + id;
+  }
+  return fail(Code::invalid, fmt::format("there is no image '{}' for this server (power.install.image); it "
+                                         "can have {}",
+                                         image, known.empty() ? "none" : known.substr(0, 400)));
+}
+
+Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationMs deadline) {
+  const char* what = "looking whether it can be installed anew";
+  auto server = unlocked(deadline);
+  if (!server.ok()) return about(std::move(server).error(), what);
+  auto found = image_named(*server, image, deadline);
+  if (!found.ok()) return about(std::move(found).error(), what);
+  if (!is_true(*found, "public_key_authentication"))
+    return about(fail(Code::invalid, fmt::format("image '{}' takes no SSH keys, so nobody could get into it: "
+                                                 "choose another one (power.install.image)",
+                                                 image)),
+                 what);
+  Ready ready;
+  ready.server = server->id;
+  ready.address = server->address;
+  ready.user = text_at(*found, "superuser_name");
+  if (ready.user.empty()) ready.user = "root";
+  ready.needs_password = is_true(*found, "require_password");
+  return ready;
+}
+
+// All five fields: the published description demands one of them, the clients' copy of it all. By hand on a
+// console nobody would partition anything.
+Status PhyInstall::begin(const Order& order, DurationMs deadline) {
+  const char* what = "installing its operating system anew";
+  const auto server = unlocked(deadline);
+  if (!server.ok()) return about(server.error(), what);
+  const Json body = {{"os_image_id", order.image},
+                     {"password", order.password},
+                     {"manual_partition", false},
+                     {"ssh_public_keys", {order.public_key}},
+                     {"allow_password_login", false}};
+  const Status begun = account_->post(server->id, "os_install/", body, deadline);
+  if (begun.ok()) return Ok{};
+  return about(begun.error(), what);
+}
+
+Result<Reinstall::Look> PhyInstall::look(DurationMs deadline) {
+  const auto server = phy_server_of(target_, *account_, {false, kListAge, deadline});
+  if (!server.ok()) return about(server.error(), "looking how its installation goes");
+  if (server->lock == "os_install") return Look::installing;
+  const auto lock = phy_lock(*server);
+  if (!lock) return Look::idle;
+  if (lock->code == Code::denied) return about(fail(lock->code, lock->words), "installing it");
+  return Look::busy;
+}
+
+}  // namespace
+
+std::unique_ptr<Reinstall> make_phy_install(PowerTarget target, std::shared_ptr<PhyAccount> account) {
+  return std::make_unique<PhyInstall>(std::move(target), std::move(account));
+}
+
+}  // namespace muster

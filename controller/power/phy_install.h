@@ -1,0 +1,12 @@
+// Re-installation through the API of `sakura-phy` (controller/power/reinstall.h): the driver's other half.
+#pragma once
+
+#include "controller/power/phy_account.h"
+#include "controller/power/power.h"
+#include "controller/power/reinstall.h"
+
+namespace muster {
+
+std::unique_ptr<Reinstall> make_phy_install(PowerTarget target, std::shared_ptr<PhyAccount> account);
+
+}  // namespace muster

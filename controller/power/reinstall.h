@@ -1,0 +1,43 @@
+// Reinstall: the port to a provider that installs an operating system of its own on a machine. Made by the
+// power drivers that can (PowerDriver::reinstall); used by controller/provider_install.h.
+//
+// begin() is not repeatable, and nothing tells two of them apart: whoever calls it has written down that it
+// does, and looks before it does so again. What became of it the provider does not say either: an
+// installation that is over is one whose lock is gone, and success is what the new system itself shows.
+// Blocking under a deadline, worker thread. Codes as in controller/power/power.h.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster {
+
+class Reinstall {
+ public:
+  virtual ~Reinstall() = default;
+  struct Ready {
+    std::string server;   // as the provider names it
+    std::string address;  // where the new system will be reached; "" the provider does not say
+    std::string user;     // whose key it will take
+    bool needs_password = false;
+  };
+  // Whether it could be begun now, without doing it: the image is there and takes SSH keys, nobody else is at
+  // work.
+  virtual Result<Ready> prepare(const std::string& image, DurationMs deadline) = 0;
+  struct Order {
+    std::string image, public_key, password;
+  };
+  // Ok: it was accepted. timeout: nobody knows. Else it was not.
+  virtual Status begin(const Order& order, DurationMs deadline) = 0;
+  enum class Look {
+    idle,        // nothing runs: not yet, or not any more
+    installing,  // an installation runs
+    busy,        // something else of the provider's does, which passes
+  };
+  // denied: people of the provider are at the machine.
+  virtual Result<Look> look(DurationMs deadline) = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,203 @@
+#include "controller/power/sakura_phy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/power/phy_install.h"
+
+namespace muster {
+namespace {
+
+// The list is shared by all that wait; the machine's own state is one request for each.
+constexpr DurationMs kPoll = 10 * kSecond, kListAge = 15 * kSecond, kLookAge = 2 * kMinute,
+                     kLookAgain = 30 * kSecond;
+constexpr const char* kPin = "server:";
+
+class SakuraPhy : public Power {
+ public:
+  SakuraPhy(PowerTarget target, Waiter waiter, std::shared_ptr<PhyAccount> account)
+      : target_(std::move(target)), waiter_(std::move(waiter)), account_(std::move(account)) {}
+
+  Result<PowerState> state(DurationMs deadline) override {
+    begin(deadline);
+    TRY(const PhyServer server, find("power state", false));
+    // What it does meanwhile is the provider's: on and off by turns.
+    if (!server.lock.empty()) return PowerState::unknown;
+    return told("power state", look(server, false, kLookAge));
+  }
+  Status on(DurationMs deadline) override {
+    begin(deadline);
+    return reach(PowerState::on, "power on", "on", 0);
+  }
+  Status off(DurationMs deadline, bool graceful) override {
+    begin(deadline);
+    if (graceful) {
+      const Status polite = reach(PowerState::off, "shut down", "soft", deadline / 2);
+      if (polite.ok() || polite.error().code == Code::denied) return polite;
+    }
+    return reach(PowerState::off, "power off", "off", 0);
+  }
+  Status boot_once_network(DurationMs) override { return no_network_boot(); }
+  Status can_boot_network(DurationMs) override { return no_network_boot(); }
+  Result<Json> describe(DurationMs deadline) override;
+
+ private:
+  void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
+  DurationMs left() const { return end_ - waiter_.now(); }
+  void pause() { waiter_.sleep(std::max<DurationMs>(0, std::min(kPoll, left()))); }
+  Error about(Error error, const std::string& what) const {
+    return std::move(error).with(fmt::format("{} (server {}), {}", target_.node, target_.address, what));
+  }
+  Result<PhyServer> find(const std::string& what, bool for_order) {
+    auto server = phy_server_of(target_, *account_, {for_order, kListAge, left()});
+    if (!server.ok()) return about(std::move(server).error(), what);
+    return server;
+  }
+  Result<std::string> look(const PhyServer& server, bool for_order, DurationMs max_age) {
+    return account_->power(server, {for_order, max_age, left()});
+  }
+  Result<PowerState> told(const std::string& what, Result<std::string> power) const {
+    if (!power.ok()) return about(std::move(power).error(), what);
+    return *power == "on" ? PowerState::on : *power == "off" ? PowerState::off : PowerState::unknown;
+  }
+  Status no_network_boot() const {
+    return fail(Code::invalid,
+                fmt::format("{} (server {}): the provider's API cannot boot a machine from the "
+                            "network; with power.install in the spec the provider re-installs "
+                            "it, and `muster reimage` goes through the system it runs",
+                            target_.node, target_.address));
+  }
+  Status reach(PowerState wanted, const std::string& what, const std::string& operation, DurationMs reserve);
+  Status wait_for(PowerState wanted, const std::string& what, DurationMs reserve);
+
+  PowerTarget target_;
+  Waiter waiter_;
+  std::shared_ptr<PhyAccount> account_;
+  TimeMs end_ = 0;
+};
+
+// Only the hardware's state counts, before and after.
+Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::string& operation,
+                        DurationMs reserve) {
+  TRY(const PhyServer server, find(what, true));
+  if (const auto lock = phy_lock(server)) return about(fail(lock->code, lock->words), what);
+  TRY(const PowerState now, told(what, look(server, true, 0)));
+  if (now == wanted) return Ok{};
+  const Status ordered = account_->post(server.id, "power_control/", Json{{"operation", operation}}, left());
+  if (!ordered.ok() && ordered.error().code != Code::timeout) {
+    Error error = ordered.error();
+    // Of a lock that began after the list was read. Nothing was done.
+    if (error.code == Code::conflict) error.code = Code::unavailable;
+    return about(std::move(error), what);
+  }
+  // An order of which nobody knows whether it arrived: half of the time, so that the caller can look and give
+  // it again.
+  const Status reached = wait_for(wanted, what, ordered.ok() ? reserve : std::max(reserve, left() / 2));
+  return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
+}
+
+// The list is asked until it shows a change, the machine where it does and from time to time, since nobody
+// says when the list looks.
+Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationMs reserve) {
+  std::string last = "nothing yet";
+  TimeMs looked = waiter_.now();
+  while (left() > reserve + kPoll) {
+    pause();
+    const auto server = phy_server_of(target_, *account_, {true, kPoll / 2, left()});
+    if (!server.ok()) {
+      last = server.error().message;
+      if (server.error().code == Code::denied) return about(server.error(), what);
+      continue;
+    }
+    const bool shown = server->power == to_string(wanted);
+    const bool at_last = left() <= reserve + 2 * kPoll;
+    if (!shown && !at_last && waiter_.now() - looked < kLookAgain) continue;
+    looked = waiter_.now();
+    const auto now = told(what, look(*server, true, 0));
+    if (now.ok() && *now == wanted) return Ok{};
+    last = now.ok() ? fmt::format("it is {}", to_string(*now)) : now.error().message;
+  }
+  return about(fail(Code::timeout, fmt::format("the API accepted the order, and the machine is not {}: {}; "
+                                               "`muster power state {}` looks again",
+                                               to_string(wanted), last, target_.node)),
+               what);
+}
+
+Result<Json> SakuraPhy::describe(DurationMs deadline) {
+  begin(deadline);
+  TRY(const PhyServer server, find("describe", false));
+  TRY(const PowerState power, told("describe", look(server, false, kLookAge)));
+  Json networks = Json::array();
+  const auto ports = server.raw.find("ports");
+  if (ports != server.raw.end() && ports->is_array())
+    for (const Json& port : *ports)
+      if (port.is_object())
+        networks.push_back({{"port", port.value("port_id", Json())},
+                            {"nickname", port.value("nickname", Json())},
+                            {"mode", port.value("mode", Json())},
+                            {"enabled", port.value("enabled", Json())},
+                            {"internet", port.value("internet", Json())},
+                            {"private_networks", port.value("private_networks", Json())}});
+  return Json{{"driver", "sakura-phy"},
+              {"network_boot", false},
+              {"server", server.id},
+              {"service", server.service},
+              {"nickname", server.nickname},
+              {"power", std::string(to_string(power))},
+              {"lock", server.lock},
+              {"address", server.address},
+              {"zone", server.raw.value("zone", Json())},
+              {"hardware", server.raw.value("spec", Json())},
+              {"ports", networks}};
+}
+
+}  // namespace
+
+Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask) {
+  TRY(const PhyServer server, account.server(target.address, ask));
+  const std::string pin = kPin + server.id;
+  if (target.pin_sha256.empty()) {
+    if (target.on_pin) target.on_pin(pin);
+    return server;
+  }
+  if (target.pin_sha256 != pin)
+    return fail(Code::denied,
+                fmt::format("'{}' leads to server {}, and {} was {} so far: nothing was done; where the "
+                            "machine was replaced, `muster node rm {}` forgets the old one",
+                            target.address, server.id, target.node, target.pin_sha256, target.node));
+  return server;
+}
+
+std::unique_ptr<Power> make_sakura_phy(PowerTarget target, Waiter waiter,
+                                       std::shared_ptr<PhyAccount> account) {
+  return std::make_unique<SakuraPhy>(std::move(target), std::move(waiter), std::move(account));
+}
+
+PowerDriver sakura_phy_driver() {
+  PowerDriver driver;
+  driver.name = "sakura-phy";
+  driver.help =
+      "A rented machine behind the provider's API (Sakura dedicated server PHY): power, and with "
+      "power.install its re-installation. Needs address (the server's id or nickname) and secret "
+      "(TOKEN:SECRET of the account).";
+  // One budget for all servers of an account, so one account for all drivers of this process.
+  const auto accounts = std::make_shared<PhyAccounts>(real_waiter());
+  const auto account_of = [accounts](const PowerTarget& target) -> Result<std::shared_ptr<PhyAccount>> {
+    if (target.user.empty() || target.password.empty())
+      return fail(Code::invalid, "sakura-phy: the secret is not TOKEN:SECRET of an account");
+    return accounts->of(target.api, target.user, target.password);
+  };
+  driver.make = [account_of](PowerTarget target) -> Result<std::unique_ptr<Power>> {
+    TRY(auto account, account_of(target));
+    return make_sakura_phy(std::move(target), real_waiter(), std::move(account));
+  };
+  driver.reinstall = [account_of](PowerTarget target) -> Result<std::unique_ptr<Reinstall>> {
+    TRY(auto account, account_of(target));
+    return make_phy_install(std::move(target), std::move(account));
+  };
+  driver.netboots = false;
+  return driver;
+}
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+// The power driver `sakura-phy`: a rented machine behind the provider's API. Protocol only: retries are
+// controller/power/wrap.h, the account's budget and list are controller/power/phy_account.h.
+//
+// A server is named by its id or by a nickname that one server has. The id that was found first is pinned
+// ("server:113100000001"): a nickname that leads to another server later is refused (Code::denied). The API
+// tells nothing by which the machine itself could be known. An order is believed when the hardware's own
+// power state was read back; a server that is locked gets none. It cannot boot a machine from the network:
+// boot_once_network is refused before anything is done (how such a node is re-installed:
+// docs/decisions/0035-providers-api.md). Docs: docs/drivers.md#sakura-phy.
+#pragma once
+
+#include "controller/power/phy_account.h"
+#include "controller/power/power.h"
+
+namespace muster {
+
+std::unique_ptr<Power> make_sakura_phy(PowerTarget target, Waiter waiter,
+                                       std::shared_ptr<PhyAccount> account);
+PowerDriver sakura_phy_driver();
+
+// The server that a target names, as the list has it, and not another than the pinned one. Learns the pin.
+Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask);
+
+}  // namespace muster

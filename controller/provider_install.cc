@@ -1,0 +1,380 @@
+#include "controller/provider_install.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/log.h"
+#include "base/utf8.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kAgent = "/usr/sbin/muster-agent";
+constexpr const char* kAsk =
+    "exec /bin/sh -c '. /etc/os-release; echo \"os $ID-$VERSION_ID\"; "
+    "echo \"up $(cut -d. -f1 /proc/uptime)\"'";
+
+std::string last_words(const Output& output) {
+  std::string said(last_bytes(output.err.empty() ? output.out : output.err, 300));
+  for (char& c : said)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return said.empty() ? fmt::format("exit status {}", output.exit_code) : said;
+}
+
+// "os debian-12" -> "debian-12"
+std::string word_after(const std::string& text, const std::string& key) {
+  const size_t at = text.find(key + " ");
+  if (at == std::string::npos) return "";
+  const size_t from = at + key.size() + 1;
+  return text.substr(from, text.find_first_of(" \n", from) - from);
+}
+
+// Letters and digits, one of each for certain.
+std::string random_password() { return "m1" + random_hex(12); }
+
+}  // namespace
+
+std::string to_text(const InstallRecord& r) {
+  return dump_json({{"server", r.server},
+                    {"image", r.image},
+                    {"os", r.os},
+                    {"address", r.address},
+                    {"user", r.user},
+                    {"old_host_key", r.old_host_key},
+                    {"key", r.key},
+                    {"stage", r.stage},
+                    {"requested", r.requested},
+                    {"locked", r.locked}});
+}
+
+Result<InstallRecord> install_record_from(const std::string& text) {
+  TRY(const Json json, parse_json(text));
+  JsonReader r(json, "installation");
+  InstallRecord out;
+  r.get("server", out.server);
+  r.get("image", out.image);
+  r.get("os", out.os);
+  r.get("address", out.address);
+  r.get("user", out.user);
+  r.get("old_host_key", out.old_host_key);
+  r.get("key", out.key);
+  r.get("stage", out.stage);
+  r.get("requested", out.requested);
+  r.get("locked", out.locked);
+  TRY_(r.finish());
+  return out;
+}
+
+Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
+                                               const ProviderInstall::Hooks& hooks) {
+  const auto key = hooks.host_key(record.address);
+  if (!key.ok())
+    return fail(Code::unavailable,
+                fmt::format("nobody answers SSH at {}: {}", record.address, key.error().message));
+  if (*key == record.old_host_key)
+    return fail(Code::unavailable,
+                fmt::format("{} still has the host key of the system before ({})", record.address, *key));
+  SshTarget target;
+  target.address = record.address;
+  target.user = record.user;
+  target.private_key = record.key;
+  target.host_key = *key;
+  auto session = hooks.connect(target);
+  if (!session.ok())
+    return fail(Code::unavailable, fmt::format("{}@{} does not let the key of this installation in: {}",
+                                               record.user, record.address, session.error().message));
+  const auto said = (*session)->run(kAsk, "", kMinute);
+  if (!said.ok() || !said->ok())
+    return fail(Code::unavailable, fmt::format("{} does not say what it is: {}", record.address,
+                                               said.ok() ? last_words(*said) : said.error().message));
+  const std::string os = word_after(said->out, "os"), up = word_after(said->out, "up");
+  if (os != record.os)
+    return fail(Code::conflict, fmt::format("image '{}' is {}, and the spec says {} (power.install.os)",
+                                            record.image, os.empty() ? "unknown" : os, record.os));
+  const bool number =
+      !up.empty() && up.size() < 10 && up.find_first_not_of("0123456789") == std::string::npos;
+  if (!number || std::stol(up) * kSecond > since_request + kMinute)
+    return fail(Code::unavailable,
+                fmt::format("{} runs for {} s, longer than since its installation was asked for",
+                            record.address, up));
+  return session;
+}
+
+Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
+                        DurationMs deadline) {
+  TRY_(put_agent(session, agent_binary, deadline));
+  TRY(const auto ready,
+      session.run(std::string(kAgent) + " hand-over --stdin", dump_json(job) + "\n", deadline));
+  if (ready.exit_code == 4)
+    return fail(Code::denied, "its new system cannot hand over to the RAM system: " + last_words(ready));
+  if (!ready.ok())
+    return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
+  // The connection ends with the system; whether it did so in time is no matter.
+  const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
+  if (left.ok() && left->exit_code > 0)
+    return fail(Code::failed, "its new system did not hand over: " + last_words(*left));
+  return Ok{};
+}
+
+struct ProviderInstall::Job {
+  std::string node, image, os;
+  InstallRecord record;
+  Done done;  // null: nobody waits any more
+  SteadyMs phase = {};
+  std::function<Result<std::unique_ptr<Reinstall>>()> provider;
+  std::string last;  // what was seen last, for whoever waited in vain
+};
+
+ProviderInstall::ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times)
+    : reactor_(reactor), hooks_(std::move(hooks)), times_(times) {}
+ProviderInstall::~ProviderInstall() { *alive_ = false; }
+
+bool ProviderInstall::gone(const JobPtr& job) const {
+  const auto found = jobs_.find(job->node);
+  return found == jobs_.end() || found->second != job;
+}
+
+template <typename T>
+void ProviderInstall::call(const JobPtr& job, std::function<Result<T>()> work,
+                           std::function<void(Result<T>)> then) {
+  auto result = std::make_shared<Result<T>>(fail(Code::failed, "it did not run"));
+  hooks_.offload([result, work = std::move(work)] { *result = work(); },
+                 [this, alive = alive_, job, result, then = std::move(then)] {
+                   if (*alive && !gone(job)) then(std::move(*result));
+                 });
+}
+
+void ProviderInstall::later(const JobPtr& job, DurationMs delay, std::function<void()> then) {
+  reactor_.after(delay, [this, alive = alive_, job, then = std::move(then)] {
+    if (*alive && !gone(job)) then();
+  });
+}
+
+// Goes on only when the record is durable.
+void ProviderInstall::keep(const JobPtr& job, std::function<void()> then) {
+  hooks_.save(job->node, to_text(job->record), [this, alive = alive_, job, then](Status saved) {
+    if (!*alive || gone(job)) return;
+    if (saved.ok()) return then();
+    end(job, fail(Code::unavailable, "the installation cannot be written down: " + saved.error().message),
+        false);
+  });
+}
+
+void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) {
+  if (forget_record) hooks_.erase(job->node);
+  jobs_.erase(job->node);
+  if (job->done) job->done(std::move(result));
+}
+
+void ProviderInstall::forget(const std::string& node) { jobs_.erase(node); }
+
+void ProviderInstall::joined(const std::string& node) {
+  jobs_.erase(node);
+  if (hooks_.load(node).ok()) hooks_.erase(node);
+}
+
+void ProviderInstall::install(const std::string& node, const Json& order, Done done) {
+  const auto running = jobs_.find(node);
+  if (running != jobs_.end()) {
+    running->second->done = std::move(done);
+    return;
+  }
+  auto job = std::make_shared<Job>();
+  job->node = node;
+  job->image = order.is_object() ? order.value("image", "") : "";
+  job->os = order.is_object() ? order.value("os", "") : "";
+  job->done = std::move(done);
+  job->phase = reactor_.steady();
+  jobs_[node] = job;
+  reactor_.post([this, alive = alive_, job] {
+    if (*alive && !gone(job)) resume(job);
+  });
+}
+
+// Of a record that is there, the machine decides what it is worth; of none, nothing was ever asked for.
+void ProviderInstall::resume(const JobPtr& job) {
+  auto provider = hooks_.provider(job->node);
+  if (!provider.ok()) return end(job, provider.error(), false);
+  job->provider = std::move(*provider);
+  const auto text = hooks_.load(job->node);
+  if (!text.ok()) return text.error().code == Code::not_found ? prepare(job) : end(job, text.error(), false);
+  auto record = install_record_from(*text);
+  if (!record.ok()) return end(job, std::move(record).error().with("install-" + job->node), false);
+  job->record = std::move(*record);
+  hooks_.tell(job->node, "goes on with the installation that was asked for before");
+  if (job->record.stage == "ended") return provider_is_done(job);
+  watch(job);
+}
+
+void ProviderInstall::prepare(const JobPtr& job) {
+  struct Seen {
+    Reinstall::Ready ready;
+    std::string host_key;
+  };
+  const std::string declared = hooks_.address(job->node);
+  call<Seen>(
+      job,
+      [this, provider = job->provider, image = job->image, declared]() -> Result<Seen> {
+        TRY(const auto outside, provider());
+        Seen seen;
+        TRY(seen.ready, outside->prepare(image, times_.call));
+        if (seen.ready.address.empty()) seen.ready.address = declared;
+        seen.host_key = hooks_.host_key(seen.ready.address).value_or("");
+        return seen;
+      },
+      [this, job](Result<Seen> seen) {
+        if (!seen.ok()) return end(job, seen.error(), false);
+        write_intent(job, seen->ready, seen->host_key);
+      });
+}
+
+void ProviderInstall::write_intent(const JobPtr& job, const Reinstall::Ready& ready,
+                                   const std::string& old_host_key) {
+  auto key = hooks_.make_key();
+  if (!key.ok()) return end(job, key.error(), false);
+  job->record = {ready.server, job->image, job->os,    ready.address,  ready.user,
+                 old_host_key, *key,       "intended", reactor_.now(), false};
+  keep(job, [this, job] { begin(job); });
+}
+
+void ProviderInstall::begin(const JobPtr& job) {
+  const auto public_key = hooks_.public_key(job->record.key);
+  if (!public_key.ok()) return end(job, public_key.error(), true);
+  const Reinstall::Order order{job->record.image, *public_key, random_password()};
+  call<Ok>(
+      job,
+      [this, provider = job->provider, order]() -> Status {
+        TRY(const auto outside, provider());
+        return outside->begin(order, times_.call);
+      },
+      [this, job](Status begun) {
+        if (!begun.ok() && begun.error().code != Code::timeout) return end(job, begun, true);
+        hooks_.tell(job->node, begun.ok()
+                                   ? "the provider accepted its installation"
+                                   : "the provider's answer to its installation was lost; it is looked at");
+        if (begun.ok()) job->record.stage = "accepted";
+        keep(job, [this, job] { watch(job); });
+      });
+}
+
+void ProviderInstall::watch(const JobPtr& job) {
+  later(job, times_.look, [this, job] {
+    call<Reinstall::Look>(
+        job,
+        [this, provider = job->provider]() -> Result<Reinstall::Look> {
+          TRY(const auto outside, provider());
+          return outside->look(times_.call);
+        },
+        [this, job](const Result<Reinstall::Look>& look) { looked(job, look); });
+  });
+}
+
+void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& look) {
+  if (!look.ok() && look.error().code == Code::denied) return end(job, look.error(), false);
+  job->last = look.ok() ? "" : look.error().message;
+  if (reactor_.steady() - job->phase >= times_.installs)
+    return end(
+        job,
+        fail(Code::failed,
+             fmt::format("its installation is not over after {}: ask the provider, then run this again{}",
+                         to_human(times_.installs), job->last.empty() ? "" : "; " + job->last)),
+        false);
+  if (!look.ok() || *look == Reinstall::Look::busy) return watch(job);
+  if (*look == Reinstall::Look::idle) return job->record.locked ? provider_is_done(job) : nothing_runs(job);
+  if (job->record.locked) return watch(job);
+  hooks_.tell(job->node, "its installation runs");
+  job->record.locked = true;
+  job->record.stage = "accepted";
+  keep(job, [this, job] { watch(job); });
+}
+
+// Not yet, or already over, or never: a system that lets the one-time key in settles it.
+void ProviderInstall::nothing_runs(const JobPtr& job) {
+  const DurationMs waited = reactor_.steady() - job->phase;
+  if (waited < times_.grace) return watch(job);
+  call<Ok>(
+      job,
+      [this, record = job->record,
+       since = std::max(waited, reactor_.now() - job->record.requested)]() -> Status {
+        TRY(const auto session, new_system(record, since, hooks_));
+        return Ok{};
+      },
+      [this, job, waited](Status there) {
+        if (there.ok()) return provider_is_done(job);
+        if (there.error().code == Code::conflict)
+          return end(job, fail(Code::failed, there.error().message), true);
+        if (waited < times_.begins) return watch(job);
+        end(job,
+            fail(Code::failed,
+                 fmt::format("the provider {} the installation, and none was seen to run within {}; {}",
+                             job->record.stage == "intended" ? "may have heard" : "accepted",
+                             to_human(times_.begins), there.error().message)),
+            true);
+      });
+}
+
+// Nobody says whether the machine is left on.
+void ProviderInstall::provider_is_done(const JobPtr& job) {
+  job->record.stage = "ended";
+  job->phase = reactor_.steady();
+  keep(job, [this, job] {
+    hooks_.tell(job->node, "the provider is done; its new system is looked for");
+    hooks_.power_on(job->node, [this, alive = alive_, job](Status on) {
+      if (!*alive || gone(job)) return;
+      if (!on.ok() && (on.error().code == Code::denied || on.error().code == Code::invalid))
+        return end(job, on, false);
+      await_system(job);
+    });
+  });
+}
+
+void ProviderInstall::await_system(const JobPtr& job) {
+  const DurationMs waited = reactor_.steady() - job->phase;
+  const DurationMs since = std::max(waited, reactor_.now() - job->record.requested);
+  call<Ok>(
+      job,
+      [this, record = job->record, since]() -> Status {
+        TRY(const auto session, new_system(record, since, hooks_));
+        return Ok{};
+      },
+      [this, job, waited](Status there) {
+        if (there.ok()) return hand_over(job);
+        const bool never = there.error().code == Code::conflict;
+        if (!never && waited < times_.answers)
+          return later(job, times_.look, [this, job] { await_system(job); });
+        // What the record says is of no use: the next attempt installs anew.
+        end(job,
+            fail(Code::failed, never ? there.error().message
+                                     : fmt::format("the provider says that it is installed, and within {} no "
+                                                   "new system was found: {}",
+                                                   to_human(times_.answers), there.error().message)),
+            true);
+      });
+}
+
+void ProviderInstall::hand_over(const JobPtr& job) {
+  hooks_.leave_order(job->node, [this, alive = alive_, job](const Result<Json>& order) {
+    if (!*alive || gone(job)) return;
+    if (!order.ok()) return end(job, order.error(), false);
+    const DurationMs since = std::max(reactor_.steady() - job->phase, reactor_.now() - job->record.requested);
+    call<Ok>(
+        job,
+        [this, record = job->record, since, params = *order]() -> Status {
+          TRY(const std::string agent, hooks_.agent());
+          TRY(auto session, new_system(record, since, hooks_));
+          if (record.user != "root") session = as_root(std::move(session));
+          return hand_over_by_ssh(*session, agent, params, kSsh);
+        },
+        [this, job](Status left) {
+          if (left.ok()) hooks_.tell(job->node, "its new system hands over to the RAM system (kexec)");
+          if (left.ok() || left.error().code == Code::denied) return end(job, left, false);
+          end(job, fail(Code::failed, left.error().message), false);
+        });
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,125 @@
+// ProviderInstall: from a rented machine that nobody can boot from the network to one that starts the RAM
+// system: its provider installs a system of its own with a key that exists for this only, that system is
+// reached over SSH and hands over by kexec.
+//
+// One record per node, sealed in the vault under "install-NODE", says how far it is, and holds the key. It is
+// durable before the provider is asked: the provider cannot tell a repeated order from a second one, so a
+// controller that comes back, or that never heard the answer, looks at what the machine does and asks anew
+// only when nothing began. The provider never says that it succeeded. What counts is a system that lets the
+// one-time key in, has another host key than the one that answered before, is the declared operating system,
+// and started after the request. The record ends when the RAM system joined, or when what it says turned out
+// to be of no use; a RAM system that did not join leads back to the installed system, which then hands over
+// again without another installation.
+// The host key of a new system is taken as it is: nobody can say it beforehand, and what is told to that
+// system is the one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md).
+// Thread: the reactor's; what blocks runs through `offload`.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "controller/power/reinstall.h"
+#include "controller/ssh/ssh.h"
+
+namespace muster {
+
+// How far one re-installation is, as it is kept.
+struct InstallRecord {
+  std::string server, image, os;
+  std::string address, user;  // of the new system
+  std::string old_host_key;   // of whoever answered there before; "" nobody
+  std::string key;            // private; secret
+  std::string stage;          // intended: perhaps asked for; accepted; ended: the provider is done
+  TimeMs requested = 0;
+  bool locked = false;  // it was seen to run
+};
+std::string to_text(const InstallRecord& record);
+Result<InstallRecord> install_record_from(const std::string& text);
+
+class ProviderInstall {
+ public:
+  using Done = std::function<void(Status)>;
+  struct Hooks {
+    // Worker thread, but for the first two.
+    std::function<Result<std::function<Result<std::unique_ptr<Reinstall>>()>>(const std::string& node)>
+        provider;
+    std::function<std::string(const std::string& node)> address;  // as declared
+    std::function<Result<std::string>(const std::string& address)> host_key;
+    std::function<Result<std::unique_ptr<SshSession>>(const SshTarget&)> connect;
+    std::function<Result<std::string>()> agent;  // the program's content
+    // Reactor's thread.
+    std::function<void(Reactor::Task work, Reactor::Task done)> offload;
+    std::function<void(const std::string& node, Done)> power_on;
+    std::function<void(const std::string& node, std::function<void(Result<Json>)>)> leave_order;
+    std::function<Result<std::string>(const std::string& node)> load;  // not_found: there is none
+    std::function<void(const std::string& node, const std::string& text, Done)> save;
+    std::function<void(const std::string& node)> erase;
+    std::function<void(const std::string& node, const std::string& what)> tell;  // live log
+    std::function<Result<std::string>()> make_key;                               // private
+    std::function<Result<std::string>(const std::string& key)> public_key;       // "ssh-ed25519 AAAA... x"
+  };
+  struct Times {
+    DurationMs call = 90 * kSecond;      // one request, budget and all
+    DurationMs look = 20 * kSecond;      // between two looks
+    DurationMs grace = 2 * kMinute;      // without a lock: then a new system may be there already
+    DurationMs begins = 10 * kMinute;    // without a lock and without a new system: nothing began
+    DurationMs installs = 60 * kMinute;  // a lock that does not go
+    DurationMs answers = 15 * kMinute;   // the new system, after the provider was done
+  };
+  // What hand_over() and look_at() of the new system may take.
+  static constexpr DurationMs kSsh = 3 * kMinute;
+
+  ProviderInstall(Reactor& reactor, Hooks hooks) : ProviderInstall(reactor, std::move(hooks), Times()) {}
+  ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times);
+  ~ProviderInstall();
+
+  // `order`: {"image", "os"}. Done: Ok when the RAM system is on its way. unavailable: not now, nothing was
+  // begun; failed: this attempt is over; denied, invalid: no attempt can help.
+  void install(const std::string& node, const Json& order, Done done);
+  // Nobody waits for it any more: nothing new is asked for. What the provider does goes on.
+  void forget(const std::string& node);
+  // The RAM system is there.
+  void joined(const std::string& node);
+
+ private:
+  struct Job;
+  using JobPtr = std::shared_ptr<Job>;
+  template <typename T>
+  void call(const JobPtr& job, std::function<Result<T>()> work, std::function<void(Result<T>)> then);
+  void later(const JobPtr& job, DurationMs delay, std::function<void()> then);
+  void keep(const JobPtr& job, std::function<void()> then);
+  void end(const JobPtr& job, Status result, bool forget_record);
+  bool gone(const JobPtr& job) const;
+  void resume(const JobPtr& job);
+  void prepare(const JobPtr& job);
+  void write_intent(const JobPtr& job, const Reinstall::Ready& ready, const std::string& old_host_key);
+  void begin(const JobPtr& job);
+  void watch(const JobPtr& job);
+  void looked(const JobPtr& job, const Result<Reinstall::Look>& look);
+  void nothing_runs(const JobPtr& job);
+  void provider_is_done(const JobPtr& job);
+  void await_system(const JobPtr& job);
+  void hand_over(const JobPtr& job);
+
+  Reactor& reactor_;
+  const Hooks hooks_;
+  const Times times_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::map<std::string, JobPtr> jobs_;
+};
+
+// A look at the system that answers at the record's address. Ok: it is the one that was ordered, and who may
+// hand over is logged in. unavailable: not yet; conflict: it is another one, for good. Worker thread.
+Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
+                                               const ProviderInstall::Hooks& hooks);
+// Puts the agent there and has it hand over to the RAM system that `job` (wire::KexecJob) names. denied: that
+// system does not allow it.
+Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
+                        DurationMs deadline);
+
+}  // namespace muster

@@ -1,0 +1,131 @@
+#include "controller/report/drive_floors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "controller/report/measured.h"
+#include "controller/report/raw_drives.h"
+#include "controller/spec/drive_models.h"
+
+namespace muster {
+namespace {
+
+// A flash drive answers one read of 4 KiB in 80 to 100 us, whatever it does with hundreds at a time: 79 us on
+// a PM1733a (Longhorn 1.12's benchmark), 75 us on a CD7 (KIOXIA), 92 to 150 us on a Micron 9200 (its data
+// sheet).
+constexpr double kReadsEach = 10000;  // per second
+// What a link carries of its rate: 128 of 130 bits, and a tenth for headers and flow control.
+constexpr double kLinkPayload = 128.0 / 130 * 0.9;
+
+double figure_of(const DriveModel& model, const std::string& metric) {
+  if (metric == "write_mbps") return model.write_mbps;
+  if (metric == "random_read_iops") return model.random_read_iops;
+  return model.read_mbps;
+}
+
+// MB/s of "16.0 GT/s x4"; 0: nothing to go by.
+double link_payload(const std::string& link) {
+  double rate = 0;
+  int lanes = 0;
+  if (std::sscanf(link.c_str(), "%lf GT/s x%d", &rate, &lanes) != 2 || rate <= 0 || lanes <= 0) return 0;
+  return rate * 1000 / 8 * lanes * kLinkPayload;
+}
+
+// "KIOXIA X 3840755982336" -> "KIOXIA X": what drives are compared by (kernels/drives.cc) without the size.
+std::string model_of(const std::string& like) {
+  const size_t space = like.rfind(' ');
+  std::string out = space == std::string::npos ? "" : like.substr(0, space);
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+struct Kind {
+  int count = 0;
+  double each = 0;
+  std::string model = {}, words = {};
+};
+
+// One drive's part; without a value the text says why.
+Derived one_drive(const std::string& metric, const DriveFound& drive, const std::vector<DriveModel>& table) {
+  if (drive.model.empty()) return {std::nullopt, "it does not tell its model"};
+  const DriveModel* known = find_drive_model(table, drive.model);
+  const double figure = known ? figure_of(*known, metric) : 0;
+  if (figure <= 0)
+    return {std::nullopt, fmt::format("the table of drives has no {} of {} (acceptance.drives in the spec)",
+                                      metric == "parallel_mbps" ? "read_mbps" : metric, drive.model)};
+  const double link = metric == "random_read_iops" ? 0 : link_payload(drive.link);
+  if (link > 0 && link < figure)
+    return {link, fmt::format("{:.0f} by its link {}, where {} says {:.0f}", link, drive.link, known->source,
+                              figure)};
+  return {figure, fmt::format("{:.0f} by {}", figure, known->source)};
+}
+
+}  // namespace
+
+bool is_known_of_drives(const std::string& metric) {
+  return metric == "read_mbps" || metric == "parallel_mbps" || metric == "write_mbps" ||
+         metric == "random_read_iops";
+}
+
+DrivesFound drives_found(const std::vector<MeasuredStep>& steps,
+                         const std::map<std::string, const HardwareFacts*>& facts) {
+  DrivesFound out;
+  for (const auto& step : steps)
+    if (text_of(field(step.result, "check")) == "drives" && !step.subject.empty())
+      out[step.node][step.subject].model = model_of(step.like);
+  for (const auto& [node, known] : facts) {
+    if (!known) continue;
+    for (const auto& disk : known->disks)
+      if (!disk.serial.empty() && !disk.model.empty())
+        out[node][disk.serial] = {disk.model, disk.transport == "nvme" ? disk.bus_speed : ""};
+  }
+  return out;
+}
+
+Derived drive_value(const MeasuredStep& step, const std::string& metric, const std::vector<DriveModel>& table,
+                    const DrivesFound& found) {
+  const Json& detail = field(step.result, "detail");
+  const bool raw = text_of(field(step.result, "check")) == "drives";
+  std::vector<std::string> serials;
+  if (raw) serials.push_back(step.subject);
+  for (const Json& serial : raw ? Json::array() : field(detail, "drives")) serials.push_back(text_of(serial));
+  if (serials.empty()) return {std::nullopt, "the measurement does not name the drives under it"};
+  const std::string level = text_of(field(detail, "level"));
+  if (metric == "write_mbps" && (level == "raid5" || level == "raid6"))
+    return {std::nullopt, fmt::format("what {} costs when it is written depends on the processor", level)};
+  const auto of_node = found.find(step.node);
+  std::map<std::string, Kind> kinds;
+  for (const auto& serial : serials) {
+    DriveFound drive;
+    if (of_node != found.end())
+      if (const auto at = of_node->second.find(serial); at != of_node->second.end()) drive = at->second;
+    const Derived part = one_drive(metric, drive, table);
+    if (!part.value) return {std::nullopt, fmt::format("drive {}: {}", serial, part.text)};
+    Kind& kind = kinds[drive.model + part.text];
+    kind = {kind.count + 1, *part.value, drive.model, part.text};
+  }
+  double sum = 0;
+  std::string words;
+  for (const auto& [key, kind] : kinds) {
+    sum += kind.count * kind.each;
+    words += fmt::format("{}{} x {}, {}", words.empty() ? "" : "; ", kind.count, kind.model, kind.words);
+  }
+  const double n = static_cast<double>(serials.size()), used = data_drives(level, n);
+  if (used <= 0) return {std::nullopt, fmt::format("nothing is known of an array of level '{}'", level)};
+  if (!level.empty()) words += fmt::format("; {}", level);
+  if (used < n) words += fmt::format(", {:g} of {:g} with data", used, n);
+  double value = sum * used / n;
+  if (metric == "random_read_iops") {
+    const Json& jobs = field(detail, "random_jobs");
+    const double in_flight = jobs.is_number() && jobs.get<double>() >= 1 ? jobs.get<double>() : 1;
+    if (in_flight * kReadsEach < value) {
+      value = in_flight * kReadsEach;
+      words += fmt::format("; {:g} at a time, {:g} each", in_flight, kReadsEach);
+    }
+  }
+  return {value, fmt::format("{} = {:.0f}", words, value)};
+}
+
+}  // namespace muster

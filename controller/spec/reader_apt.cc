@@ -1,0 +1,38 @@
+// network.apt: where images and nodes have their Debian packages from.
+#include <fmt/format.h>
+
+#include "controller/spec/reader.h"
+
+namespace muster {
+
+// A security pocket is never lost by accident: it follows from the mirror, or is said.
+void SpecReader::read_apt(const YamlNode* network) {
+  const YamlNode* apt = child(network, "apt");
+  if (!apt || !apt->is_map()) return;
+  AptMirror& out = spec_.network.apt;
+  const YamlNode *mirror = child(apt, "mirror"), *security = child(apt, "security_mirror");
+  const auto url = [this](const YamlNode* at, const std::string& path) -> std::string {
+    if (!at || !at->is_text()) return "";
+    // Every user of a node reads it, and so does who reads the spec.
+    if (at->text.find('@') != std::string::npos)
+      error(*at, path, "a mirror's user and password cannot be given");
+    else if (mirror_host(at->text).empty())
+      error(*at, path, fmt::format("'{}' is not a URL such as http://mirror.example/debian", at->text));
+    else
+      return without_slash(at->text);
+    return "";
+  };
+  out.mirror = url(mirror, "network.apt.mirror");
+  const YamlNode* updates = child(apt, "updates");
+  out.updates = !updates || !yaml_is_boolean(*updates) || yaml_boolean(*updates);
+  if (security && security->is_text())
+    out.security = security->text == kNoMirror ? kNoMirror : url(security, "network.apt.security_mirror");
+  else if (out.declared() && (out.security = security_beside(out.mirror)).empty())
+    error(*mirror, "network.apt.mirror",
+          fmt::format("where the security updates lie does not follow from {}: give `security_mirror: URL`, "
+                      "or `security_mirror: none` if the mirror has none",
+                      out.mirror));
+  if (out.declared()) must_have_playbook(*mirror, "network.apt", "base", "");
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+// perftest on the rails of one job (kernels/rdma.cc). Thread: one owner; a thread of its own for each rail,
+// which finish() and the destructor wait for.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "base/os.h"
+#include "kernels/rdma_job.h"
+
+namespace muster::kernels::rdma {
+
+constexpr double kPoll = 0.02;
+void pause(double seconds);
+
+// All rails of a job at once.
+class Runs {
+ public:
+  Runs(const Files& files, Process& process, const Ability& ability, uint16_t port)
+      : files_(files), process_(process), ability_(ability), port_(port) {}
+  ~Runs() { join(); }
+
+  // `partner` empty: the serving side, of which start() waits until each listens.
+  Status start(const Job& job, const std::string& partner);
+  // [{"label","error","gbps","typical_us","p99_us","mtu"}]
+  Json finish();
+  // Ends servers whose partner will not come.
+  void give_up();
+
+ private:
+  Status wait_until_free() const;
+  Status wait_until_listening();
+  bool listens(uint16_t port) const;
+  Json result_of(const PerfRun& run);
+  void join();
+
+  const Files& files_;
+  Process& process_;
+  const Ability& ability_;
+  uint16_t port_;
+  std::vector<PerfRun> runs_ = {};
+  std::vector<Json> results_ = {};
+  std::vector<std::atomic<bool>> ended_ = {};
+  std::vector<std::thread> threads_ = {};
+};
+
+}  // namespace muster::kernels::rdma

@@ -1,0 +1,67 @@
+// The part of Rack that makes a PCIe port report an error.
+//
+// QEMU's own injection sets the port's status and, before 8.0, sends no message for a corrected error to the
+// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never hears of it. So it is
+// the kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to
+// its AER driver, over ssh, in the system that runs.
+#include <fmt/format.h>
+
+#include "lab/lab.h"
+#include "lab/pcie_error.h"
+#include "lab/rack_slot.h"
+
+namespace muster::lab {
+namespace {
+
+std::string quoted(const std::string& script) {
+  std::string out = "'";
+  for (const char c : script) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::string pcie_error_script(const std::string& serial) {
+  // What the injector reads (drivers/pci/pcie/aer_inject.c): bus, device, function, a pad; uncorrected
+  // status; corrected status, of which 1 is a receiver error; the header of a packet.
+  return fmt::format(R"sh(set -eu
+port=
+for drive in /sys/class/nvme/nvme*; do
+  if [ "$(tr -d " " <"$drive/serial")" = "{}" ]; then
+    port=$(basename "$(dirname "$(readlink -f "$drive/device")")")
+  fi
+done
+case $port in
+  0000:??:??.?) ;;
+  *) echo "no port above that drive: '$port'" >&2; exit 1 ;;
+esac
+modprobe aer_inject
+byte() {{ printf "\\$(printf %03o "0x$1")"; }}
+slot=${{port#0000:}}
+device=${{slot#*:}}
+{{
+  byte "${{slot%%:*}}"; byte "${{device%.*}}"; byte "${{device#*.}}"
+  printf '\000\000\000\000\000\001\000\000\000'
+  printf '\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'
+}} >/run/muster-lab-aer
+cat /run/muster-lab-aer >/dev/aer_inject
+)sh",
+                     serial);
+}
+
+Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool heal) {
+  const auto node = slot.machine->node();
+  if (heal) return fail(Code::invalid, "an error that was counted stays counted until the restart");
+  if (drive_port_id(node, drive).empty())
+    return fail(Code::invalid, drive.name + " sits on the root bus, without a port");
+  if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
+  TRY(const auto argv,
+      ssh_command(options_.dir, node.name, {"sudo", "sh", "-c", quoted(pcie_error_script(drive.serial))}));
+  TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
+  if (!done.ok())
+    return fail(Code::failed,
+                fmt::format("{}: its kernel did not take the error: {}{}", node.name, done.out, done.err));
+  return fmt::format("the port of {} reported one corrected error", drive.name);
+}
+
+}  // namespace muster::lab

@@ -1,0 +1,180 @@
+// House rules as a test, continued: how large files and parameter lists may be, and which words stand in one
+// place only. tests/tidy_test.cc says how rules are written.
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/tidy_source.h"
+
+namespace {
+
+using namespace muster::tidy;
+
+constexpr size_t kLongestFile = 500;
+constexpr int kMostParameters = 6;
+
+bool is_product(const std::string& path) {
+  static const std::set<std::string> folders = {"agent",      "base",    "bench", "cli",
+                                                "controller", "kernels", "lab"};
+  return is_cpp(path) && folders.count(path.substr(0, path.find('/'))) > 0;
+}
+bool is_controller(const std::string& path) { return is_cpp(path) && starts_with(path, "controller/"); }
+
+// Older than the rule, and how long each may be until it is split. Nothing is added here and no number grows.
+const std::map<std::string, size_t>& known_long_files() {
+  static const std::map<std::string, size_t> files = {{"base/http_client_asio.cc", 650},
+                                                      {"base/http_server_asio.cc", 1000},
+                                                      {"controller/run/executor.cc", 1900}};
+  return files;
+}
+
+Complaints long_files(const Source& source) {
+  const auto known = known_long_files().find(source.path);
+  const size_t lines = lines_of(source.text).size();
+  if (lines > (known == known_long_files().end() ? kLongestFile : known->second))
+    return {source.path + ": " + std::to_string(lines) + " lines"};
+  if (known != known_long_files().end() && lines <= kLongestFile)
+    return {source.path + ": is short enough: take it off the list"};
+  return {};
+}
+
+// Older than the rule: kernels, in which shapes and strides are numbers. Nothing is added here.
+const std::set<std::string>& known_long_lists() {
+  static const std::set<std::string> files = {
+      "kernels/gpu/cublaslt.cc", "kernels/gpu/exact.cu",    "kernels/gpu/memory.cu",
+      "kernels/gpu/sdc.cc",      "kernels/gpu/training.cc", "kernels/gpu/training.cu",
+      "kernels/gpu_logic.cc",    "kernels/multiply.h",      "kernels/training/block.cc"};
+  return files;
+}
+
+// Of the function whose body opens behind `before`; 0: that is no function.
+int parameters(std::string before) {
+  static const std::regex bounds(R"(__launch_bounds__\([^)]*\))");
+  static const std::regex other(
+      R"(^\s*(template\s*<[^;]*>\s*)?(inline\s+)?(namespace|class|struct|enum|union|extern)\b)"
+      R"(|^\s*(else|if|for|while|switch|do|try|catch|return)\b)");
+  // A call or an initialiser before the list of parameters: a table, a lambda, an expression.
+  static const std::regex expression(R"([=?]\s*$|[=.]|->)");
+  before = std::regex_replace(before, bounds, "");
+  const size_t open = before.find('(');
+  if (open == std::string::npos || std::regex_search(before, other) ||
+      std::regex_search(before.substr(0, open), expression))
+    return 0;
+  int depth = 0, count = 1;
+  for (const char c : before.substr(open)) {
+    if (c == '(' || c == '<' || c == '[') ++depth;
+    if (c == ')' || c == '>' || c == ']') --depth;
+    if (depth == 0) break;
+    if (c == ',' && depth == 1) ++count;
+  }
+  return depth == 0 ? count : 0;
+}
+
+Complaints many_parameters(const Source& source) {
+  Complaints bad;
+  if (known_long_lists().count(source.path)) return bad;
+  std::string before;
+  size_t line = 1;
+  for (const char c : code_of(source.text)) {
+    if (c == '\n') ++line;
+    if (c == '{')
+      if (const int count = parameters(before); count > kMostParameters)
+        bad.push_back(source.path + ":" + std::to_string(line) + ": " + std::to_string(count) +
+                      " parameters");
+    if (c == '{' || c == '}' || c == ';')
+      before.clear();
+    else
+      before += c;
+  }
+  return bad;
+}
+
+Complaints matches(const Source& source, const std::regex& word, const char* why) {
+  Complaints bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(without_comments(source.text))) {
+    ++number;
+    if (std::regex_search(line, word)) bad.push_back(source.path + ":" + std::to_string(number) + why);
+  }
+  return bad;
+}
+
+// States of nodes and runs and kinds of plans have one table each.
+Complaints words_of_states(const Source& source) {
+  // Step results and GPU rows have states of their own.
+  static const std::set<std::string> tables = {"controller/nodes/states.cc", "controller/plan/plan.cc",
+                                               "controller/run/step_log.cc"};
+  // Its rows are still text; nothing is added here.
+  static const std::set<std::string> older = {"controller/run/executor.cc", "controller/run/node_book.cc"};
+  static const std::regex word(
+      R"re(\bstate\s*(==|!=|=)\s*"(unknown|discovered|unadmitted|installing|accepted|degraded|quarantined)re"
+      R"re(|draining|drained|running|done|partial|failed|cancelled)")re"
+      R"re(|\bplan_?(\.|->)kind\s*(==|!=|=)\s*")re");
+  if (tables.count(source.path) || older.count(source.path) || source.path == "controller/store/store.h")
+    return {};
+  return matches(source, word, ": a word of a state or kind: use controller/nodes/states.h or PlanKind");
+}
+
+// Engines are told apart by their descriptions.
+Complaints names_of_engines(const Source& source) {
+  static const std::regex name(R"re("(moosefs|beegfs|nfs)"|\bengine\s*(==|!=)\s*")re");
+  if (starts_with(source.path, "controller/engines/")) return {};
+  return matches(source, name, ": an engine's name: ask controller/engines/engine.h");
+}
+
+std::string repeat(const std::string& text, size_t times) {
+  std::string all;
+  while (times-- > 0) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tidy: every rule about sizes and words can fail", "[tidy]") {
+  CHECK(long_files({"lab/a.cc", repeat("x\n", kLongestFile + 1)}).size() == 1);
+  CHECK(long_files({"lab/a.cc", repeat("x\n", kLongestFile)}).empty());
+  const auto& [path, lines] = *known_long_files().begin();
+  CHECK(long_files({path, repeat("x\n", lines + 1)}).size() == 1);
+  CHECK(long_files({path, repeat("x\n", lines)}).empty());
+  CHECK(long_files({path, "x\n"}).size() == 1);
+
+  CHECK(many_parameters({"a.cc", "int f(int a, M<int, int> b, int c, int d,\n int e, int f, int g) {}\n"})
+            .size() == 1);
+  CHECK(many_parameters({"a.cc", "int f(int a, M<int, int> b, int c, int d, int e, int f) const {}\n"})
+            .empty());
+  CHECK(many_parameters({"a.cc", "A::A(int a, int b, int c, int d, int e, int f, int g) : a_(a) {}\n"})
+            .size() == 1);
+  CHECK(many_parameters({"a.cc", "void g() { x.f(1, 2, 3, 4, 5, 6, [] { return 1; }); }\n"}).empty());
+
+  CHECK(words_of_states({"controller/a.cc", "if (row.state == \"accepted\") {}\n"}).size() == 1);
+  CHECK(words_of_states({"controller/a.cc", "  row.state = \"drained\";\n"}).size() == 1);
+  CHECK(words_of_states({"controller/a.cc", "  if (run.plan.kind != \"wake\") x();\n"}).size() == 1);
+  CHECK(words_of_states({"controller/a.cc", "  // state = \"drained\"\n  out[\"state\"] = \"absent\";\n"})
+            .empty());
+  CHECK(words_of_states({"controller/nodes/states.cc", "  state = \"drained\";\n"}).empty());
+
+  CHECK(names_of_engines({"controller/a.cc", "  if (s.engine == \"ceph\") x();\n"}).size() == 1);
+  CHECK(names_of_engines({"controller/a.cc", "  list(\"moosefs\");\n"}).size() == 1);
+  CHECK(names_of_engines({"controller/engines/nfs.cc", "  {.name = \"nfs\"};\n"}).empty());
+  CHECK(names_of_engines({"controller/a.cc", "  say(\"engine 'moosefs'\");  // \"nfs\"\n"}).empty());
+}
+
+TEST_CASE("tidy: no product file is longer than can be read at once", "[tidy]") {
+  CHECK(over_tree(long_files, is_product) == "");
+  for (const auto& [path, lines] : known_long_files()) {
+    INFO(path << " is gone: take it off the list");
+    CHECK(std::any_of(tree().begin(), tree().end(), [&](const Source& s) { return s.path == path; }));
+  }
+}
+
+TEST_CASE("tidy: what takes more than six parameters takes a struct", "[tidy]") {
+  CHECK(over_tree(many_parameters, is_product) == "");
+}
+
+TEST_CASE("tidy: states, kinds and engines are told apart by type, not by text", "[tidy]") {
+  CHECK(over_tree(words_of_states, is_controller) == "");
+  CHECK(over_tree(names_of_engines, is_controller) == "");
+}

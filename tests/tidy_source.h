@@ -1,0 +1,43 @@
+// The tree as the tidy tests read it: the text of every file that a person wrote, and what of it is program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::tidy {
+
+using Complaints = std::vector<std::string>;
+
+struct Source {
+  std::string path;  // relative to the root of the tree
+  std::string text;
+};
+
+inline bool ends_with(const std::string& text, const std::string& end) { return text.ends_with(end); }
+inline bool starts_with(const std::string& text, const std::string& start) { return text.starts_with(start); }
+inline bool is_header(const std::string& path) { return ends_with(path, ".h"); }
+inline bool is_unit(const std::string& path) { return ends_with(path, ".cc") || ends_with(path, ".cu"); }
+inline bool is_cpp(const std::string& path) { return is_header(path) || is_unit(path); }
+
+std::vector<std::string> lines_of(const std::string& text);
+// Everything a person wrote here: no builds, no recordings of other machines, nothing hidden.
+const std::vector<Source>& tree();
+
+// The position after the literal that starts at `at`.
+size_t skip_literal(const std::string& text, size_t at);
+// A program without its comments and literals; lines stay lines.
+std::string code_of(const std::string& text);
+// A program without its comments; literals stay.
+std::string without_comments(const std::string& text);
+
+// What a rule says of the files that `which` chooses, a line each; "" when it says nothing.
+template <typename Rule>
+std::string over_tree(Rule rule, bool (*which)(const std::string& path)) {
+  std::string all;
+  for (const auto& source : tree())
+    if (which(source.path))
+      for (const auto& complaint : rule(source)) all += "\n" + complaint;
+  return all;
+}
+
+}  // namespace muster::tidy

@@ -1,0 +1,353 @@
+// From a rented machine to one that hands over to the RAM system, over the lab's emulated API and a host that
+// only remembers: whatever is lost, refused, lied about or killed, it is installed once.
+#include "controller/provider_install.h"
+
+#include "base/digest.h"
+#include "controller/power/phy_install.h"
+#include "controller/vault.h"
+#include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
+#include "tests/fakes/phy_bench.h"
+
+using namespace muster;
+using testing::PhyBench;
+
+namespace {
+
+const Json kOrder = {{"image", PhyBench::kImage}, {"os", "debian-12"}};
+
+// What answers SSH at the machine's address: the system before, then the one that was installed.
+struct Host {
+  PhyBench& bench;
+  bool answered_before = true;  // the system before had an SSH server, too
+  std::string os = "debian-12";
+  int refuses = 0;  // exit status of getting ready to hand over
+  int64_t up = 5;   // seconds
+  int handed_over = 0;
+  std::string job = {}, uploaded = {};
+  std::vector<std::string> commands = {};
+
+  bool is_new() { return bench.installed.count(bench.ids[0]) > 0; }
+  Result<std::string> key() {
+    if (!bench.machine().running() || (!is_new() && !answered_before))
+      return fail(Code::unavailable, "connection refused");
+    return std::string(is_new() ? "SHA256:new" : "SHA256:old");
+  }
+  Result<Output> run(const std::string& command, std::string_view input) {
+    commands.push_back(command);
+    Output out;
+    out.exit_code = 0;
+    if (command.find("os-release") != std::string::npos)
+      out.out = "os " + os + "\nup " + std::to_string(up) + "\n";
+    if (command.find("cat >") != std::string::npos) uploaded = std::string(input);
+    if (command.find("hand-over --stdin") != std::string::npos) {
+      job = std::string(input);
+      out.exit_code = refuses;
+      out.err = refuses ? "the kernel is locked down" : "";
+    }
+    if (command.find("hand-over --now") != std::string::npos) {
+      ++handed_over;
+      return fail(Code::timeout, "the connection ended");
+    }
+    return out;
+  }
+};
+
+class Session : public SshSession {
+ public:
+  explicit Session(Host& host) : host_(host) {}
+  Result<Output> run(const std::string& command, std::string_view input, DurationMs) override {
+    return host_.run(command, input);
+  }
+
+ private:
+  Host& host_;
+};
+
+struct Bench {
+  PhyBench provider;
+  Host host{provider};
+  ManualReactor reactor;
+  std::map<std::string, std::string> store;  // outlives the controller
+  std::vector<std::string> told;
+  bool asked_before_written = false;
+  std::unique_ptr<ProviderInstall> service;
+  std::optional<Status> result;
+  int results = 0;
+
+  Bench() {
+    provider.machine().start();
+    restart();
+  }
+  void restart() { service = std::make_unique<ProviderInstall>(reactor, hooks()); }
+
+  ProviderInstall::Hooks hooks() {
+    ProviderInstall::Hooks h;
+    h.provider = [this](const std::string&) -> Result<std::function<Result<std::unique_ptr<Reinstall>>()>> {
+      return std::function<Result<std::unique_ptr<Reinstall>>()>(
+          [this]() -> Result<std::unique_ptr<Reinstall>> {
+            const PowerTarget at = provider.target();
+            return make_phy_install(at, provider.account(at));
+          });
+    };
+    h.address = [](const std::string&) { return std::string("10.20.0.11"); };
+    h.host_key = [this](const std::string&) { return host.key(); };
+    h.connect = [this](const SshTarget& target) -> Result<std::unique_ptr<SshSession>> {
+      const auto given = provider.keys_of[provider.ids[0]];
+      const auto mine = public_ssh_key(target.private_key, "muster-install");
+      REQUIRE(mine.ok());
+      if (given != std::vector<std::string>{*mine}) return fail(Code::denied, "the key was refused");
+      CHECK(target.user == "debian");
+      CHECK(target.host_key == "SHA256:new");
+      return std::unique_ptr<SshSession>(std::make_unique<Session>(host));
+    };
+    h.agent = [] { return Result<std::string>(std::string("agent program")); };
+    h.offload = [this](Reactor::Task work, Reactor::Task done) {
+      work();
+      reactor.post(std::move(done));
+    };
+    h.power_on = [this](const std::string&, ProviderInstall::Done done) {
+      const Status on = provider.driver()->on(kMinute);
+      reactor.post([done, on] { done(on); });
+    };
+    h.leave_order = [this](const std::string&, std::function<void(Result<Json>)> done) {
+      reactor.post([done] { done(Json{{"arguments", "muster.token=once"}}); });
+    };
+    h.load = [this](const std::string& node) -> Result<std::string> {
+      if (!store.count(node)) return fail(Code::not_found, "none");
+      return store[node];
+    };
+    h.save = [this](const std::string& node, const std::string& text, ProviderInstall::Done done) {
+      if (!store.count(node)) asked_before_written = asked_before_written || installs() > 0;
+      store[node] = text;
+      reactor.post([done] { done(Ok{}); });
+    };
+    h.erase = [this](const std::string& node) { store.erase(node); };
+    h.tell = [this](const std::string&, const std::string& what) { told.push_back(what); };
+    h.make_key = make_ssh_key;
+    h.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
+    return h;
+  }
+  int installs() { return provider.api.installs(provider.ids[0]); }
+  void install() {
+    result.reset();
+    service->install("gpu01", kOrder, [this](Status status) {
+      result = std::move(status);
+      ++results;
+    });
+  }
+  void pass(DurationMs span) {
+    for (DurationMs gone = 0; gone < span && !result; gone += kSecond) {
+      provider.pass(kSecond);
+      reactor.advance(kSecond);
+    }
+  }
+  // The code that it ended with, within two hours; nothing where it ended well.
+  std::optional<Code> ends() {
+    pass(2 * 60 * kMinute);
+    REQUIRE(result);
+    if (result->ok()) return std::nullopt;
+    UNSCOPED_INFO(result->error().message);
+    return result->error().code;
+  }
+  void manners(const std::function<void(lab::PhyManners&)>& change) { provider.api.change(change); }
+};
+
+}  // namespace
+
+TEST_CASE("phy install: intent, installation, new system, agent, RAM system", "[phy][install]") {
+  Bench bench;
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+  CHECK_FALSE(bench.asked_before_written);
+  CHECK(bench.host.handed_over == 1);
+  CHECK(bench.host.uploaded == "agent program");
+  CHECK(bench.host.job.find("muster.token=once") != std::string::npos);
+  CHECK(bench.store.size() == 1);  // until the RAM system is there
+  bench.service->joined("gpu01");
+  CHECK(bench.store.empty());
+  CHECK(bench.results == 1);
+  for (const HttpRequest& one : bench.provider.requests())
+    if (one.path.find("os_install") != std::string::npos) {
+      const Json body = *parse_json(one.body);
+      CHECK(body["manual_partition"] == false);
+      CHECK(body["allow_password_login"] == false);
+    }
+}
+
+TEST_CASE("phy install: an answer that is lost is looked at, not asked for twice", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.provider.seen_with("POST /cloud/api/dedicated-phy/1.0/servers/113100000001/os_install/") == 1);
+  CHECK(bench.host.handed_over == 1);
+}
+
+TEST_CASE("phy install: an order that never arrived is given again, when nothing began", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.lost_orders = 1; });
+  bench.install();
+  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.installs() == 0);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.store.empty());
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: a controller that is killed at any time goes on, and installs once",
+          "[phy][install]") {
+  for (DurationMs at = 0; at <= 90 * kSecond; at += 3 * kSecond) {
+    INFO(at);
+    Bench bench;
+    bench.install();
+    bench.pass(at);
+    if (bench.result) break;  // it was over before
+    bench.restart();
+    bench.install();
+    CHECK(bench.ends() == std::nullopt);
+    CHECK(bench.installs() == 1);
+    CHECK(bench.host.handed_over >= 1);
+  }
+}
+
+TEST_CASE("phy install: killed after the order and before its answer, it looks before it asks",
+          "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
+  bench.install();
+  while (bench.installs() == 0) bench.pass(kSecond);
+  bench.restart();
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: an installation that did nothing is not believed", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.installs_nothing = true; });
+  SECTION("the old system answers") {}
+  SECTION("the old system never had a host key that was seen") { bench.host.answered_before = false; }
+  bench.install();
+  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.store.empty());
+}
+
+TEST_CASE("phy install: a 204 that nothing follows ends as failed", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.ignores_orders = true; });
+  bench.install();
+  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.host.handed_over == 0);
+}
+
+TEST_CASE("phy install: refusals before anything began leave nothing behind", "[phy][install]") {
+  Bench bench;
+  Json order = kOrder;
+  std::optional<Code> wanted;
+  SECTION("people at the machine") {
+    bench.manners([](lab::PhyManners& m) { m.locked_by_people = true; });
+    wanted = Code::denied;
+  }
+  SECTION("another operation") {
+    bench.manners([](lab::PhyManners& m) { m.conflicts = 1; });
+    wanted = Code::conflict;
+  }
+  SECTION("no such image") {
+    order["image"] = "debian99";
+    wanted = Code::invalid;
+  }
+  SECTION("an image that takes no keys") {
+    order["image"] = "windows";
+    wanted = Code::invalid;
+  }
+  SECTION("the quota is used up") {
+    bench.manners([](lab::PhyManners& m) { m.throttled = 1, m.retry_after = 30 * kMinute; });
+    wanted = Code::unavailable;
+  }
+  bench.service->install("gpu01", order, [&](Status status) { bench.result = std::move(status); });
+  CHECK(bench.ends() == wanted);
+  CHECK(bench.installs() == 0);
+  CHECK(bench.store.empty());
+}
+
+TEST_CASE("phy install: another system than the declared one is not handed over", "[phy][install]") {
+  Bench bench;
+  bench.host.os = "ubuntu-24.04";
+  bench.install();
+  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.result->error().message.find("ubuntu-24.04") != std::string::npos);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.store.empty());
+}
+
+TEST_CASE("phy install: a system that ran before the request is not the new one", "[phy][install]") {
+  Bench bench;
+  bench.host.up = 100'000;
+  bench.install();
+  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.host.handed_over == 0);
+}
+
+TEST_CASE("phy install: a machine that is left off is switched on", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.leaves_off = true; });
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.provider.api.orders(bench.provider.ids[0]) == 1);
+}
+
+TEST_CASE("phy install: an installation whose lock nobody saw is found by its system", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.shows_no_lock = true; });
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: a system that may not hand over is no reason to install it again", "[phy][install]") {
+  Bench bench;
+  bench.host.refuses = 4;
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.host.handed_over == 0);
+}
+
+TEST_CASE("phy install: a RAM system that did not join is started again from the same system",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.host.handed_over == 2);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
+  Bench bench;
+  bench.install();
+  bench.service->forget("gpu01");
+  bench.pass(10 * kMinute);
+  CHECK(bench.installs() == 0);
+  CHECK(bench.results == 0);
+}
+
+TEST_CASE("phy install: keys and tokens are in no message", "[phy][install]") {
+  Bench bench;
+  bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.told.size() >= 3);
+  for (const std::string& text : bench.told) {
+    CHECK(text.find("PRIVATE") == std::string::npos);
+    CHECK(text.find("ssh-ed25519") == std::string::npos);
+    CHECK(text.find(PhyBench::kSecret) == std::string::npos);
+    CHECK(text.find("token") == std::string::npos);
+  }
+}

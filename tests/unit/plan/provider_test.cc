@@ -1,0 +1,105 @@
+// Nodes behind a provider's API: when the provider installs them, what the plan says about it, and when not.
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+// node03 is rented.
+PlannerInput rented(bool installs = true) {
+  PlannerInput in = with_nodes(testing::installed);
+  for (NodeSpec& node : in.spec.nodes)
+    if (node.name == "node03") {
+      node.power = {};
+      node.power.driver = "sakura-phy";
+      node.power.address = "113100000003";
+      node.power.secret = "sakura";
+      if (installs) node.power.install_image = "debian12-x86_64", node.power.install_os = "debian-12";
+    }
+  return in;
+}
+bool asks_provider(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(),
+                     [](const Action& a) { return a.params.is_object() && a.params.contains("reinstall"); });
+}
+bool says(const std::vector<std::string>& notes, const std::string& text) {
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const auto& n) { return n.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a rented node that was never seen is installed by its provider, and the plan says what is lost",
+          "[plan][phy]") {
+  PlannerInput in = rented();
+  in.nodes.erase("node03");
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "discover");
+  const Action* netboot = plan.find("node03/netboot");
+  REQUIRE(netboot);
+  CHECK(netboot->params["reinstall"]["image"] == "debian12-x86_64");
+  CHECK(netboot->params["reinstall"]["os"] == "debian-12");
+  CHECK(netboot->timeout > in.spec.limits.netboot);
+  const std::string text = render_plan(plan, false);
+  CHECK(text.find("WILL BE DESTROYED: everything on every disk of node03") != std::string::npos);
+  CHECK(text.find("Nothing will be destroyed") == std::string::npos);
+  CHECK(plan_from_json(to_json(plan)).value().find("node03/netboot")->params == netboot->params);
+}
+
+TEST_CASE("a rented node without power.install is out of reach, and nobody installs it", "[plan][phy]") {
+  PlannerInput in = rented(false);
+  in.nodes.erase("node03");
+  const Plan plan = planned(in);
+  CHECK_FALSE(asks_provider(plan));
+  CHECK(plan.find("node03/netboot") == nullptr);
+  CHECK(says(plan.notes, "power.install"));
+  in.request.nodes = {"node03"};
+  CHECK(make_plan(in)->refusals.size() == 1);
+}
+
+TEST_CASE("a rented node that muster installed is never installed by its provider again", "[plan][phy]") {
+  PlannerInput in = rented();
+  SECTION("it runs: its own agent hands over") {
+    in.request.kind = RequestKind::reimage;
+    in.request.nodes = {"node03"};
+    const Plan plan = planned(in);
+    REQUIRE(plan.find("node03/netboot"));
+    CHECK(plan.find("node03/netboot")->params.empty());
+    CHECK_FALSE(asks_provider(plan));
+  }
+  SECTION("it is silent: it is waited for") {
+    in.nodes["node03"].online = false;
+    const Plan plan = planned(in);
+    CHECK(plan.kind == "wake");
+    CHECK_FALSE(asks_provider(plan));
+  }
+  SECTION("it is silent and to be re-imaged: refused, with what to do") {
+    in.nodes["node03"].online = false;
+    in.request.kind = RequestKind::reimage;
+    in.request.nodes = {"node03"};
+    const auto made = make_plan(in);
+    REQUIRE(made.ok());
+    REQUIRE(made->refusals.size() == 1);
+    CHECK(made->refusals[0].message.find("muster node rm node03") != std::string::npos);
+    CHECK_FALSE(asks_provider(made->plan));
+  }
+  SECTION("the database is an older copy: nobody knows what it is") {
+    in.nodes["node03"] = NodeObservation();
+    in.nodes["node03"].doubtful = true;
+    const Plan plan = planned(in);
+    CHECK_FALSE(asks_provider(plan));
+  }
+}
+
+TEST_CASE("a rented node whose RAM system was lost before it was installed is looked at anew",
+          "[plan][phy]") {
+  PlannerInput in = rented();
+  in.nodes["node03"] = seen_in_ram("node03");
+  in.nodes["node03"].online = false;
+  const Plan plan = planned(in);
+  CHECK(plan.kind == "discover");
+  CHECK(asks_provider(plan));
+  in.nodes["node03"].online = true;
+  CHECK_FALSE(asks_provider(planned(in)));
+}
