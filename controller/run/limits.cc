@@ -21,8 +21,12 @@ void Limits::begin(Lane lane, const std::string& node) {
   if (lane == Lane::netboot) netboot_.insert(node);
 }
 
+SteadyMs Limits::next_power_on(SteadyMs now) const {
+  return powered_ ? std::max(now, last_power_on_ + limits_.power_stagger) : now;
+}
+
 SteadyMs Limits::reserve_power_on(SteadyMs now) {
-  last_power_on_ = powered_ ? std::max(now, last_power_on_ + limits_.power_stagger) : now;
+  last_power_on_ = next_power_on(now);
   powered_ = true;
   return last_power_on_;
 }

@@ -22,8 +22,9 @@ class Limits {
   void end(Lane lane, const std::string& node);
   bool holds(Lane lane, const std::string& node) const;
   size_t in_flight(Lane lane) const;
-  // When the next power-on may happen, now or later; taken by the call, so that two never come closer than
-  // the stagger.
+  // When the next power-on may happen, now or later. reserve_power_on() takes it, so that two never come
+  // closer than the stagger.
+  SteadyMs next_power_on(SteadyMs now) const;
   SteadyMs reserve_power_on(SteadyMs now);
   bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }
   const PlanLimits& limits() const { return limits_; }

@@ -152,6 +152,19 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
                   s.may_netboot ? "netboot again" : "quarantine at the deadline");
 }
 
+// No agent at all is heard, and this machine was not seen off: the controller suspects itself first. Nothing
+// is done to a node, and no deadline counts, until an agent speaks or the silence has lasted.
+Decision cut_off(const Situation& s, const ExecutorTiming& t) {
+  const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
+  if (!s.in_band && !s.by_hand && s.now >= next_look) return act(What::look, "whether the machine is on");
+  Decision d = wait_for("no agent at all is heard: the controller itself may be cut off",
+                        "a sign of life of any agent",
+                        "agent not heard for " + to_human(s.now - s.heard) + "; " + power_text(s),
+                        s.alone_since, s.alone_since + t.alone_for, "the silence counts as the node's own");
+  if (!s.in_band && !s.by_hand) d.check_at = next_look;
+  return d;
+}
+
 // Right or wrong system for this order?
 Decision wrong_system(const Situation& s, wire::Mode needed) {
   if (needed == wire::Mode::ram && s.may_netboot)
@@ -212,6 +225,8 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (s.awaiting_ram)
     return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
+  const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
+  if (alone && (!s.departed || s.now >= s.deadline)) return cut_off(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =

@@ -36,6 +36,9 @@ struct ExecutorTiming {
   DurationMs stop_look = 5 * kSecond;     // between two looks at whether it is off
   DurationMs wake_look = 30 * kSecond;    // between two looks at the power of a node that is waited for
   DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system
+  // So long a silence of all agents at once is held against the controller itself, not against them: its link
+  // to the nodes may be cut.
+  DurationMs alone_for = 15 * kMinute;
   // A system that was to hand over and speaks so long after did not: the agent is among the first things to
   // be stopped, and systemd kills after 90 s what does not stop
   DurationMs leave_shows = 3 * kMinute;
@@ -70,10 +73,12 @@ struct Situation {
   bool same_system = false;  // the agent last heard is of the boot that was there when the attempt began
   SteadyMs contact = {};     // its last word
   SteadyMs now = {}, started = {}, deadline = {};
-  std::optional<wire::Mode> mode;   // of the agent last heard
-  SteadyMs heard = {};              // last contact
-  bool departed = false;            // boot_disk, reboot: the agent reported that it goes
-  bool may_netboot = false;         // the plan allows to netboot this node again
+  std::optional<wire::Mode> mode;  // of the agent last heard
+  SteadyMs heard = {};             // last contact
+  SteadyMs alone_since =
+      {};                    // since when nobody at all is heard, though several should be; none: somebody is
+  bool departed = false;     // boot_disk, reboot: the agent reported that it goes
+  bool may_netboot = false;  // the plan allows to netboot this node again
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};

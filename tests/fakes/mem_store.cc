@@ -59,6 +59,11 @@ void MemStore::fail_next(int count, Error error) {
   failure_ = std::move(error);
 }
 
+void MemStore::refuse(std::function<bool(const Write&)> bad, Error error) {
+  refused_ = std::move(bad);
+  refusal_ = std::move(error);
+}
+
 void MemStore::fail_reads(int count, Error error) {
   read_failures_ = count;
   read_failure_ = std::move(error);
@@ -70,6 +75,7 @@ void MemStore::write(std::vector<Write> batch, Done done) {
     --failures_left_;
     entry.fails = failure_;
   }
+  if (refused_ && std::any_of(entry.rows.begin(), entry.rows.end(), refused_)) entry.fails = refusal_;
   waiting_.push_back(std::move(entry));
   if (committing_.empty()) start_commit();
 }

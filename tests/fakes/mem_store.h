@@ -27,6 +27,8 @@ class MemStore : public Store {
   void crash(Unsynced unsynced);
   // The next `count` batches fail with `error` (disk full) and change nothing.
   void fail_next(int count, Error error);
+  // Batches with a row of which `bad` says so fail with `error`, and change nothing; null: none.
+  void refuse(std::function<bool(const Write&)> bad, Error error);
   // The next `count` reads of the node table fail with `error` (an I/O error of the disk).
   void fail_reads(int count, Error error);
   // What a database put back from a backup says of itself (Store::restored()).
@@ -85,6 +87,8 @@ class MemStore : public Store {
   TimeMs restored_ = 0;
   int failures_left_ = 0, read_failures_ = 0;
   Error failure_, read_failure_;
+  std::function<bool(const Write&)> refused_;
+  Error refusal_;
 };
 
 }  // namespace muster

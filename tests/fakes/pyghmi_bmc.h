@@ -17,7 +17,7 @@ namespace muster::testing {
 class PyghmiBmc {
  public:
   static bool installed() {
-    const auto asked = make_process()->run({.argv = {"python3", "-c", "import pyghmi.ipmi.bmc"}});
+    const auto asked = make_process()->run({.argv = {"/usr/bin/python3", "-c", "import pyghmi.ipmi.bmc"}});
     return asked.ok() && asked->ok();
   }
   PyghmiBmc() {
@@ -27,7 +27,7 @@ class PyghmiBmc {
     pid_ = fork();
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      execlp("python3", "python3", program.c_str(), port.c_str(), nullptr);
+      execl("/usr/bin/python3", "python3", program.c_str(), port.c_str(), nullptr);
       _exit(127);
     }
     REQUIRE(answers());

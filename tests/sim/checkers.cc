@@ -30,10 +30,14 @@ bool Checkers::intent_is_durable(const std::string& action, int attempt) {
 
 void Checkers::on_power(const std::string& node, const Executor& executor) {
   bool named = false, intended = false;
+  const Action* before = nullptr;  // the node's own
   for (const auto& a : plan_.actions) {
     if (a.node != node) continue;
-    const bool power =
-        a.kind == ActionKind::netboot || a.kind == ActionKind::image || a.kind == ActionKind::boot_disk;
+    // An inventory of the RAM system that the plan itself started right before.
+    const bool of_ram = a.kind == ActionKind::inventory && before && before->kind == ActionKind::netboot;
+    before = &a;
+    const bool power = of_ram || a.kind == ActionKind::netboot || a.kind == ActionKind::image ||
+                       a.kind == ActionKind::boot_disk;
     named = named || power;
     const auto& record = executor.log().of(a.id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;

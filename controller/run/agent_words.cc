@@ -1,0 +1,148 @@
+// What an agent says and what it means for the action under way: NodeTurn's functions about hello and events.
+#include <fmt/format.h>
+
+#include "base/facts.h"
+#include "base/json_dump.h"
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+void NodeTurn::on(const input::Contact& contact) {
+  if (contact.after_silence || !s.offered) consider();
+}
+
+void NodeTurn::on(const input::Greeting& greeting) { hello_during(greeting.hello, greeting.new_boot); }
+
+void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
+  const Action& action = s.action();
+  const bool ram = hello.mode == wire::Mode::ram;
+  const bool since = hello.boot_id != s.boot_before;
+  if (s.stopping) {
+    if (s.awaiting_ram && ram && since) {  // what the power cycle before this one was for
+      withdraw_stop();
+      return got_ram();
+    }
+    if (new_boot) end_stop("was restarted meanwhile");  // the order was for the system that ran before
+    return;
+  }
+  if (s.awaiting_ram) {
+    if (ram && since) return got_ram();
+    if (s.person && s.stage == Stage::powering && since && new_boot)
+      s.wait.observed = "it came up from its disk, not from the network";
+    // It restarted, with or without having heard the order: that one is for a system that is gone.
+    if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
+      return lose_attempt(s.power_certain
+                              ? "the RAM system did not reach the controller; the old system is back"
+                              : "it restarted into its old system before it handed over to the RAM system",
+                          true);
+    if (!ram && since && new_boot && s.power_certain)
+      return lose_attempt("it came up in its installed system instead of the RAM system", true);
+    return consider();
+  }
+  if (action.kind == ActionKind::boot_disk && !ram) {
+    if (hello.image_digest == text_of(action.params, "digest")) return succeed({{"boot_id", hello.boot_id}});
+    return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
+                                    text_of(action.params, "digest")),
+                        true);
+  }
+  if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
+  if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
+    return lose_attempt("the RAM system was started anew", false);
+  if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
+    return lose_attempt("it came back to the RAM system instead of its disk", false);
+  consider();
+}
+
+void NodeTurn::got_ram() {
+  if (s.person && s.stage == Stage::powering) {
+    add(effect::Call::forget);
+    add(effect::Enter{lane_of(s)});
+  }
+  ++s.epoch;
+  withdraw_leave();
+  s.awaiting_ram = s.with_netboot = false;
+  // It has all it needs; the next netboot, and the next token, take another power cycle of a plan.
+  add(effect::Call::disarm);
+  s.power_error.clear();
+  if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
+  add(effect::Leave{Limits::Lane::netboot});
+  agent.heard = w.now;
+  add(effect::HearFrom{agent.heard});
+  s.deadline = w.now + time_for(s.action());
+  s.stage = Stage::awaiting;
+  consider();
+  add(effect::Kick{});
+}
+
+void NodeTurn::on(const input::Said& said) { on_event(said.event); }
+
+void NodeTurn::on_event(const wire::Event& event) {
+  if (s.leaving && event.order == leave_order().id) return on_left(event);
+  if (!s.offered || event.order != own_order()) return;  // of an attempt that no longer counts
+  if (event.kind == "started" && w.log.of(s.action().id).state == ActionState::intent)
+    transition(ActionState::started, Json::object());
+  if (event.kind == "progress") on_progress(event.data);
+  if (event.kind == "step") step_row(event.data);
+  if (event.kind == "log") tell("log", event.data);
+  if (event.kind == "finished") on_finished(event);
+}
+
+void NodeTurn::on_progress(const Json& data) {
+  const double done = number_of(data, "done");
+  if (!s.first_at || done < s.done || text_of(data, "unit") != s.unit) {
+    s.first_at = w.now;
+    s.first_done = done;
+  }
+  s.done = done;
+  s.total = number_of(data, "total");
+  s.unit = text_of(data, "unit");
+  s.text = text_of(data, "text");
+  s.last_at = w.now;
+  Json seen = data.is_object() ? data : Json::object();
+  seen["action"] = s.action().id;
+  tell("progress", std::move(seen));
+}
+
+Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>& rows) {
+  const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
+  TRY(const HardwareFacts read, hardware_facts_from_json(facts));
+  const bool rebinds = w.plan.kind == "admit" || w.plan.kind == "reimage";
+  rows.push_back(effect::Change{
+      [text = dump_ascii(facts), now = w.wall, rebinds, system = read.system](NodeRow& changed) {
+        changed.facts = text;
+        changed.facts_time = now;
+        if (changed.product_uuid.empty() || rebinds) changed.product_uuid = system.uuid;
+        if (!system.serial.empty()) changed.system_serial = system.serial;
+      }});
+  return Ok{};
+}
+
+void NodeTurn::on_finished(const wire::Event& event) {
+  const Action& action = s.action();
+  Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
+  // A node's words are hostile: what is not exactly `true` is not good.
+  const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
+  const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+  if (!good && action.kind != ActionKind::check) return fail_attempt(told, std::move(result));
+  if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
+    withdraw();
+    s.departed = true;
+    return consider();
+  }
+  std::vector<effect::Draft> rows;
+  if (action.kind == ActionKind::inventory)
+    if (auto taken = accept_inventory(result, rows); !taken.ok()) return fail_attempt(taken.error(), Json());
+  if (!s.follow.is_null()) return void(follow_up(result));
+  if (action.kind == ActionKind::check) {
+    Status verdict = Ok{};
+    if (w.hooks.judge)
+      verdict = w.hooks.judge(action, result);
+    else if (!good)
+      verdict = told;
+    if (!verdict.ok()) return fail_attempt(fail(Code::failed, verdict.error().message), std::move(result));
+    if (follow_up(result)) return;
+  }
+  succeed(std::move(result), std::move(rows));
+}
+
+}  // namespace muster

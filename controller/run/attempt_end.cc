@@ -1,0 +1,191 @@
+// How attempts end: NodeTurn's functions about success, failure, loss, and a node that is taken out.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+using Lane = Limits::Lane;
+
+// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back
+// here.
+void NodeTurn::end_attempt() {
+  ++s.epoch;
+  add(effect::StopTimer{});
+  if (s.acts()) {
+    withdraw();
+    withdraw_stop();
+    withdraw_leave();
+  }
+  if (s.stage == Stage::powering) add(effect::Call::forget);
+  if (s.awaiting_ram) add(effect::Call::disarm);
+  if (s.acts() && s.action().kind != ActionKind::netboot) add(effect::Leave{Lane::netboot});
+  s.awaiting_ram = s.power_certain = s.with_netboot = s.departed = false;
+  s.power_asked = s.power_answered = s.looked = s.stop_asked = {};
+  s.stayed_off = 0;
+  s.power.reset();
+  s.off_since = {};
+  s.power_error.clear();
+  s.retry = 0;
+  s.weighing.reset();
+  s.alone_from = {};
+  s.done = s.total = s.first_done = 0;
+  s.first_at = s.last_at = {};
+  s.text.clear();
+}
+
+void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
+  const Action& action = s.action();
+  add(effect::Took{action.kind, w.now - s.started});
+  end_attempt();
+  add(effect::Leave{Lane::netboot});
+  add(effect::Leave{Limits::lane_of(action.kind)});
+  if (s.index + 1 == s.actions.size()) {
+    auto rows = settled(result);
+    std::move(rows.begin(), rows.end(), std::back_inserter(extra));
+  }
+  transition_then(Next::advance, ActionState::succeeded, {{"result", std::move(result)}}, std::move(extra));
+}
+
+void NodeTurn::advance_to_next() {
+  const Action& action = s.action();
+  add(effect::Proven{action.id});
+  for (const auto& [other, why] : std::exchange(s.without, {}))
+    add(effect::Accuse{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
+                                          action.title, s.name, why)});
+  s.excused.clear();
+  s.results.clear();
+  s.follow = nullptr;
+  set_wait({});
+  ++s.index;
+  s.stage = s.acts() ? Stage::pending : Stage::done;
+  add(effect::Kick{});
+}
+
+// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is
+// not in the log yet.
+std::string NodeTurn::reservation(const Json& last) const {
+  for (size_t i = 0; w.hooks.reservation && i < s.actions.size(); ++i) {
+    const Action& action = *s.actions[i];
+    if (action.kind != ActionKind::check) continue;
+    const Json& logged = w.log.of(action.id).result;
+    const Json& result =
+        i == s.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
+    if (std::string why = w.hooks.reservation(action, result); !why.empty()) return why;
+  }
+  return "";
+}
+
+// The node's own row when all its actions succeeded.
+std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
+  if (w.plan.kind == "wake")  // it is what it was, but for one that was given up because it did not answer
+    return {effect::Change{[](NodeRow& changed) {
+      if (changed.state != "quarantined") return;
+      changed.state = "discovered";
+      changed.reason.clear();
+    }}};
+  if (w.plan.only_serves(s.name)) return {};  // it is what it was
+  const bool discovered = w.plan.kind == "discover", drained = w.plan.kind == "drain";
+  const std::string doubt = reservation(last);
+  const std::string state = discovered      ? "discovered"
+                            : drained       ? "drained"
+                            : doubt.empty() ? "accepted"
+                                            : "degraded";
+  const bool measured = !discovered && !drained && w.plan.kind != "undrain";
+  const auto digest = w.plan.config_digests.find(s.name);
+  std::optional<std::string> config;
+  if (digest != w.plan.config_digests.end()) config = digest->second;
+  tell("node", {{"state", state}, {"reason", doubt}});
+  return {effect::Change{[state, doubt, measured, run = w.run.id, config](NodeRow& changed) {
+    changed.state = state;
+    changed.reason = doubt;
+    if (!measured) return;
+    changed.accepted_run = run;
+    if (config) changed.config_digest = *config;
+  }}};
+}
+
+bool NodeTurn::tries_left() const {
+  int counted = s.attempt;
+  for (const auto& [name, times] : s.excused) counted -= times;
+  return counted < s.action().max_attempts;
+}
+
+void NodeTurn::end_failed(const Error& error, Json result, const Blame& blame) {
+  const std::string& excuse = blame.reason;
+  if (!excuse.empty()) ++s.excused[blame.node];
+  const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
+  if (!retry && follow_up(result)) return;
+  Json data = {{"code", std::string(to_string(error.code))},
+               {"message", error.message},
+               {"result", std::move(result)},
+               {"retry", retry}};
+  if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = blame.node;
+  if (!s.without.empty()) data["without"] = s.without;
+  s.next_reason = error.message;
+  end_attempt();
+  transition_then(retry ? Next::retry : Next::give_up, ActionState::failed, std::move(data));
+}
+
+void NodeTurn::pause_and_retry() {
+  pause(5 * kSecond,
+        {"a short pause after a failure", "another try", s.next_reason, "another try", w.now,
+         w.now + 5 * kSecond},
+        Next::begin);
+}
+
+// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that
+// gets here is repeatable).
+void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
+  const Action& action = s.action();
+  const bool retry = tries_left() && action.repeatable;
+  s.next_netboot = with_netboot && action.kind != ActionKind::netboot;
+  s.next_reason = retry || action.max_attempts == 1
+                      ? reason
+                      : fmt::format("{} (attempt {} of {})", reason, s.attempt, action.max_attempts);
+  end_attempt();
+  transition_then(retry ? Next::begin : Next::give_up, ActionState::unknown,
+                  {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
+}
+
+void NodeTurn::give_up(const std::string& reason) {
+  const std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
+  end_attempt();
+  add(effect::Leave{Lane::netboot});
+  add(effect::Leave{Lane::imaging});
+  add(effect::Call::disarm);
+  std::vector<effect::Draft> rows{
+      row("quarantined", {{"reason", why}, {"action", s.acts() ? s.action().id : ""}}),
+      effect::Change{[why](NodeRow& changed) {
+        changed.state = "quarantined";
+        changed.reason = why;
+      }}};
+  s.reason = why;
+  s.left_at = w.now;
+  s.attempt = s.acts() ? w.log.of(s.action().id).attempt : 0;
+  s.stage = Stage::quarantined;
+  set_wait({});
+  tell("node", {{"state", "quarantined"}, {"reason", why}});
+  if (s.acts() && w.log.of(s.action().id).state != ActionState::succeeded)
+    transition(ActionState::abandoned, {{"message", why}}, std::move(rows));
+  else
+    add(effect::Commit{std::move(rows)});
+  add(effect::Kick{});
+}
+
+// Out of the run without blame: never started, or the run was cancelled.
+void NodeTurn::stand_down(const std::string& reason) {
+  end_attempt();
+  add(effect::Call::disarm);
+  s.reason = reason;
+  s.left_at = w.now;
+  s.stage = Stage::not_started;
+  set_wait({});
+  add(effect::Commit{{row("not_started", {{"reason", reason}}),
+                      effect::Change{[reason](NodeRow& changed) { changed.reason = reason; }}}});
+  tell("node", {{"state", "not_started"}, {"reason", reason}});
+}
+
+}  // namespace muster

@@ -1,0 +1,134 @@
+// Whose fault a failure is: NodeTurn's functions about steps that are about other nodes. What they find is
+// judged by blame.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "controller/run/narrow.h"
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+namespace {
+
+// The ids of the steps of a result that did not come out well.
+std::set<std::string> bad_steps(const Json& result) {
+  std::set<std::string> bad;
+  for (const Json& step : result["steps"])
+    if (const std::string status = text_of(step, "status"),
+        outcome = text_of(step.value("result", Json()), "outcome");
+        status == "failed" || status == "incomplete" || outcome == "failed" || outcome == "corrupt")
+      bad.insert(text_of(step, "step"));
+  return bad;
+}
+
+}  // namespace
+
+// Steps about other nodes are judged when it is known whether those were there.
+void NodeTurn::fail_attempt(const Error& error, Json result) {
+  FailedProbe probe = failed_probe(result);
+  if (!may_pass(error.code) || probe.others.empty()) return end_failed(error, std::move(result), {});
+  withdraw();
+  ++s.epoch;  // a look at its power that is under way decides nothing any more
+  s.weighing = {error, std::make_shared<const Json>(std::move(result)), std::move(probe)};
+  weigh();
+}
+
+// Whom the failed steps of this attempt are about. Who was gone before it began was left out of it.
+FailedProbe NodeTurn::failed_probe(const Json& result) const {
+  FailedProbe probe;
+  probe.started = s.started;
+  probe.failed = w.now;
+  probe.watched = w.began;
+  const Json& params = s.action().params;
+  if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps"))
+    return probe;
+  const std::set<std::string> bad = bad_steps(result);
+  const auto declared = neighbours_in(params);
+  const auto about = involved(params, s.name, [&](const std::string& name) {
+    return s.without.count(name) > 0 || (w.others.gone(name) && !w.others.gone_since(name, s.started)) ||
+           (declared.count(name) && w.others.never_seen(name));
+  });
+  std::set<std::string> names;
+  for (const Json& step : params["steps"]) {
+    if (!step.value("mandatory", true) || !bad.count(step.value("id", ""))) continue;
+    const auto found = about.find(step.value("id", ""));
+    if (found != about.end()) {
+      names.insert(found->second.names.begin(), found->second.names.end());
+      if (s.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
+    }
+    if (params.value("stop_on_failure", true)) break;  // those after it did not run
+  }
+  for (const auto& name : names)
+    if (w.others.known(name)) probe.others.push_back({name, false, {}, {}});
+  if (names.size() != 1) probe.next.clear();
+  return probe;
+}
+
+void NodeTurn::weigh() {
+  FailedProbe& probe = s.weighing->probe;
+  const Error error = s.weighing->error;
+  probe.now = w.now;
+  probe.tries_left = tries_left();
+  for (auto& other : probe.others) {
+    const KnownAgent seen = w.others.agent_of(other.name);
+    other.gone = w.others.gone(other.name);
+    other.heard = seen.contact;  // not `heard`, which may be moved where silence is counted from
+    other.returned = seen.returned;
+    const auto excuses = s.excused.find(other.name);
+    other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
+  }
+  const Blame blame = judge_probe(probe, w.timing);
+  switch (blame.what) {
+    case Blame::What::wait:
+      return pause(
+          std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
+          {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
+           error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
+          Next::weigh);
+    case Blame::What::accuse:
+      add(effect::Accuse{
+          blame.node, fmt::format("{} while {} had to do with it: {}", blame.reason, s.name, error.message)});
+      add(effect::Absent{blame.node});
+      s.stage = Stage::pausing;  // until the one that is accused is out
+      s.next = Next::weigh;
+      return add(effect::GoOn{});
+    case Blame::What::ask:
+      s.without[blame.node] = error.message;
+      [[fallthrough]];
+    case Blame::What::excuse:
+    case Blame::What::stands:
+      return end_failed(error, *s.weighing->result, blame);
+  }
+}
+
+// Another order of the same check, or its end with what they all found; false: there is nothing to follow up.
+// Its rounds are attempts that do not count: after a crash they are read from the journal, and the next one
+// is the same.
+bool NodeTurn::follow_up(const Json& result) {
+  if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
+  s.results.push_back(result);
+  auto next = w.hooks.follow_up(s.action(), s.results);
+  if (!next && s.results.size() == 1) return s.results.clear(), false;
+  s.without.clear();  // whoever it was tried without is one of those that are looked at
+  if (!next || next->order.is_null()) {
+    succeed(next ? std::move(next->result) : s.results.front());
+    return true;
+  }
+  ++s.excused[""];  // nobody's fault
+  const std::string why = fmt::format("who is guilty is looked for, round {}", s.results.size());
+  end_attempt();
+  s.follow = std::move(next->order);
+  s.next_netboot = false;
+  transition_then(Next::begin, ActionState::failed,
+                  {{"code", "failed"},
+                   {"message", why},
+                   {"result", result},
+                   {"retry", true},
+                   {"excused", why},
+                   {"follow_up", true}});
+  return true;
+}
+
+}  // namespace muster

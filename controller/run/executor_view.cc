@@ -1,0 +1,82 @@
+// The executor's functions that change nothing: what a node's turn may ask about others, what operators see.
+#include <algorithm>
+
+#include "controller/run/executor.h"
+
+namespace muster {
+
+using Stage = NodeRun::Stage;
+
+// ---- what a node's turn may ask about others ----
+
+KnownAgent Executor::agent_of(const std::string& node) const { return book_.agent(node); }
+
+bool Executor::gone(const std::string& name) const {
+  if (const auto absent = absent_.find(name); absent != absent_.end()) {
+    const KnownAgent* agent = book_.find(name);
+    if (!agent || agent->contact <= absent->second) return true;
+  }
+  if (const Node* node = find(name))
+    return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started;
+  const auto row = book_.rows().find(name);
+  return row != book_.rows().end() && row->second.state != "accepted" && row->second.state != "degraded";
+}
+
+bool Executor::gone_since(const std::string& name, SteadyMs time) const {
+  if (!gone(name)) return false;
+  const auto absent = absent_.find(name);
+  const Node* node = find(name);
+  return std::max(absent == absent_.end() ? SteadyMs{} : absent->second,
+                  node ? node->run.left_at : SteadyMs{}) >= time;
+}
+
+// Two agents at least should be at work, and nobody at all is heard: that they all fell silent at once is
+// less likely than that the controller does not hear.
+SteadyMs Executor::alone_since() const {
+  const SteadyMs last = book_.last_heard();
+  if (reactor_.steady() - last < timing_.silent_after) return {};
+  int at_work = 0;
+  for (const auto& [name, node] : nodes_) at_work += node->run.offered;
+  return at_work >= 2 ? last : SteadyMs{};
+}
+
+bool Executor::never_seen(const std::string& name) const { return !find(name) && book_.never_seen(name); }
+
+bool Executor::known(const std::string& name) const {
+  return find(name) || book_.find(name) || book_.rows().count(name);
+}
+
+// ---- what operators see ----
+
+Json Executor::shown(const Node& node) const {
+  Json out = node_progress(node.run, ahead());
+  const std::string trouble = journal_.trouble(node.run.name);
+  if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
+  return out;
+}
+
+Json Executor::progress() const {
+  Json nodes = Json::array();
+  for (const auto& name : plan_.nodes)
+    if (const Node* node = find(name)) nodes.push_back(shown(*node));
+  return {{"run", run_.id},          {"kind", plan_.kind},  {"state", run_.id ? run_.state : "none"},
+          {"started", run_.started}, {"ended", run_.ended}, {"plan", run_.plan_digest},
+          {"nodes", nodes}};
+}
+
+Json Executor::why(const std::string& name) const {
+  const NodeRow row = node_row(name);
+  Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
+  const TimeMs silent = silent_since(name);
+  if (silent > 0) out["silent_since"] = silent;
+  const Node* node = run_.id ? find(name) : nullptr;
+  if (!node) return out;
+  const NodeRun& run = node->run;
+  out.update(shown(*node));
+  if (run.reason.empty()) out["reason"] = run.wait.reason.empty() ? row.reason : run.wait.reason;
+  if (run.acts())
+    if (const auto others = took_.median(run.action().kind)) out["others_took_ms"] = *others;
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#include "controller/run/gate.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+
+Gate::Gate(const Plan& plan) : barriers_(&plan.barriers), passed_(plan.barriers.size(), 0) {
+  for (const auto& action : plan.actions) actions_[action.id] = &action;
+}
+
+const Action* Gate::find(const std::string& action) const {
+  const auto found = actions_.find(action);
+  return found == actions_.end() ? nullptr : found->second;
+}
+
+// Whether nobody has to wait for this action any more. `never`: why it will not happen, for those that need
+// it. A node that waits for a person is waited for by those only that need it.
+bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of, std::string& never) const {
+  if (proven_.count(id)) return true;
+  const Action* action = find(id);
+  const NodeRun* other = action ? state_of(action->node) : nullptr;
+  if (!hard && other && other->person && other->stage == NodeRun::Stage::powering) return true;
+  if (other && (!other->over() || other->stage == NodeRun::Stage::done)) return false;
+  if (hard)
+    never = fmt::format("needs {}, which will not happen{}", id,
+                        other ? ": " + other->name + " " + other->reason : "");
+  return !hard;
+}
+
+Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& state_of) {
+  const auto wait_for = [&](const std::string& reason, const std::string& awaited, const std::string& id) {
+    return Answer{
+        false, "", {reason, awaited, id + ": " + std::string(to_string(log.of(id).state)), mine.title}};
+  };
+  for (const auto& dependency : mine.after) {
+    std::string never;
+    if (settled_for(dependency.action, dependency.hard, state_of, never)) continue;
+    if (!never.empty()) return {false, never};
+    const Action& other = *actions_.at(dependency.action);
+    return wait_for("waiting for " + other.node, other.node + ": " + other.title, other.id);
+  }
+  if (mine.behind < 0 || static_cast<size_t>(mine.behind) >= passed_.size()) return {true};
+  // What is settled once stays so: each member is looked at until then, not again for every node that waits.
+  const auto& members = (*barriers_)[static_cast<size_t>(mine.behind)];
+  size_t& passed = passed_[static_cast<size_t>(mine.behind)];
+  std::string never;
+  while (passed < members.size() && settled_for(members[passed], false, state_of, never)) ++passed;
+  if (passed == members.size()) return {true};
+  // Not by whose name: thousands that wait would each tell of every single one that comes.
+  const Action* open = find(members[passed]);
+  return wait_for("waiting for the other nodes", "all nodes: " + (open ? open->title : members[passed]),
+                  members[passed]);
+}
+
+}  // namespace muster

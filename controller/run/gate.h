@@ -1,0 +1,47 @@
+// Gate: which action of a plan may begin, by what others did: hard and soft dependencies, and barriers.
+//
+// A node that is out holds nobody but those that depend on it hard. The plan outlives its gate. Thread: the
+// reactor's. Never reads a clock.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/plan/plan.h"
+#include "controller/run/node_run.h"
+#include "controller/run/step_log.h"
+
+namespace muster {
+
+class Gate {
+ public:
+  // The state of a node in the run; null: the run is not about it.
+  using StateOf = std::function<const NodeRun*(const std::string& node)>;
+
+  Gate() = default;
+  explicit Gate(const Plan& plan);
+
+  // The action's success is durable.
+  void prove(const std::string& action) { proven_.insert(action); }
+  const Action* find(const std::string& action) const;
+
+  struct Answer {
+    bool open = false;
+    std::string never = {};  // not open, and why it will never be
+    Wait wait = {};          // not open yet: for what, without times
+  };
+  Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
+
+ private:
+  bool settled_for(const std::string& action, bool hard, const StateOf& state_of, std::string& never) const;
+
+  std::map<std::string, const Action*> actions_;
+  const std::vector<std::vector<std::string>>* barriers_ = nullptr;
+  std::set<std::string> proven_;
+  std::vector<size_t> passed_;  // of each barrier, so many members that nobody has to wait for any more
+};
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// What the executor asks of those who own it, and tells them: verdicts on checks, the conclusion of a run,
+// live events. Values and functions only. The functions that judge are pure: the same answer to the same
+// question. Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/steady.h"
+#include "controller/plan/plan.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+// One thing that happened, for live views. kinds: run {state}, action {action, event, attempt, title, phase,
+// message}, wait {reason, awaited, until, next}, power {action}, step / progress / log (as the agent sent
+// them, plus action), node {state, reason}.
+struct RunEvent {
+  TimeMs time = 0;
+  int64_t run = 0;
+  std::string node, kind;
+  Json data = Json::object();
+};
+
+// What only the results of all nodes together say, when a run ends.
+struct Conclusion {
+  struct Node {
+    std::string name;
+    bool quarantine = false;  // else degraded: it works, a part of it is slow
+    std::string reason;
+  };
+  std::vector<Node> nodes = {};  // of those that came through; the others are accepted
+  std::vector<Write> rows = {};  // written with the end of the run, all or nothing
+};
+
+// More orders of a `check` action, after one whose result says that something is wrong and not what.
+struct FollowUp {
+  Json order;   // params of the next order; null: enough is known
+  Json result;  // then: what the action succeeds with
+};
+
+struct ExecutorHooks {
+  // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
+  std::function<Status(const Action&, const Json& result)> judge = {};
+  // Why a node that came through this `check` action may not be called accepted before the run is concluded;
+  // "": it may.
+  std::function<std::string(const Action&, const Json& result)> reservation = {};
+  // Asked when an attempt of a `check` action is over for good, with its result, then after each order it
+  // asked for, with all results in order; the same answer to the same question. nullopt, which is for the
+  // first time only: the attempt's own verdict stands.
+  std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
+  // Asked once, when everything that happened in the run is durable; the row has its last state. Not for a
+  // cancelled run.
+  std::function<Conclusion(const RunRow&)> conclude = {};
+  // The kernel panic that a node's console showed since then; "": none was seen.
+  std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
+  std::function<void(const RunEvent&)> observe = {};
+  std::function<void(const RunRow&)> ended = {};  // the run's last row is durable
+};
+
+}  // namespace muster

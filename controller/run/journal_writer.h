@@ -1,0 +1,66 @@
+// JournalWriter: brings what the executor writes to the store, in the order in which it happened.
+//
+// One commit at a time; what comes meanwhile goes into the next one. Rows belong to a node, or ("") to the
+// run as a whole. A commit that fails is tried again piece by piece: what cannot be written alone either
+// waits, with all that its node writes behind it, and is tried again every second; the others go on. So a
+// full disk holds everything, and a row that the store refuses holds its node and no other. Nothing overtakes
+// an earlier row of its own node, and what belongs to the run as a whole waits for every row that was
+// refused: its end is behind everything. Thread: the reactor's.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/reactor.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class JournalWriter {
+ public:
+  using Rows = std::vector<Write>;
+
+  JournalWriter(Reactor& reactor, Store& store);
+  ~JournalWriter();  // what is not durable then is lost, and no `then` runs any more
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  // All or nothing. `then` runs when these rows are durable, and all that this node wrote before them; for
+  // `node` "": all that anybody wrote before them.
+  void write(const std::string& node, Rows rows, std::function<void()> then = {});
+  // Why what this node wrote is not durable yet; "": nothing of it was refused.
+  std::string trouble(const std::string& node) const;
+
+ private:
+  struct Piece {
+    std::string node;
+    Rows rows;
+    std::function<void()> then;
+  };
+  using Pieces = std::deque<Piece>;
+
+  bool must_wait(const std::string& node) const;
+  void keep(Piece piece, Pieces& kept);
+  Pieces next_commit();
+  void flush();
+  void commit(std::shared_ptr<Pieces> pieces);
+  void one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pieces> kept);
+  void refused(const std::string& node, const Error& error);
+  void written(const std::string& node);
+
+  Reactor& reactor_;
+  Store& store_;
+  std::shared_ptr<bool> alive_;
+  Pieces waiting_;  // in their order; not those that are being written
+  bool writing_ = false, timer_runs_ = false, try_again_ = false;
+  std::set<std::string> refused_;                // whose pieces are not to be tried in this second
+  std::map<std::string, std::string> troubles_;  // by node, until something of it is written
+  std::set<std::string> complaints_;             // that were logged, until there is no trouble any more
+};
+
+}  // namespace muster

@@ -1,0 +1,223 @@
+#include "controller/run/node_book.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace muster {
+
+NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
+    : reactor_(reactor),
+      store_(store),
+      journal_(journal),
+      alive_(std::make_shared<bool>(true)),
+      silent_after_(silent_after),
+      began_(reactor.steady()) {}
+
+NodeBook::~NodeBook() { *alive_ = false; }
+
+KnownAgent& NodeBook::agent(const std::string& node) {
+  auto& entry = agents_[node];
+  if (entry) return *entry;
+  entry = std::make_unique<KnownAgent>();
+  load();
+  believe_row(node, *entry);
+  return *entry;
+}
+
+const KnownAgent* NodeBook::find(const std::string& node) const {
+  const auto it = agents_.find(node);
+  return it == agents_.end() ? nullptr : it->second.get();
+}
+
+// When nobody at all was heard for a while, it may have been the controller that was cut off: the others are
+// given the time to be heard again, too.
+void NodeBook::hear(KnownAgent& agent) {
+  const SteadyMs now = reactor_.steady();
+  if (now - last_heard() >= silent_after_)
+    for (const auto& [name, other] : agents_)
+      if (other->contact) other->heard = now;
+  heard_ = now;
+  agent.heard = agent.contact = now;
+  agent.seen = reactor_.now();
+}
+
+NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
+  KnownAgent& known = agent(node);
+  const SteadyMs now = reactor_.steady();
+  // Not from `heard`, which is set forth where silence is not held against it.
+  const bool after_silence = now - (known.contact ? known.contact : known.heard) >= silent_after_;
+  // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
+  if (after_silence || !known.contact) known.returned = now;
+  const bool other_boot =
+      !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
+  if (!known.greeted) {
+    // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
+    if (present.mode) return {Hello{node, *present.mode, present.boot_id, present.image_digest}};
+    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
+    // which the row tells.
+    const auto found = rows_.find(node);
+    const bool same =
+        found != rows_.end() && !present.boot_id.empty() && present.boot_id == found->second.boot_id;
+    if (const auto mode = wire::mode_from_string(same ? found->second.mode : ""); same && mode.ok())
+      return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
+    if (other_boot) known.mode.reset();
+  }
+  hear(known);
+  if (!other_boot) known.spoke = known.contact;
+  return {std::nullopt, !other_boot, after_silence};
+}
+
+bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
+  KnownAgent& known = agent(hello.node);
+  const bool new_boot = known.boot_id != hello.boot_id;
+  known.mode = hello.mode;
+  known.boot_id = hello.boot_id;
+  known.greeted = true;
+  if (new_boot) known.returned = reactor_.steady();
+  hear(known);
+  known.spoke = known.contact;
+  rows = changed(hello.node, [hello, now = known.seen](NodeRow& row) {
+    row.mode = std::string(wire::to_string(hello.mode));
+    row.boot_id = hello.boot_id;
+    row.last_seen = now;
+    if (hello.mode != wire::Mode::ram) row.image_digest = hello.image_digest;
+  });
+  return new_boot;
+}
+
+// What was known of its agent when the controller ended; its own word to this process counts more. An older
+// copy of the database knows nothing.
+void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
+  const auto found = rows_.find(node);
+  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
+  const NodeRow& row = found->second;
+  if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
+  agent.boot_id = row.boot_id;
+  if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
+}
+
+// Of before an older copy of the database was put in its place, and not confirmed since.
+bool NodeBook::unproven(const NodeRow& row) const {
+  const TimeMs restored = store_.restored();
+  return restored > 0 && row.last_seen <= restored;
+}
+
+// By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
+SteadyMs NodeBook::steady_of(TimeMs wall) const {
+  return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
+}
+TimeMs NodeBook::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
+
+void NodeBook::load() const {
+  if (loaded_) return;
+  const auto rows = store_.nodes();
+  if (!rows.ok()) {
+    if (!std::exchange(complained_, true))
+      log::error("node rows cannot be read", {{"error", rows.error().message}});
+    return;
+  }
+  loaded_ = true;
+  complained_ = false;
+  for (const auto& row : *rows) rows_.emplace(row.name, row);
+  for (const auto& [name, agent] : agents_)
+    if (agent) believe_row(name, *agent);
+}
+
+// What is not known is not changed: a row made up from nothing would replace the one that could not be read,
+// with the machine the name is bound to. The changes wait until the rows could be read.
+void NodeBook::read_later() {
+  if (std::exchange(reading_, true)) return;
+  reactor_.after(kSecond, [this, alive = alive_] {
+    if (!*alive) return;
+    reading_ = false;
+    load();
+    if (!loaded_) return read_later();
+    for (const auto& [node, change] : std::exchange(held_, {}))
+      journal_.write(node, {changed_row(node, change)});
+  });
+}
+
+NodeRow NodeBook::row(const std::string& node) const {
+  load();
+  NodeRow row;
+  row.name = node;
+  if (const auto it = rows_.find(node); it != rows_.end()) row = it->second;
+  // Contacts are not written one by one.
+  if (const KnownAgent* agent = find(node); agent && agent->contact) row.last_seen = agent->seen;
+  return row;
+}
+
+std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
+  if (const KnownAgent* agent = find(node); agent && agent->contact)
+    return reactor_.steady() - agent->contact;
+  const NodeRow known = row(node);
+  if (known.last_seen == 0 || unproven(known)) return std::nullopt;
+  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
+  return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
+}
+
+TimeMs NodeBook::silent_since(const std::string& node, DurationMs shown) const {
+  const KnownAgent* agent = find(node);
+  const SteadyMs last = agent && agent->contact ? agent->contact : began_;
+  return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
+}
+
+bool NodeBook::outdated(const std::string& node) const {
+  if (store_.restored() == 0) return false;
+  load();
+  if (const KnownAgent* agent = find(node); agent && agent->greeted) return false;
+  const auto found = rows_.find(node);
+  return found == rows_.end() || unproven(found->second);
+}
+
+bool NodeBook::ever_seen(const std::string& node) const {
+  const NodeRow known = row(node);
+  return !loaded_ || !known.mode.empty() || !known.image_digest.empty() || store_.restored() > 0;
+}
+
+bool NodeBook::never_seen(const std::string& node) const {
+  if (!loaded_ || store_.restored() > 0 || rows_.count(node)) return false;
+  const KnownAgent* agent = find(node);
+  return !agent || !agent->contact;
+}
+
+JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& change) {
+  load();
+  // In their order, also when the rows can be read again now.
+  if (loaded_ && held_.empty()) return {changed_row(node, change)};
+  held_.emplace_back(node, change);
+  read_later();
+  return {};
+}
+
+Write NodeBook::changed_row(const std::string& node, const Change& change) {
+  NodeRow changed = row(node);
+  change(changed);
+  if (changed.state != "quarantined") changed.held_by = HeldBy::nobody;
+  if (changed.state == "quarantined" && changed.held_by == HeldBy::nobody) changed.held_by = HeldBy::run;
+  NodeRow& kept = rows_[node];
+  if (kept.product_uuid != changed.product_uuid) machines_.reset();
+  kept = changed;
+  return changed;
+}
+
+bool NodeBook::forget(const std::string& node) {
+  load();
+  if (!loaded_ || !held_.empty()) return false;
+  rows_.erase(node);
+  machines_.reset();
+  agents_.erase(node);
+  return true;
+}
+
+std::shared_ptr<const Machines> NodeBook::machines() const {
+  load();
+  if (machines_ || !loaded_) return machines_;
+  auto made = std::make_shared<Machines>();
+  for (const auto& [name, known] : rows_)
+    if (known.state != "unadmitted") made->bind(known.product_uuid, name);
+  return machines_ = made;
+}
+
+}  // namespace muster

@@ -1,0 +1,375 @@
+#include "controller/run/node_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "controller/run/narrow.h"
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+using Lane = Limits::Lane;
+
+namespace {
+
+// The table: what each stage does with each input. 'T' takes it, '.' ignores it, '!' refuses it.
+constexpr size_t kInputs = std::variant_size_v<Input>;
+struct Rules {
+  NodeRun::Stage stage;
+  const char* by_input;
+};
+// Begin, Settle, Resume | Durable, Timer | Armed, Rearmed, LeaveOrder, Cycled, SwitchedOff, SwitchedOn |
+// PowerSeen | Contact, Greeting, Said | GiveUp, StandDown
+constexpr Rules kRules[] = {
+    {NodeRun::Stage::pending, "TTT!!!!!!!!!...TT"},     {NodeRun::Stage::committing, "!!!T!!!!!!!!...TT"},
+    {NodeRun::Stage::powering, "!!!!TTTTTTT!.TTTT"},    {NodeRun::Stage::looking, "!!!!!!!!!!!T.TTTT"},
+    {NodeRun::Stage::awaiting, "!!!!T!!!!!!!TTTTT"},    {NodeRun::Stage::pausing, "!!!!T!!!!!!!.TTTT"},
+    {NodeRun::Stage::done, "!!!!!!!!!!!!....."},        {NodeRun::Stage::quarantined, "!!!!!!!!!!!!....."},
+    {NodeRun::Stage::not_started, "!!!!!!!!!!!!....."},
+};
+constexpr bool complete() {
+  size_t at = 0;
+  for (const Rules& rules : kRules) {
+    if (static_cast<size_t>(rules.stage) != at++) return false;
+    size_t length = 0;
+    while (rules.by_input[length]) ++length;
+    if (length != kInputs) return false;
+  }
+  return at == static_cast<size_t>(NodeRun::Stage::not_started) + 1;
+}
+static_assert(complete(), "one line for each stage, in their order, with one letter for each input");
+
+}  // namespace
+
+Rule rule_for(NodeRun::Stage stage, const Input& input) {
+  const char rule = kRules[static_cast<size_t>(stage)].by_input[input.index()];
+  return rule == 'T' ? Rule::take : rule == '.' ? Rule::ignore : Rule::refuse;
+}
+
+Turn take(NodeRun state, Input input, const Around& around) {
+  const Rule rule = rule_for(state.stage, input);
+  if (rule != Rule::take) return {std::move(state), {}, rule == Rule::refuse};
+  NodeTurn turn(std::move(state), around);
+  std::visit([&turn](const auto& what) { turn.on(what); }, input);
+  return {std::move(turn.s), std::move(turn.effects), false};
+}
+
+std::string order_id(const RunRow& run, const std::string& action, int attempt) {
+  return fmt::format("{}-{:x}/{}#{}", run.id, run.started, action, attempt);
+}
+
+bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
+  if (node.over() || !node.acts()) return false;
+  const std::string own = order_id(run, node.action().id, node.attempt);
+  return order == own || (node.awaiting_ram && node.in_band && order == own + "-kexec");
+}
+
+Lane lane_of(const NodeRun& node) {
+  const ActionKind kind = node.action().kind;
+  const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
+  return node.person && switched ? Lane::free : Limits::lane_of(kind);
+}
+
+bool note_wait(NodeRun& node, Wait wait) {
+  const bool news = node.wait.reason != wait.reason || node.wait.awaited != wait.awaited;
+  if (!news) wait.since = node.wait.since ? node.wait.since : wait.since;
+  node.wait = std::move(wait);
+  return news;
+}
+
+JournalRow condemn(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now, TimeMs wall) {
+  node.stage = NodeRun::Stage::quarantined;
+  node.reason = reason;
+  node.left_at = now;
+  JournalRow row;
+  row.run = run.id;
+  row.node = node.name;
+  row.event = "quarantined";
+  row.time = wall;
+  row.data = {{"reason", reason}, {"action", ""}};
+  return row;
+}
+
+bool may_pass(Code code) {
+  return code == Code::failed || code == Code::timeout || code == Code::unavailable ||
+         code == Code::cancelled;
+}
+
+std::string text_of(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return data.is_object() && it != data.end() && it->is_string() ? it->get<std::string>() : "";
+}
+double number_of(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return data.is_object() && it != data.end() && it->is_number() ? it->get<double>() : 0;
+}
+
+// ---- plumbing ----
+
+NodeTurn::NodeTurn(NodeRun state, const Around& around)
+    : s(std::move(state)), w(around), agent(around.others.agent_of(s.name)) {}
+
+void NodeTurn::set_wait(Wait wait) {
+  if (note_wait(s, std::move(wait)) && !s.wait.reason.empty())
+    tell("wait", to_json(s.wait, w.wall - w.now.ms));
+}
+
+void NodeTurn::set_timer(DurationMs delay, Next next) {
+  s.next = next;
+  add(effect::SetTimer{delay});
+}
+
+// Said to whoever asks, not told: it is over in a moment, as a rule.
+void NodeTurn::await_store(Next next) {
+  s.stage = Stage::committing;
+  s.next = next;
+  note_wait(s, {"what became of it is being written", "the store", "", "it goes on", w.now, {}});
+}
+
+void NodeTurn::pause(DurationMs delay, Wait wait, Next next) {
+  s.stage = Stage::pausing;
+  set_wait(std::move(wait));
+  set_timer(delay, next);
+}
+
+JournalRow NodeTurn::row(const std::string& event, Json data) const {
+  JournalRow row;
+  row.run = w.run.id;
+  row.node = s.name;
+  row.event = event;
+  row.time = w.wall;
+  row.data = std::move(data);
+  return row;
+}
+
+void NodeTurn::step_row(Json data) {
+  JournalRow step = row("step", data);
+  step.action = s.action().id;
+  step.attempt = s.attempt;
+  add(effect::Commit{{std::move(step)}});
+  tell("step", std::move(data));
+}
+
+void NodeTurn::transition(ActionState to, Json data, std::vector<effect::Draft> extra) {
+  JournalRow first = row(std::string(to_string(to)), std::move(data));
+  first.action = s.action().id;
+  first.attempt = s.attempt;
+  extra.insert(extra.begin(), std::move(first));
+  add(effect::Commit{std::move(extra)});
+}
+
+void NodeTurn::transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra) {
+  await_store(next);
+  transition(to, std::move(data), std::move(extra));
+  std::get<effect::Commit>(effects.back()).awaited = true;
+}
+
+// ---- an attempt ----
+
+void NodeTurn::on(const input::Begin&) { begin(false); }
+
+// Only after a crash between the last result and the node's own row, or for a node without actions.
+void NodeTurn::on(const input::Settle&) {
+  await_store(Next::close);
+  add(effect::Commit{settled(), true});
+}
+
+void NodeTurn::on(const input::Durable&) { go_on(); }
+
+void NodeTurn::on(const input::Timer&) { s.stage == Stage::awaiting ? consider() : go_on(); }
+
+void NodeTurn::go_on() {
+  switch (s.next) {
+    case Next::consider:
+      return consider();
+    case Next::effect:
+      return start_effect();
+    case Next::begin:
+      return begin(s.next_netboot);
+    case Next::retry:
+      return pause_and_retry();
+    case Next::give_up:
+      return give_up(s.next_reason);
+    case Next::advance:
+      return advance_to_next();
+    case Next::close:
+      set_wait({});
+      s.stage = Stage::done;
+      return add(effect::Kick{});
+    case Next::netboot:
+      return netboot();
+    case Next::switch_on:
+      return switch_on();
+    case Next::await_stop:
+      return await_stop();
+    case Next::power_off:
+      return power_off();
+    case Next::power_on:
+      s.stage = Stage::powering;
+      return add(effect::Call::switch_on);
+    case Next::rearm:
+      return rearm();
+    case Next::weigh:
+      return weigh();
+    case Next::nobody_came:
+      return nobody_came();
+  }
+}
+
+void NodeTurn::begin(bool with_netboot) {
+  const Action& action = s.action();
+  const bool first = !std::exchange(s.begun, true);
+  end_attempt();
+  add(effect::Enter{lane_of(s)});
+  s.attempt = w.log.of(action.id).attempt + 1;
+  s.started = w.now;
+  // The order's own time begins when the RAM system is there.
+  s.deadline = s.started + (with_netboot ? w.plan.limits.netboot : time_for(action));
+  s.boot_before = agent.boot_id;
+  s.with_netboot = with_netboot;
+  s.next_netboot = false;
+  std::vector<effect::Draft> extra;
+  const bool installs = w.plan.kind != "discover" && w.plan.kind != "accept" && w.plan.kind != "wake" &&
+                        !w.plan.only_serves(s.name);
+  if (first && installs)
+    extra.push_back(
+        effect::Change{[state = w.plan.kind == "drain" ? "draining" : "installing"](NodeRow& changed) {
+          changed.state = state;
+          changed.reason.clear();
+        }});
+  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before
+  // for one of this.
+  if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
+  Json data = {{"boot_before", s.boot_before}, {"with_netboot", with_netboot}};
+  if (!s.without.empty()) data["without"] = s.without;
+  transition_then(Next::effect, ActionState::intent, std::move(data), std::move(extra));
+}
+
+void NodeTurn::start_effect() {
+  const ActionKind kind = s.action().kind;
+  if (kind == ActionKind::netboot || s.with_netboot) return netboot();
+  if (kind == ActionKind::power_off) return power_off();
+  s.stage = Stage::awaiting;
+  if (kind == ActionKind::wake) return consider();
+  // An agent that was silent before gets its time from now on.
+  if (agent.heard < s.started - w.timing.silent_after) {
+    agent.heard = s.started;
+    add(effect::HearFrom{agent.heard});
+  }
+  consider();
+}
+
+DurationMs NodeTurn::time_for(const Action& action) const {
+  return action.timeout + (is_order(action.kind) ? w.timing.order_grace : 0);
+}
+
+Situation NodeTurn::situation() const {
+  Situation now;
+  now.kind = s.action().kind;
+  now.in_band = s.in_band;
+  now.by_hand = s.person.has_value();
+  now.awaiting_ram = s.awaiting_ram;
+  now.power_certain = s.power_certain;
+  now.power_asked = s.power_asked;
+  now.power_answered = s.power_answered;
+  now.stayed_off = s.stayed_off;
+  now.now = w.now;
+  now.started = s.started;
+  now.deadline = s.deadline;
+  now.mode = agent.mode;
+  now.heard = agent.heard;
+  now.contact = agent.spoke;
+  now.same_system = !s.boot_before.empty() && agent.boot_id == s.boot_before;
+  now.departed = s.departed;
+  // An inventory right behind a netboot is of the RAM system that this plan started itself.
+  const bool of_ram =
+      now.kind == ActionKind::inventory && s.index > 0 && s.actions[s.index - 1]->kind == ActionKind::netboot;
+  now.may_netboot = of_ram || now.kind == ActionKind::netboot || now.kind == ActionKind::image ||
+                    now.kind == ActionKind::boot_disk;
+  now.power = s.power;
+  now.power_error = s.power_error;
+  now.looked = s.looked;
+  now.off_since = s.off_since;
+  if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
+  if (w.now - agent.heard >= w.timing.silent_after) now.alone_since = w.others.alone_since();
+  return now;
+}
+
+// What a node does while nobody can tell the controller is not held against it.
+void NodeTurn::stop_the_clock(Situation& now) {
+  if (now.alone_since && !s.alone_from) s.alone_from = w.now;
+  if (now.alone_since || !s.alone_from) return;
+  s.deadline += w.now - std::exchange(s.alone_from, {});
+  now.deadline = s.deadline;
+}
+
+void NodeTurn::consider() {
+  if (s.stage != Stage::awaiting) return;
+  if (s.action().kind == ActionKind::wake) return wake();
+  Situation now = situation();
+  stop_the_clock(now);
+  Decision decision = advance(now, w.timing);
+  switch (decision.what) {
+    case Decision::What::look:
+      return look();
+    case Decision::What::netboot:
+      s.stayed_off += s.power == PowerState::off;
+      return netboot();
+    case Decision::What::again:
+      return lose_attempt(decision.reason, decision.with_netboot);
+    case Decision::What::fail:
+      return fail_attempt(fail(Code::conflict, decision.reason), Json());
+    case Decision::What::offer: {
+      offer();
+      const SteadyMs silent = agent.heard + w.timing.silent_after;
+      decision.wait = {s.action().title, "the agent's result",
+                       s.text,           "a look at the power state when it is silent",
+                       s.started,        std::min(silent, s.deadline)};
+      break;
+    }
+    case Decision::What::wait:
+      break;
+  }
+  decision.wait.until = std::max(decision.wait.until, w.now + 1);
+  const SteadyMs until =
+      decision.check_at > w.now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
+  set_wait(std::move(decision.wait));
+  set_timer(until - w.now, Next::consider);
+}
+
+std::string NodeTurn::own_order() const { return order_id(w.run, s.action().id, s.attempt); }
+
+wire::WorkOrder NodeTurn::order_for() const {
+  const Action& action = s.action();
+  wire::WorkOrder order;
+  order.id = own_order();
+  order.kind = std::string(to_string(action.kind));
+  order.params = s.follow.is_null() ? action.params : s.follow;
+  order.deadline = action.timeout;
+  return order;
+}
+
+void NodeTurn::offer() {
+  if (std::exchange(s.offered, true)) return;
+  if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
+  wire::WorkOrder order = order_for();
+  const auto declared = neighbours_in(order.params);
+  for (const auto& step : narrow_order(order.params, s.name, [&](const std::string& name) {
+         return w.others.gone(name) || s.without.count(name) > 0 ||
+                (declared.count(name) && w.others.never_seen(name));
+       }))
+    step_row({{"step", step},
+              {"name", step},
+              {"status", "incomplete"},
+              {"message", "no other live node to do it with"},
+              {"ms", 0}});
+  add(effect::Offer{std::move(order)});
+}
+
+void NodeTurn::withdraw() {
+  if (std::exchange(s.offered, false)) add(effect::Withdraw{own_order()});
+}
+
+}  // namespace muster

@@ -1,0 +1,134 @@
+// NodeTurn: how take() works. The state of one node while one input is worked off, and the effects so far.
+// Nobody's business but node_run.cc's and that of the files that hold its functions by topic: power_cycle.cc,
+// attempt_end.cc, attribution.cc. Thread: any; values only.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/run/node_run.h"
+
+namespace muster {
+
+struct NodeTurn {
+  NodeTurn(NodeRun state, const Around& around);
+
+  NodeRun s;
+  const Around& w;
+  KnownAgent agent;  // its own
+  std::vector<Effect> effects;
+
+  // node_run.cc: an attempt
+  void on(const input::Begin&);
+  void on(const input::Settle&);
+  void on(const input::Durable&);
+  void on(const input::Timer&);
+  void go_on();  // what `next` says
+  void begin(bool with_netboot);
+  void start_effect();
+  void offer();
+  void withdraw();
+  void consider();
+  Situation situation() const;
+  void stop_the_clock(Situation& now);
+  wire::WorkOrder order_for() const;
+  std::string own_order() const;
+  DurationMs time_for(const Action& action) const;
+
+  // agent_words.cc: what its agent says
+  void on(const input::Contact& contact);
+  void on(const input::Greeting& greeting);
+  void on(const input::Said& said);
+  void hello_during(const Hello& hello, bool new_boot);
+  void got_ram();
+  void on_event(const wire::Event& event);
+  void on_progress(const Json& data);
+  void on_finished(const wire::Event& event);
+  Status accept_inventory(const Json& result, std::vector<effect::Draft>& rows);
+
+  // recovery.cc: after a restart of the controller
+  void on(const input::Resume&);
+  void resume();
+  void rearm();
+
+  // power_cycle.cc: into the RAM system, off, on
+  void on(const input::Armed& armed);
+  void on(const input::Rearmed& armed);
+  void on(const input::LeaveOrder& order);
+  void on(const input::Cycled& cycled);
+  void on(const input::SwitchedOff& off);
+  void on(const input::SwitchedOn& on);
+  void on(const input::PowerSeen& seen);
+  bool claim_or_pause();
+  void netboot();
+  bool should_stop() const;
+  void stop_in_order();
+  void await_stop();
+  void end_stop(const std::string& outcome);
+  void withdraw_stop();
+  wire::WorkOrder stop_order() const;
+  void leave();
+  void order_leave();
+  void withdraw_leave();
+  wire::WorkOrder leave_order() const;
+  void on_left(const wire::Event& event);
+  void netboot_by_hand();
+  void ask_to_netboot();
+  void ask_person(const std::string& task, SteadyMs since, effect::Call call);
+  void person_answered();
+  void nobody_came();
+  void wake_by_hand();
+  void switch_on();
+  void reinstall();
+  void on_powered(const Status& result);
+  void power_off();
+  void wake();
+  void power_on();
+  void look();
+
+  // attempt_end.cc: how attempts end
+  void on(const input::GiveUp& given) { give_up(given.reason); }
+  void on(const input::StandDown& down) { stand_down(down.reason); }
+  void end_attempt();
+  void succeed(Json result, std::vector<effect::Draft> extra = {});
+  void advance_to_next();
+  std::string reservation(const Json& last) const;
+  std::vector<effect::Draft> settled(const Json& last = nullptr);
+  bool tries_left() const;
+  void end_failed(const Error& error, Json result, const Blame& blame);
+  void pause_and_retry();
+  void lose_attempt(const std::string& reason, bool with_netboot);
+  void give_up(const std::string& reason);
+  void stand_down(const std::string& reason);
+
+  // attribution.cc: whose fault a failure is
+  void fail_attempt(const Error& error, Json result);
+  FailedProbe failed_probe(const Json& result) const;
+  void weigh();
+  bool follow_up(const Json& result);
+
+  // plumbing
+  using Next = NodeRun::Next;
+  using Stage = NodeRun::Stage;
+  void add(Effect effect) { effects.push_back(std::move(effect)); }
+  void tell(const std::string& kind, Json data) { add(effect::Tell{kind, std::move(data)}); }
+  void set_wait(Wait wait);
+  void await_store(Next next);
+  void pause(DurationMs delay, Wait wait, Next next);
+  void set_timer(DurationMs delay, Next next);
+  JournalRow row(const std::string& event, Json data) const;  // of the node
+  void step_row(Json data);                                   // of the attempt, and told
+  // One journal row of the current action, and what goes with it.
+  void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
+  // The same, and `next` when it is durable.
+  void transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
+};
+
+// Worth another try without anybody changing anything?
+bool may_pass(Code code);
+// Of what a node sent: "" and 0 for anything of another shape.
+std::string text_of(const Json& data, const char* key);
+double number_of(const Json& data, const char* key);
+
+}  // namespace muster

@@ -1,0 +1,387 @@
+// How a node gets into the RAM system, is switched off, or woken: NodeTurn's functions about power.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+using Lane = Limits::Lane;
+
+bool NodeTurn::claim_or_pause() {
+  if (w.limits.holds(Lane::netboot, s.name)) return true;
+  if (w.limits.may_begin(Lane::netboot)) {
+    add(effect::Enter{Lane::netboot});
+    return true;
+  }
+  const DurationMs delay = 2 * kSecond;
+  s.deadline += delay;  // its time to boot begins with its power-on
+  pause(delay,
+        {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", w.now,
+         w.now + delay},
+        Next::netboot);
+  return false;
+}
+
+void NodeTurn::netboot() {
+  if (w.now >= s.deadline) return lose_attempt("no power cycle within its time; " + s.power_error, true);
+  if (s.person) return netboot_by_hand();
+  if (!claim_or_pause()) return;
+  if (s.in_band) return leave();
+  if (should_stop()) return stop_in_order();
+  ++s.epoch;
+  s.stage = Stage::powering;
+  s.awaiting_ram = true;
+  s.power_certain = false;
+  s.power.reset();
+  set_wait({"power cycle into the RAM system", "the BMC's answer", s.power_error, "a look at the power state",
+            w.now, w.now + w.timing.power_call});
+  add(effect::Call::arm);
+}
+
+void NodeTurn::on(const input::Armed& armed) {
+  if (!armed.status.ok())
+    return on_powered(fail(Code::unavailable, "boot service: " + armed.status.error().message));
+  if (s.in_band) return order_leave();
+  if (s.person) return ask_to_netboot();
+  const SteadyMs at = w.limits.next_power_on(w.now);
+  add(effect::ReservePowerOn{});
+  if (at <= w.now) return switch_on();
+  s.deadline += at - w.now;
+  pause(at - w.now, {"power-ons are staggered", "its turn", "", "power cycle", w.now, at}, Next::switch_on);
+}
+
+void NodeTurn::on(const input::Rearmed& armed) {
+  if (!armed.status.ok() && w.now < s.deadline)
+    return pause(kSecond,
+                 {"the controller restarted in a power cycle", "the boot service",
+                  armed.status.error().message, "asking it again", w.now, w.now + kSecond},
+                 Next::rearm);
+  // The agent knows the order if it had it, and does not carry it out twice.
+  if (s.in_band) return order_leave();
+  // It goes on with what it began, or begins what it was only about to.
+  if (s.reinstall) return switch_on();
+  if (s.person && !s.power_certain) return ask_to_netboot();
+  s.stage = Stage::awaiting;
+  consider();
+}
+
+// ---- a system that runs is stopped in order ----
+
+// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to
+// this process of the controller that is not known, whatever its row says: it may be at work and cut off. It
+// is asked, too, and has its time if it is not off.
+bool NodeTurn::should_stop() const {
+  if (s.stop_asked) return false;
+  if (!agent.contact) return w.others.ever_seen(s.name);
+  return (!agent.mode || *agent.mode != wire::Mode::ram) && w.now - agent.contact < w.timing.silent_after;
+}
+
+wire::WorkOrder NodeTurn::stop_order() const {
+  wire::WorkOrder order;
+  order.id = own_order() + "-stop";
+  order.kind = "power_off";
+  order.params = Json::object();
+  order.deadline = w.timing.stop_wait;
+  return order;
+}
+
+// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is
+// that the BMC sees it off; a word of the agent, which is on its way down, is not waited for.
+void NodeTurn::stop_in_order() {
+  ++s.epoch;
+  s.stopping = true;
+  s.stop_asked = w.now;
+  add(effect::Offer{stop_order()});
+  await_stop();
+}
+
+void NodeTurn::await_stop() {
+  s.stage = Stage::looking;
+  set_wait({fmt::format("stopping {} in order, up to {}", s.name, to_human(w.timing.stop_wait)),
+            "power is off", "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+  add(effect::Call::look);
+}
+
+void NodeTurn::end_stop(const std::string& outcome) {
+  tell("power", {{"action", outcome}});
+  withdraw_stop();
+  s.deadline += w.now - s.stop_asked;
+  netboot();
+}
+
+void NodeTurn::withdraw_stop() {
+  if (std::exchange(s.stopping, false)) add(effect::Withdraw{stop_order().id});
+}
+
+// ---- a node that nothing can switch hands over by itself ----
+
+wire::WorkOrder NodeTurn::leave_order() const {
+  wire::WorkOrder order;
+  order.id = own_order() + "-kexec";
+  order.kind = "kexec";
+  order.deadline = w.timing.leave_ready;
+  return order;
+}
+
+void NodeTurn::leave() {
+  // In the RAM system already, whatever the last attempt died of: nothing is to be booted.
+  if (agent.mode == wire::Mode::ram) return got_ram();
+  ++s.epoch;
+  s.stage = Stage::powering;
+  s.awaiting_ram = true;
+  s.power_certain = false;
+  set_wait({"its own system is to hand over to the RAM system", "the boot service", s.power_error,
+            "the order to its agent", w.now, w.now + w.timing.power_call});
+  add(effect::Call::arm);
+}
+
+void NodeTurn::order_leave() {
+  s.stage = Stage::powering;
+  add(effect::Call::leave_order);
+}
+
+void NodeTurn::on(const input::LeaveOrder& given) {
+  if (!given.params.ok()) return on_powered(given.params.error());
+  wire::WorkOrder order = leave_order();
+  order.params = *given.params;
+  s.stage = Stage::awaiting;
+  s.leaving = true;
+  s.power_asked = w.now;
+  add(effect::Offer{std::move(order)});
+  consider();
+}
+
+void NodeTurn::withdraw_leave() {
+  if (std::exchange(s.leaving, false)) add(effect::Withdraw{leave_order().id});
+}
+
+// Ready, and on its way from now on; or refused, with nothing done.
+void NodeTurn::on_left(const wire::Event& event) {
+  if (event.kind == "log") tell("log", event.data);
+  if (event.kind != "finished" || s.power_certain) return;
+  const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
+  if (!good) {
+    // What the agent answered it answers to this order for good: to ask again is another attempt.
+    const Code code = code_from_string(text_of(event.data, "code"));
+    return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
+  }
+  s.leaving = false;
+  add(effect::LetGo{event.order});  // withdrawn it would stay
+  const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
+  tell("power", {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
+  on_powered(Ok{});
+}
+
+// ---- a person switches it ----
+
+// It is at work until they come: nothing is stopped before.
+void NodeTurn::netboot_by_hand() {
+  // In the RAM system already, whatever the last attempt died of: nobody has to go there.
+  if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
+    return got_ram();
+  ++s.epoch;
+  s.stage = Stage::powering;
+  s.awaiting_ram = true;
+  s.power_certain = false;
+  s.asked_since = w.now;
+  add(effect::Call::arm);
+}
+
+// `asked_since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is
+// the machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
+void NodeTurn::ask_to_netboot() {
+  ask_person("restart it, booting from the network", s.asked_since, effect::Call::cycle);
+}
+
+void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call call) {
+  const SteadyMs until = std::max(since + s.person->within, w.now + 1);
+  const std::string& where = s.person->where;
+  s.stage = Stage::powering;
+  s.task = task;
+  add(effect::Leave{Limits::lane_of(s.action().kind)});
+  set_wait({fmt::format("by hand until {}: {}{}", to_iso8601(w.wall + (until - w.now)), task,
+                        where.empty() ? "" : " (" + where + ")"),
+            "its effect, or `muster power done " + s.name + "`", s.power_error, "quarantine: nobody came",
+            since, until});
+  add(call);
+  set_timer(until - w.now, Next::nobody_came);
+  add(effect::Kick{});  // whoever waited for all nodes does not wait for this one
+}
+
+void NodeTurn::person_answered() {
+  add(effect::StopTimer{});
+  add(effect::Enter{lane_of(s)});
+}
+
+void NodeTurn::nobody_came() {
+  fail_attempt(
+      fail(Code::denied, fmt::format("nobody did it within {}: {}", to_human(s.person->within), s.task)),
+      Json());
+}
+
+// ---- the power cycle ----
+
+void NodeTurn::on(const input::Cycled& cycled) {
+  // The time for a boot begins when the provider's system was told to hand over.
+  if (s.reinstall) s.deadline = w.now + w.plan.limits.netboot;
+  if (!s.person) return on_powered(cycled.status);
+  person_answered();
+  if (cycled.status.ok()) {
+    s.power_asked = w.now;
+    s.deadline = s.power_asked + w.plan.limits.netboot;
+    tell("power", {{"action", "switched by hand"}});
+    if (w.log.of(s.action().id).state == ActionState::intent)
+      transition(ActionState::started, {{"by_hand", true}});
+  }
+  on_powered(cycled.status);
+}
+
+void NodeTurn::switch_on() {
+  s.stage = Stage::powering;
+  s.power_asked = w.now;
+  if (s.reinstall) return reinstall();
+  set_wait({"power cycle into the RAM system", "the BMC's answer", s.power_error, "a look at the power state",
+            s.power_asked, s.power_asked + w.timing.power_call});
+  add(effect::Call::cycle);
+}
+
+void NodeTurn::reinstall() {
+  set_wait({"its provider installs a system anew, from which the RAM system is started",
+            "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
+            std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
+  add(effect::Call::reinstall);
+}
+
+void NodeTurn::on_powered(const Status& result) {
+  s.stage = Stage::awaiting;
+  s.power_answered = w.now;
+  if (result.ok()) {
+    s.power_certain = true;
+    s.power_error.clear();
+    s.power = PowerState::on;
+    return consider();
+  }
+  withdraw_leave();
+  const Error& error = result.error();
+  const std::string what = s.in_band ? "it cannot hand over to the RAM system: " : "power: ";
+  s.power_error = error.message;
+  if (error.code == Code::timeout) return consider();  // unknown: look
+  if (error.code == Code::failed || error.code == Code::conflict)
+    return lose_attempt(what + error.message, true);
+  if (error.code != Code::unavailable) return fail_attempt(fail(error.code, what + error.message), Json());
+  s.retry = s.retry ? std::min(s.retry * 2, w.timing.retry_last) : w.timing.retry_first;
+  pause(
+      s.retry,
+      {s.in_band ? "it cannot hand over to the RAM system now" : "the BMC does not take the power cycle now",
+       s.in_band ? "its agent's answer" : "an answer of the BMC", error.message, "it is asked again", w.now,
+       w.now + s.retry},
+      Next::netboot);
+}
+
+void NodeTurn::power_off() {
+  ++s.epoch;
+  if (s.person) return ask_person("switch it off", s.started, effect::Call::switch_off);
+  s.stage = Stage::powering;
+  set_wait({"power off", "the BMC's answer", s.power_error, "a look at the power state", w.now,
+            w.now + w.timing.power_call});
+  add(effect::Call::switch_off);
+}
+
+void NodeTurn::on(const input::SwitchedOff& off) {
+  if (s.person) person_answered();
+  if (off.status.ok()) return succeed(Json::object());
+  const Error& error = off.status.error();
+  if (s.person || (error.code != Code::timeout && error.code != Code::unavailable))
+    return fail_attempt(fail(error.code, "power: " + error.message), Json());
+  if (w.now >= s.deadline) return lose_attempt("power: " + error.message, false);
+  pause(w.timing.look_again,
+        {"power off", "the BMC's answer", error.message, "it is asked again", w.now,
+         w.now + w.timing.look_again},
+        Next::power_off);
+}
+
+// ---- a silent node is looked for ----
+
+// Nothing is done to one that is on but to wait: what it does there is not known.
+void NodeTurn::wake() {
+  if (agent.contact && w.now - agent.contact < w.timing.silent_after)
+    return succeed({{"boot_id", agent.boot_id}});
+  if (s.person && s.stayed_off == 0) return wake_by_hand();
+  if (w.now >= s.deadline) {
+    const TimeMs since = w.others.row_of(s.name).last_seen;
+    return fail_attempt(
+        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
+                                         since > 0 ? "silent since " + to_iso8601(since) : "not heard",
+                                         power_text(situation()), s.name)),
+        Json());
+  }
+  if (!s.person && (!s.looked || w.now >= s.looked + w.timing.wake_look)) return look();
+  if (s.power == PowerState::off && s.stayed_off < w.timing.power_tries) return power_on();
+  const SteadyMs until = s.person ? s.deadline : std::min(s.deadline, s.looked + w.timing.wake_look);
+  set_wait({"it is silent", "a sign of life of its agent", power_text(situation()), "quarantine", s.started,
+            s.deadline});
+  set_timer(until - w.now, Next::consider);
+}
+
+void NodeTurn::wake_by_hand() {
+  ++s.epoch;
+  ++s.stayed_off;
+  ask_person("switch it on", s.started, effect::Call::switch_on);
+}
+
+void NodeTurn::power_on() {
+  ++s.epoch;
+  ++s.stayed_off;
+  const SteadyMs at = w.limits.next_power_on(w.now);
+  add(effect::ReservePowerOn{});
+  s.deadline = std::max(s.deadline, at + s.action().timeout);  // a boot's length from then on
+  pause(at - w.now,
+        {"power on", "the BMC's answer", s.power_error, "a look at the power state", w.now,
+         at + w.timing.power_call},
+        Next::power_on);
+}
+
+void NodeTurn::on(const input::SwitchedOn& on) {
+  s.stage = Stage::awaiting;
+  s.power_error = on.status.ok() ? "" : on.status.error().message;
+  if (s.person) {
+    person_answered();
+    s.deadline = w.now + s.action().timeout;  // a boot's length from then on
+    return consider();
+  }
+  s.looked = w.now;
+  s.power.reset();
+  consider();
+}
+
+void NodeTurn::look() {
+  ++s.epoch;
+  s.stage = Stage::looking;
+  set_wait({"looking at the power state", "the BMC's answer", s.power_error, "a decision", w.now,
+            w.now + w.timing.power_call});
+  add(effect::Call::look);
+}
+
+void NodeTurn::on(const input::PowerSeen& seen) {
+  if (s.stopping) {
+    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("stopped in order");
+    const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
+    if (left <= 0)
+      return end_stop(fmt::format("did not stop within {}, is switched off", to_human(w.timing.stop_wait)));
+    return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
+  }
+  s.stage = Stage::awaiting;
+  s.looked = std::max(w.now, s.power_asked + 1);
+  s.power.reset();
+  s.power_error = seen.state.ok() ? "" : seen.state.error().message;
+  if (seen.state.ok()) s.power = *seen.state;
+  if (s.power != PowerState::off)
+    s.off_since = {};
+  else if (!s.off_since)
+    s.off_since = s.looked;
+  consider();
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// What operators see of a run: pure functions from the state of its nodes to JSON. Thread: any; values only.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/json.h"
+#include "controller/run/node_run.h"
+
+namespace muster {
+
+// {"node","state","reason","index","of","action","phase","title","attempt","since","percent","unit","text",
+//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next}}; what is not known is left out.
+// `ahead`: what the wall clock shows more than the steady one.
+Json node_progress(const NodeRun& node, DurationMs ahead);
+
+// How long the actions of a run took, by kind.
+class Spans {
+ public:
+  void add(ActionKind kind, DurationMs time) { took_[kind].push_back(time); }
+  // The middle one; nullopt: none was done yet.
+  std::optional<DurationMs> median(ActionKind kind) const;
+
+ private:
+  std::map<ActionKind, std::vector<DurationMs>> took_;
+};
+
+}  // namespace muster

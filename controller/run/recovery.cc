@@ -1,0 +1,135 @@
+#include "controller/run/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/run/node_turn.h"
+
+namespace muster {
+
+namespace {
+
+void read_node_row(const JournalRow& row, Recovery& out) {
+  Recovery::Node& node = out.nodes[row.node];
+  if (row.event == "intent") node.begun = true;
+  if (row.event != "quarantined" && row.event != "not_started") return;
+  node.stage = row.event == "quarantined" ? NodeRun::Stage::quarantined : NodeRun::Stage::not_started;
+  node.reason = text_of(row.data, "reason");
+  node.left = row.time;
+}
+
+void read_failure(const JournalRow& row, Recovery& out) {
+  if (!text_of(row.data, "excused").empty()) ++out.excused[row.action][text_of(row.data, "excused_by")];
+  if (row.data.value("follow_up", false)) out.results[row.action].push_back(row.data.value("result", Json()));
+}
+
+}  // namespace
+
+Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journal) {
+  Recovery out;
+  out.last_sign = journal.empty() ? run.started : journal.back().time;
+  for (const auto& row : journal) {
+    if (auto legal = out.log.apply(row); !legal.ok())
+      return fail(Code::corrupt, fmt::format("journal of run {}: {}", run.id, legal.error().message));
+    if (!row.node.empty()) read_node_row(row, out);
+    if (row.event == "succeeded") out.proven.insert(row.action);
+    if (row.event == "failed") read_failure(row, out);
+  }
+  return out;
+}
+
+std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing) {
+  const DurationMs away = now - last_sign;
+  if (away > timing.abandoned_after)
+    return fmt::format(
+        "the controller was away for {} while it was under way, or its database is an older copy: nothing "
+        "goes on by itself after that, plan it again",
+        to_human(away));
+  if (away < -timing.abandoned_after)
+    return fmt::format(
+        "the controller's clock is {} behind its journal: nothing goes on by itself, set it and plan it "
+        "again",
+        to_human(-away));
+  return "";
+}
+
+void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks) {
+  if (const auto found = recovery.nodes.find(node.name); found != recovery.nodes.end()) {
+    node.begun = found->second.begun;
+    node.stage = found->second.stage;
+    node.reason = found->second.reason;
+  }
+  while (node.acts() && recovery.proven.count(node.action().id)) ++node.index;
+  if (!node.acts()) return;
+  const std::string& action = node.action().id;
+  if (const auto found = recovery.excused.find(action); found != recovery.excused.end())
+    node.excused = found->second;
+  if (const auto found = recovery.results.find(action); found != recovery.results.end())
+    node.results = found->second;
+  if (!hooks.follow_up || node.results.empty()) return;
+  if (const auto next = hooks.follow_up(node.action(), node.results)) node.follow = next->order;
+}
+
+void NodeTurn::on(const input::Resume&) { resume(); }
+
+// What was under way when the controller ended. Its outcome is unknown: orders are offered again under the
+// same id (the agent knows what it did), power is looked at before it is touched.
+void NodeTurn::resume() {
+  if (!s.acts()) return;
+  const Action& action = s.action();
+  const ActionRecord record = w.log.of(action.id);
+  s.attempt = record.attempt;
+  if (record.state == ActionState::fresh) return;
+  for (const Json* data : {&record.intent_data, &record.result})
+    if (data->is_object() && data->contains("without") && (*data)["without"].is_object())
+      for (const auto& [name, why] : (*data)["without"].items())
+        s.without[name] = why.is_string() ? why.get<std::string>() : "";
+  if (record.state == ActionState::failed || record.state == ActionState::unknown) {
+    const bool again = tries_left() && record.result.value("retry", true);
+    if (again) return begin(record.result.value("with_netboot", false));
+    return give_up(text_of(record.result, "message"));
+  }
+  // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time
+  // has passed, at least none.
+  const DurationMs whole = time_for(action), spent = whole + (s.person ? s.person->within : 0);
+  s.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
+  s.boot_before = text_of(record.intent_data, "boot_before");
+  s.with_netboot = record.intent_data.value("with_netboot", false);
+  // When its power came on is in no journal: it has the firmware's whole time from now on.
+  const bool boots = s.with_netboot || action.kind == ActionKind::netboot;
+  s.deadline =
+      boots ? w.now + w.plan.limits.netboot : std::max(s.started + whole, w.now + w.timing.after_resume);
+  add(effect::Enter{lane_of(s)});
+  agent.heard = w.now;
+  add(effect::HearFrom{agent.heard});
+  s.stage = Stage::awaiting;
+  const bool new_boot = !agent.boot_id.empty() && agent.boot_id != s.boot_before;
+  if (action.kind == ActionKind::power_off) return power_off();
+  if (boots) {
+    if (agent.mode == wire::Mode::ram && new_boot) return got_ram();
+    if (!s.person) add(effect::Enter{Limits::Lane::netboot});
+    s.awaiting_ram = true;
+    s.power_certain = s.person && record.state == ActionState::started;  // it was switched already
+    s.asked_since = s.started;
+    s.power_asked = s.power_answered = w.now;
+    s.stage = Stage::powering;
+    set_wait({"the controller restarted in a power cycle", "the boot service", "",
+              s.in_band ? "the order is offered again" : "a look at the power state", w.now,
+              w.now + w.timing.power_call});
+    return rearm();
+  }
+  const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
+  if (leaves && new_boot && agent.mode == wire::Mode::installed &&
+      (action.kind == ActionKind::reboot ||
+       w.others.row_of(s.name).image_digest == text_of(action.params, "digest")))
+    return succeed({{"boot_id", agent.boot_id}});
+  set_timer(0, Next::consider);  // when the others are back, too
+}
+
+void NodeTurn::rearm() {
+  s.stage = Stage::powering;
+  add(effect::Call::rearm);
+}
+
+}  // namespace muster

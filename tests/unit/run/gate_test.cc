@@ -1,0 +1,90 @@
+#include "controller/run/gate.h"
+
+#include <map>
+
+#include "tests/unit/run/bench.h"
+
+using namespace muster;
+
+namespace {
+
+using testing::action;
+using Stage = NodeRun::Stage;
+
+// n1 and n2 do "first"; n1 then does "second", which each test makes depend on something.
+struct Plans {
+  Plan plan;
+  StepLog log;
+  std::map<std::string, NodeRun> nodes;
+
+  Plans() {
+    for (const char* node : {"n1", "n2"}) {
+      plan.nodes.push_back(node);
+      plan.actions.push_back(action(node, "first", ActionKind::steps));
+      nodes[node].name = node;
+    }
+    plan.actions.push_back(action("n1", "second", ActionKind::steps));
+  }
+  Action& second() { return plan.actions.back(); }
+  Gate::Answer ask(Gate& gate) {
+    return gate.ask(second(), log, [this](const std::string& name) -> const NodeRun* {
+      const auto found = nodes.find(name);
+      return found == nodes.end() ? nullptr : &found->second;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what depends on an action waits for it, and follows it when it must", "[run]") {
+  struct Row {
+    bool hard;
+    Stage other;
+    bool open, never;
+  };
+  const Row rows[] = {{true, Stage::awaiting, false, false},   {false, Stage::awaiting, false, false},
+                      {true, Stage::quarantined, false, true}, {false, Stage::quarantined, true, false},
+                      {true, Stage::not_started, false, true}, {false, Stage::not_started, true, false},
+                      {true, Stage::done, false, false}};  // its success is not durable yet
+  for (const Row& row : rows) {
+    INFO(row.hard << static_cast<int>(row.other));
+    Plans p;
+    p.second().after = {{"n2/first", row.hard}};
+    p.nodes["n2"].stage = row.other;
+    Gate gate(p.plan);
+    Gate::Answer answer = p.ask(gate);
+    CHECK(answer.open == row.open);
+    CHECK(answer.never.empty() != row.never);
+    CHECK(answer.wait.reason.empty() == (row.open || row.never));
+    gate.prove("n2/first");
+    CHECK(p.ask(gate).open);
+  }
+}
+
+TEST_CASE("a barrier opens when each of its members is done or out", "[run]") {
+  Plans p;
+  p.plan.barriers = {{"n1/first", "n2/first"}};
+  p.second().behind = 0;
+  Gate gate(p.plan);
+  CHECK_FALSE(p.ask(gate).open);
+  gate.prove("n1/first");
+  CHECK_FALSE(p.ask(gate).open);
+  p.nodes["n2"].stage = Stage::quarantined;
+  CHECK(p.ask(gate).open);
+}
+
+TEST_CASE("who waits for a person is waited for by those only that need it", "[run]") {
+  Plans p;
+  p.nodes["n2"].person = Person{"rack 3", kMinute};
+  p.nodes["n2"].stage = Stage::powering;
+  p.second().after = {{"n2/first", false}};
+  Gate soft(p.plan);
+  CHECK(p.ask(soft).open);
+  p.second().after = {{"n2/first", true}};
+  Gate hard(p.plan);
+  CHECK_FALSE(p.ask(hard).open);
+  p.nodes["n2"].stage = Stage::awaiting;  // they came
+  p.second().after = {{"n2/first", false}};
+  Gate back(p.plan);
+  CHECK_FALSE(p.ask(back).open);
+}
