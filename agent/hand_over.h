@@ -9,8 +9,8 @@
 
 namespace muster {
 
-// `ready`: one line of JSON in, wire::KexecJob, and one out; nothing is left loaded where it fails, and denied
-// says that this system does not allow it. Else what was loaded is started.
+// `ready`: one line of JSON in, wire::KexecJob, and one out; nothing is left loaded where it fails, and
+// denied says that this system does not allow it. Else what was loaded is started.
 Status hand_over(bool ready);
 // A file of the controller's boot server.
 Result<std::string> fetch_from_boot_server(const std::string& base_url, const std::string& path);

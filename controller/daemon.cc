@@ -32,6 +32,7 @@
 #include "controller/own_machine.h"
 #include "controller/power_port.h"
 #include "controller/provider_parts.h"
+#include "controller/ram_options.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
 #include "controller/store/certificate_reader.h"
@@ -71,10 +72,7 @@ struct Core {
        [this](const std::string& node, const std::string& kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
        },
-       [this](const std::string& node) {
-         link.hang_up(node);
-         if (provider_install) provider_install->joined(node);
-       },
+       [this](const std::string& node) { link.hang_up(node), provider_install->joined(node); },
        [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.hands().saw_netboot(node); }}};
@@ -124,12 +122,7 @@ Status Core::finish() {
   TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
   provider_install = install_by_provider(
-      {reactor, power, boot, *vault, options.agent_binary,
-       [this](const std::string& node) {
-         const auto current = spec.get();
-         const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
-         return found ? found->address : "";
-       },
+      {reactor, power, boot, *vault, spec, options.agent_binary,
        [this](const std::string& node, const std::string& what) {
          events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
        }});
@@ -292,14 +285,6 @@ std::string Core::node_of_mac(const std::string& mac) {
 DurationMs Core::netboot_limit() {
   const auto current = spec.get();
   return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
-}
-
-// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic:
-// the others are for the installed system, and may need memory or devices as only that one has them.
-std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
-  const std::string declared = declared_variable(cluster, node, "kernel_options");
-  return (own.empty() ? "" : own + " ") +
-         panic_argument(own + " " + declared);  // of two the kernel takes the last
 }
 
 // But for where its network is.

@@ -33,7 +33,11 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
   BootService& boot = parts.boot;
   RealReactor& reactor = parts.reactor;
   hooks.provider = [&power](const std::string& node) { return power.provider(node); };
-  hooks.address = parts.address;
+  hooks.address = [&spec = parts.spec](const std::string& node) -> std::string {
+    const auto current = spec.get();
+    const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
+    return found ? found->address : "";
+  };
   hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };
   hooks.connect = [](const SshTarget& target) { return ssh_connect(target, kConnect); };
   hooks.agent = [path = parts.agent_binary] { return Files("/").read(path); };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "controller/boot_port.h"
+#include "controller/current_spec.h"
 #include "controller/power_port.h"
 #include "controller/provider_install.h"
 #include "controller/vault.h"
@@ -18,8 +19,8 @@ struct ProviderParts {
   PowerService& power;
   BootService& boot;
   Vault& vault;
+  CurrentSpec& spec;
   std::string agent_binary;
-  std::function<std::string(const std::string& node)> address;  // as declared; "" there is no such node
   std::function<void(const std::string& node, const std::string& what)> tell;
 };
 // Made, and what `power` hands reinstall() to.
