@@ -38,6 +38,7 @@
 #include "agent/agent.h"
 #include "agent/facts.h"
 #include "agent/file_journal.h"
+#include "agent/hand_over.h"
 #include "agent/http_link.h"
 #include "agent/identity.h"
 #include "agent/storage_state.h"
@@ -120,11 +121,6 @@ Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder,
 
 // ---- orders that end this process ----
 
-Result<std::string> fetch_whole(const std::string& base_url, const std::string& path) {
-  TRY(const auto source, http_source(base_url));
-  return source->whole(path);
-}
-
 Status leave_ram(int how) {
   sync();
   if (reboot(how) != 0) return fail(Code::failed, "reboot(2) refused");
@@ -174,7 +170,7 @@ WorkFunctions installed_functions(const Files& files, Process& process) {
   out.power_off = [systemctl](const Json&) { return systemctl("poweroff"); };
   out.kexec = [&files, &process](const wire::WorkOrder& order, const CancelCheck& cancelled) -> Result<Json> {
     TRY(const wire::KexecJob job, wire::kexec_job_from_json(order.params));
-    return prepare_kexec({files, process, fetch_whole, cancelled}, job);
+    return prepare_kexec({files, process, fetch_from_boot_server, cancelled}, job);
   };
   out.leave_ready = [&files, &process] { return leave_by_kexec(files, process); };
   out.drop_ready = [&files, &process]() -> Status {
@@ -341,27 +337,6 @@ Status run_preview() {
   return Ok{};
 }
 
-// One line of JSON in, wire::KexecJob, and one out. Nothing is left loaded where it fails.
-Status get_ready_to_hand_over() {
-  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
-  TRY(const Json params, parse_json(text));
-  TRY(const wire::KexecJob job, wire::kexec_job_from_json(params));
-  const Files files;
-  const auto process = make_process();
-  auto ready = prepare_kexec({files, *process, fetch_whole, [] { return false; }}, job);
-  if (!ready.ok()) {
-    forget_kexec(files, *process);
-    return std::move(ready).error();
-  }
-  fmt::print("{}\n", dump_ascii(*ready));
-  return Ok{};
-}
-
-Status hand_over_now() {
-  const auto process = make_process();
-  return leave_by_kexec(Files(), *process);
-}
-
 // Exit status 4: the kernel does not allow it.
 int run_kexec() {
   const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
@@ -493,9 +468,9 @@ int main_with(int argc, char** argv) {
   else if (verb == "check" || verb == "apply")
     ended = run_steps_here(verb == "apply", options["log"]);
   else if (verb == "hand-over" && options.count("stdin"))
-    ended = get_ready_to_hand_over();
+    ended = hand_over(true);
   else if (verb == "hand-over" && options.count("now"))
-    ended = hand_over_now();
+    ended = hand_over(false);
   else if (verb == "acs")
     ended = run_acs();
   else if (verb == "version" || verb == "--version")

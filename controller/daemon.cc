@@ -31,7 +31,8 @@
 #include "controller/nodes/storage_told.h"
 #include "controller/own_machine.h"
 #include "controller/power_port.h"
-#include "controller/provider_install.h"
+#include "controller/provider_parts.h"
+#include "controller/ram_options.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"
 #include "controller/store/certificate_reader.h"
@@ -71,10 +72,7 @@ struct Core {
        [this](const std::string& node, const std::string& kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
        },
-       [this](const std::string& node) {
-         link.hang_up(node);
-         if (provider_install) provider_install->joined(node);
-       },
+       [this](const std::string& node) { link.hang_up(node), provider_install->joined(node); },
        [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.hands().saw_netboot(node); }}};
@@ -105,7 +103,6 @@ struct Core {
 
   Status finish();
   ExecutorHooks hooks();
-  ProviderInstall::Hooks install_hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
   std::map<std::string, PowerTarget> serial_consoles();
@@ -124,10 +121,11 @@ struct Core {
 Status Core::finish() {
   TRY(papers, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
-  provider_install = std::make_unique<ProviderInstall>(reactor, install_hooks());
-  power.installer([this](const std::string& node, const Json& order,
-                         PowerPort::Done done) { provider_install->install(node, order, std::move(done)); },
-                  [this](const std::string& node) { provider_install->forget(node); });
+  provider_install = install_by_provider(
+      {reactor, power, boot, *vault, spec, options.agent_binary,
+       [this](const std::string& node, const std::string& what) {
+         events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
+       }});
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
                                                      authority.ca_fingerprint(), own});
   services =
@@ -253,47 +251,6 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   return where;
 }
 
-ProviderInstall::Hooks Core::install_hooks() {
-  const auto name = [](const std::string& node) { return "install-" + node; };
-  constexpr DurationMs kConnect = 20 * kSecond;
-  ProviderInstall::Hooks hooks;
-  hooks.provider = [this](const std::string& node) { return power.provider(node); };
-  hooks.address = [this](const std::string& node) -> std::string {
-    const auto current = spec.get();
-    const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
-    return found ? found->address : "";
-  };
-  hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };
-  hooks.connect = [](const SshTarget& target) { return ssh_connect(target, kConnect); };
-  hooks.agent = [path = options.agent_binary] { return Files("/").read(path); };
-  hooks.offload = [this](Reactor::Task work, Reactor::Task done) {
-    reactor.offload(std::move(work), std::move(done));
-  };
-  hooks.power_on = [this](const std::string& node, ProviderInstall::Done done) {
-    power.power_on(node, std::move(done));
-  };
-  hooks.leave_order = [this](const std::string& node, std::function<void(Result<Json>)> done) {
-    boot.leave_order(node, std::move(done));
-  };
-  hooks.load = [this, name](const std::string& node) { return vault->get(name(node)); };
-  hooks.save = [this, name](const std::string& node, const std::string& text, ProviderInstall::Done done) {
-    vault->put(name(node), text, std::move(done));
-  };
-  hooks.erase = [this, name](const std::string& node) {
-    vault->remove(name(node), [node](const Status& removed) {
-      if (!removed.ok())
-        log::error("the record of an installation stays",
-                   {{"node", node}, {"error", removed.error().message}});
-    });
-  };
-  hooks.tell = [this](const std::string& node, const std::string& what) {
-    events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
-  };
-  hooks.make_key = make_ssh_key;
-  hooks.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
-  return hooks;
-}
-
 // Of the nodes of the run that is under way.
 std::map<std::string, PowerTarget> Core::serial_consoles() {
   std::map<std::string, PowerTarget> out;
@@ -328,14 +285,6 @@ std::string Core::node_of_mac(const std::string& mac) {
 DurationMs Core::netboot_limit() {
   const auto current = spec.get();
   return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
-}
-
-// The RAM system gets the controller's own kernel options, and of the spec's only what it says about a panic:
-// the others are for the installed system, and may need memory or devices as only that one has them.
-std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
-  const std::string declared = declared_variable(cluster, node, "kernel_options");
-  return (own.empty() ? "" : own + " ") +
-         panic_argument(own + " " + declared);  // of two the kernel takes the last
 }
 
 // But for where its network is.

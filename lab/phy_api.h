@@ -7,7 +7,8 @@
 // What was ordered happens later than the 204, and nobody says how it ended: after `os_install` the lock is
 // null for a while, then os_install, then null again. Manners are its ways to lie, for tests and `muster lab
 // break`. Not there: RAID status, graphs, subnets, and everything of the network but what servers show.
-// Time passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is installed.
+// Time passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is
+// installed.
 #pragma once
 
 #include <deque>

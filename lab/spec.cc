@@ -276,9 +276,8 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
       put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
-      problems.push_back(
-          fmt::format("node {}: power.address '{}' is no IPv4 address: its BMC has no place to live",
-                      node.name, node.bmc_address));
+      problems.push_back(fmt::format("node {}: power.address '{}' is no IPv4 address for its BMC", node.name,
+                                     node.bmc_address));
     if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is there twice", node.name));
     node.profile = spec.profile;
     node.memory_mib = spec.memory_mib;

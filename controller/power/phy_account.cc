@@ -1,8 +1,6 @@
 #include "controller/power/phy_account.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
 
 #include <algorithm>
 #include <cmath>
@@ -47,17 +45,15 @@ PhyServer server_from(const Json& json) {
   return out;
 }
 
-Result<std::string> first_address(const std::string& host) {
-  addrinfo hints = {}, *found = nullptr;
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  const int error = ::getaddrinfo(host.c_str(), "443", &hints, &found);
-  if (error != 0 || !found)
-    return fail(Code::unavailable, fmt::format("{} is not found: {}", host, ::gai_strerror(error)));
-  char text[INET_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr, text, sizeof text);
-  ::freeaddrinfo(found);
-  return std::string(text);
+// By the system's own resolver in a process of its own: it may load what it likes there, and hang.
+Result<std::string> first_address(const std::string& host, DurationMs deadline) {
+  Command command;
+  command.argv = {"getent", "ahostsv4", host};
+  command.deadline = deadline;
+  TRY(const Output found, make_process()->run(command));
+  const std::string address = found.out.substr(0, found.out.find_first_of(" \n"));
+  if (found.ok() && !address.empty()) return address;
+  return fail(Code::unavailable, host + " is not found: the name does not resolve");
 }
 
 // 400 says which field of the body it does not take.
@@ -136,7 +132,9 @@ Status PhyAccount::connect(DurationMs deadline) {
   client.max_answer = kMaxAnswer;
   if (options_.api.empty()) {
     TRY(client.ca_pem, Files("/").read(kRoots));
-    TRY(const std::string address, first_address(kHost));
+    auto found = first_address(kHost, deadline);
+    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was asked
+    const std::string address = *found;
     client.base = "https://" + address;
     client.host_name = kHost;
   } else {

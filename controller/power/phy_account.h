@@ -1,16 +1,16 @@
-// PhyAccount: one account of the provider's API ("Sakura dedicated server PHY" 1.1), shared by all nodes whose
-// servers are in it: the list of servers, the budget of requests, and what answers mean.
+// PhyAccount: one account of the provider's API ("Sakura dedicated server PHY" 1.1), shared by all nodes
+// whose servers are in it: the list of servers, the budget of requests, and what answers mean.
 //
 // The provider lets an account make 300 requests an hour, all servers together. So a server's lock is read
-// from the list, which one request brings for all and which everybody who asks within `max_age` shares; of the
-// requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any hour of
-// one process. The last kForOrders are kept for orders, so that looking never uses up what is needed to act.
-// After a 429 nothing is sent until the time that it names is over. A refused token is not sent again for ten
-// minutes.
-// No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and is
-// never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a lock that
-// passes); `denied` token refused, or people of the provider work at the machine; `conflict` another operation
-// of this server runs; `not_found`; `invalid`.
+// from the list, which one request brings for all and which everybody who asks within `max_age` shares; of
+// the requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any
+// hour of one process. The last kForOrders are kept for orders, so that looking never uses up what is
+// needed to act. After a 429 nothing is sent until the time that it names is over. A refused token is not
+// sent again for ten minutes.
+// No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and
+// is never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a
+// lock that passes); `denied` token refused, or people of the provider work at the machine; `conflict`
+// another operation of this server runs; `not_found`; `invalid`.
 // The token's secret is in no message, whatever the API says. Answers may be hostile: size and depth are
 // limited, unknown values of enumerations are kept as they are. Thread: any; callers of one account wait for
 // each other's requests.

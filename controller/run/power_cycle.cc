@@ -225,7 +225,7 @@ void NodeTurn::nobody_came() {
 
 void NodeTurn::on(const input::Cycled& cycled) {
   // The time for a boot begins when the provider's system was told to hand over.
-  if (s.reinstall) s.deadline = w.now + w.plan.limits.netboot;
+  if (s.reinstall && cycled.status.ok()) s.deadline = w.now + w.plan.limits.netboot;
   if (!s.person) return on_powered(cycled.status);
   person_answered();
   if (cycled.status.ok()) {

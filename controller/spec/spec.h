@@ -108,8 +108,8 @@ struct PowerSpec {
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
   DurationMs within = 0;  // manual: so long a person has
   bool sol = false;       // ipmi: listen to its console
-  // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no agent,
-  // and what that is ("debian-12"). Empty: it is never asked to.
+  // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no
+  // agent, and what that is ("debian-12"). Empty: it is never asked to.
   std::string api, install_image, install_os;
 };
 // A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is

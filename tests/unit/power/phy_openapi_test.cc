@@ -1,5 +1,6 @@
 // Every request that the driver and its installation send is one that the provider's published description
-// allows; and the judge of that notices when one is not. An outside judge of the same: tests/peers/phy-prism.sh.
+// allows; and the judge of that notices when one is not. An outside judge of the same:
+// tests/peers/phy-prism.sh.
 #include <cstdlib>
 
 #include "base/json_dump.h"

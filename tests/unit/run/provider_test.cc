@@ -72,6 +72,19 @@ TEST_CASE("what a provider refuses for good quarantines the node, what passes is
   }
 }
 
+TEST_CASE("a provider that never takes the order is asked for as long as the plan says, not for ever",
+          "[run][phy]") {
+  Bench b;
+  discover(b);
+  b.start();
+  for (DurationMs waited = 0; waited < 8 * 60 * kMinute && b.row("n1").state != "quarantined";
+       waited += kMinute) {
+    if (b.reinstalled) answers(b, fail(Code::unavailable, "locked"));
+    b.reactor.advance(kMinute);
+  }
+  CHECK(b.row("n1").state == "quarantined");
+}
+
 TEST_CASE("a controller that comes back asks its provider for the same installation again", "[run][phy]") {
   Bench b;
   discover(b);

@@ -1,0 +1,65 @@
+#include "controller/provider_parts.h"
+
+#include "base/log.h"
+#include "base/os.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kConnect = 20 * kSecond;
+
+std::string record_of(const std::string& node) { return "install-" + node; }
+
+void keep_in_vault(Vault& vault, ProviderInstall::Hooks& hooks) {
+  hooks.load = [&vault](const std::string& node) { return vault.get(record_of(node)); };
+  hooks.save = [&vault](const std::string& node, const std::string& text, ProviderInstall::Done done) {
+    vault.put(record_of(node), text, std::move(done));
+  };
+  hooks.erase = [&vault](const std::string& node) {
+    vault.remove(record_of(node), [node](const Status& removed) {
+      if (!removed.ok())
+        log::error("the record of an installation stays",
+                   {{"node", node}, {"error", removed.error().message}});
+    });
+  };
+}
+
+}  // namespace
+
+std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts) {
+  ProviderInstall::Hooks hooks;
+  keep_in_vault(parts.vault, hooks);
+  PowerService& power = parts.power;
+  BootService& boot = parts.boot;
+  RealReactor& reactor = parts.reactor;
+  hooks.provider = [&power](const std::string& node) { return power.provider(node); };
+  hooks.address = [&spec = parts.spec](const std::string& node) -> std::string {
+    const auto current = spec.get();
+    const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
+    return found ? found->address : "";
+  };
+  hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };
+  hooks.connect = [](const SshTarget& target) { return ssh_connect(target, kConnect); };
+  hooks.agent = [path = parts.agent_binary] { return Files("/").read(path); };
+  hooks.offload = [&reactor](Reactor::Task work, Reactor::Task done) {
+    reactor.offload(std::move(work), std::move(done));
+  };
+  hooks.power_on = [&power](const std::string& node, ProviderInstall::Done done) {
+    power.power_on(node, std::move(done));
+  };
+  hooks.leave_order = [&boot](const std::string& node, std::function<void(Result<Json>)> done) {
+    boot.leave_order(node, std::move(done));
+  };
+  hooks.tell = parts.tell;
+  hooks.make_key = make_ssh_key;
+  hooks.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
+  auto install = std::make_unique<ProviderInstall>(reactor, std::move(hooks));
+  power.installer(
+      [made = install.get()](const std::string& node, const Json& order, PowerPort::Done done) {
+        made->install(node, order, std::move(done));
+      },
+      [made = install.get()](const std::string& node) { made->forget(node); });
+  return install;
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// What a ProviderInstall is made of in the daemon: the power drivers, the boot service, the vault, and SSH.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "controller/boot_port.h"
+#include "controller/current_spec.h"
+#include "controller/power_port.h"
+#include "controller/provider_install.h"
+#include "controller/vault.h"
+
+namespace muster {
+
+// All outlive what is made of them.
+struct ProviderParts {
+  RealReactor& reactor;
+  PowerService& power;
+  BootService& boot;
+  Vault& vault;
+  CurrentSpec& spec;
+  std::string agent_binary;
+  std::function<void(const std::string& node, const std::string& what)> tell;
+};
+// Made, and what `power` hands reinstall() to.
+std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);
+
+}  // namespace muster
