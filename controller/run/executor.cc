@@ -255,8 +255,7 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
     const auto named = action.params.find("reinstall");
     if (named != action.params.end()) node->run.reinstall = &*named;
   }
-  for (auto& [name, node] : nodes_)
-    node->run.in_band = !node->run.reinstall && !ports_.power.netboots(name);
+  for (auto& [name, node] : nodes_) node->run.in_band = !node->run.reinstall && !ports_.power.netboots(name);
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by,

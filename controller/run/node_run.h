@@ -89,7 +89,7 @@ struct NodeRun {
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
   std::optional<Person> person;     // who switches it, where nothing else does
-  std::string task;              // what they are asked to do
+  std::string task;                 // what they are asked to do
   SteadyMs asked_since = {};
   std::string boot_before;  // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
