@@ -372,7 +372,7 @@ void refuse_twins(const LabSpec& spec, Problems& problems) {
   for (const auto& node : spec.nodes) {
     own("MAC address", node.mac, node.name);
     for (const auto& port : node.ports) own("MAC address", port.mac, node.name);
-    own("the BMC's address", node.bmc_address, node.name);
+    if (node.server.empty()) own("the BMC's address", node.bmc_address, node.name);
   }
 }
 
