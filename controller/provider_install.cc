@@ -251,7 +251,7 @@ void ProviderInstall::begin(const JobPtr& job) {
         TRY(const auto outside, provider());
         return outside->begin(order, times_.call);
       },
-      [this, job](Status begun) {
+      [this, job](const Status& begun) {
         if (!begun.ok() && begun.error().code != Code::timeout) return end(job, begun, true);
         hooks_.tell(job->node, begun.ok()
                                    ? "the provider accepted its installation"

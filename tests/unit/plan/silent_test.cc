@@ -138,7 +138,9 @@ TEST_CASE("a node that a person switches is asked for when it is named, or nothi
           "[plan][silent][manual]") {
   PlannerInput in = with_nodes(installed);
   Spec spec = in.spec;
-  spec.nodes[1].power = {.driver = "manual", .address = "rack 3", .secret = "", .pin = "", .program = ""};
+  spec.nodes[1].power = PowerSpec();
+  spec.nodes[1].power.driver = "manual";
+  spec.nodes[1].power.address = "rack 3";
   spec.nodes[1].power.within = 60 * kMinute;
   PlannerInput by_hand = in;
   by_hand.spec = spec;
