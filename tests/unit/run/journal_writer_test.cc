@@ -14,6 +14,16 @@ struct Writer {
   JournalWriter journal{reactor, store};
   std::vector<std::string> durable;
 
+  Writer() {
+    PlanRow plan;
+    plan.digest = "sha256:plan";
+    RunRow run;
+    run.id = 1;
+    run.plan_digest = plan.digest;
+    run.state = "running";
+    store.write({plan, run}, [](Status written) { REQUIRE(written.ok()); });
+    reactor.advance(100);
+  }
   // A row of that name, by that node.
   void write(const std::string& node, const std::string& name) {
     JournalRow row;
