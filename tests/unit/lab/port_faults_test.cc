@@ -18,8 +18,8 @@ std::string replaced_all(std::string text, const std::string& from, const std::s
   return text;
 }
 
-// A guest's files below a folder: a drive behind a port, one on the root bus, and the injector as a plain file
-// that exists once its module was asked for.
+// A guest's files below a folder: a drive behind a port, one on the root bus, and the injector as a plain
+// file that exists once its module was asked for.
 struct Guest {
   Guest() {
     drive("nvme0", "pci0000:00/0000:00:03.0", "LABOS0101");

@@ -22,7 +22,8 @@ Json section_schema() {
 TEST_CASE("the schema knows the engines that are described, and no others", "[spec]") {
   std::set<std::string> described, allowed;
   for (const StorageEngine* engine : storage_engines()) described.insert(std::string(engine->name));
-  for (const Json& name : section_schema().at("engine").at("enum")) allowed.insert(name.get<std::string>());
+  const Json keys = section_schema();
+  for (const Json& name : keys.at("engine").at("enum")) allowed.insert(name.get<std::string>());
   CHECK(described == allowed);
   CHECK(described.size() == storage_engines().size());
 }
