@@ -32,8 +32,11 @@ bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
 bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
 
 bool provider_installs(const Draft& d) {
+  // Whatever was ever heard of an installed or adopted system there, or done to one, is a sign of data.
+  const bool never_ours = d.seen->image_digest.empty() && d.seen->config_digest.empty() &&
+                          (!d.seen->mode || *d.seen->mode == wire::Mode::ram);
   return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
-         !d.seen->doubtful && d.seen->image_digest.empty();
+         !d.seen->doubtful && never_ours;
 }
 
 bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }

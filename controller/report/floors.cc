@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,7 +15,8 @@ namespace {
 struct Floor {
   std::vector<Check*> missed = {};
   std::set<std::string> nodes = {};
-  bool reached = false;  // by somebody, or somebody failed it for another reason
+  bool failed_otherwise = false;    // by somebody, for another reason
+  std::optional<double> best = {};  // of those who did not miss theirs
 };
 
 std::string range_of(const std::vector<Check*>& checks) {
@@ -51,12 +53,17 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
       floor.nodes.insert(node);
       if (check.missed_floor)
         floor.missed.push_back(&check);
+      else if (check.verdict == Verdict::fail)
+        floor.failed_otherwise = true;
       else
-        floor.reached = true;
+        floor.best = std::max(floor.best.value_or(*check.measured), *check.measured);
     }
   std::vector<std::string> questions;
   for (auto& [key, floor] : floors) {
-    if (floor.reached || floor.nodes.size() < 2 || was_reached(history, key.first, key.second, floor))
+    // Floors may differ: what is good enough for another one's says nothing of this one.
+    if (floor.missed.empty() || floor.failed_otherwise || floor.nodes.size() < 2 ||
+        (floor.best && *floor.best >= *floor.missed.front()->missed_floor) ||
+        was_reached(history, key.first, key.second, floor))
       continue;
     const std::string& name = key.first;
     const std::string what = key.second.empty() ? name : name + " (" + key.second + ")",

@@ -52,6 +52,17 @@ bool measures(const NodeReport& node, const std::string& check) {
   });
 }
 
+// The same of the runs since: it was measured in one of them, and not found again. What a run carried over
+// counts as of the run that measured it.
+bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, const std::string& check,
+                    int64_t run) {
+  const std::string group = check.substr(0, check.find('/') + 1);
+  return std::any_of(past.begin(), past.end(), [&](const auto& one) {
+    return one.first.first.compare(0, group.size(), group) == 0 && !one.second.empty() &&
+           one.second.front().run > run;
+  });
+}
+
 }  // namespace
 
 const std::vector<PastValue>& History::of(const std::string& node, const std::string& check,
@@ -94,6 +105,7 @@ void carry_over(NodeReport& node, const History& history) {
   for (const auto& [key, values] : past->second) {
     const PastValue& last = values.front();
     if (!last.degraded || measures(now, key.first)) continue;
+    if (measured_since(past->second, key.first, last.run)) continue;
     Check check;
     check.name = key.first;
     check.title = key.first.substr(0, key.first.find('/'));

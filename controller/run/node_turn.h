@@ -81,6 +81,7 @@ struct NodeTurn {
   void wake_by_hand();
   void switch_on();
   void reinstall();
+  bool has_image() const;
   void on_powered(const Status& result);
   void power_off();
   void wake();

@@ -29,7 +29,7 @@ void NodeTurn::netboot() {
   if (s.person) return netboot_by_hand();
   if (!claim_or_pause()) return;
   if (s.in_band) return leave();
-  if (should_stop()) return stop_in_order();
+  if (!s.reinstall && should_stop()) return stop_in_order();
   ++s.epoch;
   s.stage = Stage::powering;
   s.awaiting_ram = true;
@@ -247,7 +247,29 @@ void NodeTurn::switch_on() {
   add(effect::Call::cycle);
 }
 
+bool NodeTurn::has_image() const {
+  return std::any_of(s.actions.begin(), s.actions.end(), [&](const Action* action) {
+    return action->kind == ActionKind::image && w.log.of(action->id).state == ActionState::succeeded;
+  });
+}
+
+// Its provider writes over everything: what muster wrote in this run is not given up for a boot that was
+// slow.
 void NodeTurn::reinstall() {
+  if (has_image())
+    return fail_attempt(
+        fail(Code::denied,
+             fmt::format("its image is written, and its provider could only start it by installing over "
+                         "that: look at its console; `muster reimage {}` begins anew",
+                         s.name)),
+        Json());
+  // The plan was made for a machine on which nobody of ours is.
+  if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
+      w.now - agent.contact < w.timing.silent_after)
+    return fail_attempt(fail(Code::denied,
+                             "an installed system's agent answers there now, and its provider would "
+                             "install over that: plan again"),
+                        Json());
   set_wait({"its provider installs a system anew, from which the RAM system is started",
             "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
             std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});

@@ -67,7 +67,19 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const YamlNode& at = *child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
-  if (node.power.driver == "sakura-phy") return check_server_name(node.power.address, at, path);
+  if (node.power.driver == "sakura-phy") {
+    // One server under its id and under its nickname would be two nodes, and one could be installed over the
+    // other.
+    const bool one_is_installed = std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [](const NodeSpec& n) {
+      return n.power.driver == "sakura-phy" && !n.power.install_image.empty();
+    });
+    if (one_is_installed && node.power.address.find_first_not_of("0123456789") != std::string::npos)
+      return error_once(at, path,
+                        fmt::format("'{}': where `install` is given for any node, all servers of the "
+                                    "provider are named by their ids (12 digits)",
+                                    node.power.address));
+    return check_server_name(node.power.address, at, path);
+  }
   const size_t colon = node.power.address.find(':');
   const std::string host = node.power.address.substr(0, colon);
   if (colon != std::string::npos) {

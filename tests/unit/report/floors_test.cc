@@ -95,6 +95,26 @@ TEST_CASE(
   CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
 }
 
+// Floors by model differ: what is enough for a small drive's is no word on a large one's.
+TEST_CASE("a lower floor that others reach does not answer for a higher one", "[floors]") {
+  const double others = GENERATE(100.0, 3500.0);
+  Check missed;
+  missed.name = "local storage/read_mbps";
+  missed.measured = 2000;
+  missed.missed_floor = 3000;
+  missed.verdict = Verdict::fail;
+  Check passed = missed;
+  passed.measured = others;
+  passed.missed_floor = std::nullopt;
+  passed.verdict = Verdict::pass;
+  std::map<std::string, std::vector<Check>> checks = {
+      {"a", {missed}}, {"b", {missed}}, {"c", {passed}}, {"d", {passed}}};
+  const auto questions = question_floors(checks, "ours", History());
+  CHECK(questions.size() == (others < 3000 ? 1 : 0));
+  CHECK(checks["a"][0].verdict == (others < 3000 ? Verdict::degraded : Verdict::fail));
+  CHECK(checks["c"][0].verdict == Verdict::pass);
+}
+
 TEST_CASE("a floor that other nodes have reached before is not in question for two that miss it",
           "[floors]") {
   const std::vector<Value> two = {{"a", "read", 40, "M1"}, {"b", "read", 20, "M1"}};

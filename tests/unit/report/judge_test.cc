@@ -184,6 +184,21 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
     REQUIRE(add_history(later, 9, measured_text(r)).ok());
     CHECK(later.of("b", "drives/read_mbps", "S1")[0].run == 7);
   }
+  SECTION("what was measured since, and was fine, is not held against it: links that are have no finding") {
+    NodeReport fine;
+    fine.name = "b";
+    check.subject = "S2";
+    fine.checks = {check};
+    Report later = r;
+    later.nodes = {fine};
+    History since;
+    REQUIRE(add_history(since, 9, measured_text(later)).ok());
+    REQUIRE(add_history(since, 7, measured_text(r)).ok());
+    NodeReport now;
+    now.name = "b";
+    carry_over(now, since);
+    CHECK(now.checks.empty());
+  }
   SECTION("measured again, also as another part, it is forgotten") {
     NodeReport now;
     now.name = "b";

@@ -118,3 +118,38 @@ TEST_CASE("without a word in the plan a rented node is never installed by its pr
   CHECK(b.reinstalls.empty());
   CHECK(b.powered.empty());
 }
+
+// What muster wrote is not given up for a boot that was slow.
+TEST_CASE("a rented node whose image is written is never installed by its provider again", "[run][phy]") {
+  Bench b;
+  b.rented = {"n1"};
+  b.plan.kind = "install";
+  b.add(action("n1", "netboot", ActionKind::netboot, {{"reinstall", kOrder}}));
+  b.plan.actions[0].timeout = 110 * kMinute;
+  b.add(action("n1", "image", ActionKind::image), {{"n1/netboot", true}});
+  b.add(action("n1", "boot", ActionKind::boot_disk, {{"digest", "d"}}), {{"n1/image", true}});
+  b.start();
+  REQUIRE(b.reinstalls.size() == 1);
+  answers(b, Ok{});
+  b.hello("n1", wire::Mode::ram, "ram1");
+  b.finish("n1");
+  b.finish("n1");                       // told to restart from its disk
+  b.reactor.advance(5 * 60 * kMinute);  // nothing comes
+  CHECK(b.reinstalls.size() == 1);
+  CHECK(b.row("n1").state == "quarantined");
+}
+
+TEST_CASE("a machine whose installed system answers meanwhile is not installed by its provider",
+          "[run][phy]") {
+  Bench b;
+  discover(b);
+  b.live();
+  b.executor->on_hello({"n1", wire::Mode::installed, "old1", ""});
+  b.reactor.advance(100);
+  b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+  b.reactor.advance(20 * kSecond);
+  CHECK(b.reinstalls.empty());
+  CHECK(b.powered.empty());
+  CHECK(b.offers.count("n1") == 0);  // nor is it asked to stop
+  CHECK(b.row("n1").state == "quarantined");
+}

@@ -39,20 +39,22 @@ TEST_CASE("a server of a provider is named by its id or nickname, and has a secr
 }
 
 TEST_CASE("what cannot be a server of a provider is refused where the spec is read", "[spec][phy]") {
-  for (const char* power : {
-           "{ driver: sakura-phy, address: \"113100000001\" }",                   // no secret
-           "{ driver: sakura-phy, secret: sakura }",                              // no server
-           "{ driver: sakura-phy, address: \"1131000\", secret: sakura }",        // no id of 12 digits
-           "{ driver: sakura-phy, address: \"a b\", secret: sakura }",            // no nickname
-           "{ driver: sakura-phy, address: gpu01, secret: sakura, program: x }",  // another driver's keys
-           "{ driver: sakura-phy, address: gpu01, secret: sakura, cipher_suite: 3 }",
-           "{ driver: sakura-phy, address: gpu01, secret: s, install: { image: a } }",  // which system is it?
-           "{ driver: sakura-phy, address: gpu01, secret: s, install: { image: a, os: \"windows\" } }",
-           "{ driver: sakura-phy, address: gpu01, secret: s, api: example.org }",  // names are not looked up
-           "{ driver: redfish, address: \"10.20.1.77\", secret: s, install: { image: a, os: debian-12 } }",
-           "{ driver: redfish, address: \"10.20.1.77\", secret: s, api: \"10.20.1.250\" }",
-           "{ driver: ssh, install: { image: a, os: debian-12 } }",
-       }) {
+  for (
+      const char* power : {
+          "{ driver: sakura-phy, address: \"113100000001\" }",                   // no secret
+          "{ driver: sakura-phy, secret: sakura }",                              // no server
+          "{ driver: sakura-phy, address: \"1131000\", secret: sakura }",        // no id of 12 digits
+          "{ driver: sakura-phy, address: \"a b\", secret: sakura }",            // no nickname
+          "{ driver: sakura-phy, address: gpu01, secret: sakura, program: x }",  // another driver's keys
+          "{ driver: sakura-phy, address: gpu01, secret: sakura, cipher_suite: 3 }",
+          "{ driver: sakura-phy, address: gpu01, secret: s, install: { image: a, os: debian-12 } }",  // no id
+          "{ driver: sakura-phy, address: gpu01, secret: s, install: { image: a } }",  // which system is it?
+          "{ driver: sakura-phy, address: gpu01, secret: s, install: { image: a, os: \"windows\" } }",
+          "{ driver: sakura-phy, address: gpu01, secret: s, api: example.org }",  // names are not looked up
+          "{ driver: redfish, address: \"10.20.1.77\", secret: s, install: { image: a, os: debian-12 } }",
+          "{ driver: redfish, address: \"10.20.1.77\", secret: s, api: \"10.20.1.250\" }",
+          "{ driver: ssh, install: { image: a, os: debian-12 } }",
+      }) {
     INFO(power);
     CHECK(errors(power) > 0);
   }
