@@ -19,10 +19,11 @@ cleanup() {
       cp "$log" "$work-logs/$(basename "$(dirname "$log")")-console.log" 2>/dev/null || true
     done
     cp "$MUSTER_LAB_DIR"/state/muster.db* "$work"/up.log "$work-logs"/ 2>/dev/null || true
-    # What the kernels of those machines said that still answer: consoles are quiet about it.
+    # What kernels and services of those machines said that still answer: consoles are quiet about it.
     local n
     for n in $($muster lab status --json 2>/dev/null | jq -r '.nodes[] | select(.power == "on") | .name'); do
       timeout 10 "$muster" lab ssh "$n" -- sudo dmesg >"$work-logs/$n-dmesg.log" 2>/dev/null || true
+      timeout 20 "$muster" lab ssh "$n" -- sudo journalctl -b --no-pager -n 3000 >"$work-logs/$n-journal.log" 2>/dev/null || true
     done
     tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
   fi
