@@ -256,15 +256,17 @@ Status apply_master(StepContext& context, const Json& params) {
   const Part no_logger = parts.back();
   parts.pop_back();
   TRY(const Origin origin, origin_of_metadata(context, params));
-  TRY_(apply_parts(context, parts));
-  TRY(const CheckResult runs, service.module.check(context, service.params));
-  if (runs.holds == Holds::yes && !origin.own)
+  // Asked of systemd: the service's own check says no of one that runs with another configuration, too.
+  TRY(const bool alive, master_runs(context));
+  if (alive && !origin.own)
     return fail(Code::denied,
                 fmt::format("the master runs, and {}/master holds no metadata of it: what it knows is in its "
                             "memory only. Nothing is put in its place; stop it in order, and look what it "
                             "writes",
                             moosefs_folder(context.files)));
-  const bool first_image = origin.copy || !origin.own || moosefs_metadata_is_new(context.files);
+  TRY_(apply_parts(context, parts));
+  TRY(const CheckResult runs, service.module.check(context, service.params));
+  const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
   if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
   // Not before: where another one goes on as master, its copy here goes on, too.
   TRY_(apply_parts(context, {no_logger}));

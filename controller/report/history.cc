@@ -43,10 +43,13 @@ Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
   return out;
 }
 
+// "links/" of "links/located".
+std::string group_of(const std::string& check) { return check.substr(0, check.find('/') + 1); }
+
 // Whether anything of this check's group was measured: a link that is fine now has no "links/located" any
 // more.
 bool measures(const NodeReport& node, const std::string& check) {
-  const std::string group = check.substr(0, check.find('/') + 1);
+  const std::string group = group_of(check);
   return std::any_of(node.checks.begin(), node.checks.end(), [&](const Check& c) {
     return c.measured && c.name.compare(0, group.size(), group) == 0;
   });
@@ -56,7 +59,7 @@ bool measures(const NodeReport& node, const std::string& check) {
 // counts as of the run that measured it.
 bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, const std::string& check,
                     int64_t run) {
-  const std::string group = check.substr(0, check.find('/') + 1);
+  const std::string group = group_of(check);
   return std::any_of(past.begin(), past.end(), [&](const auto& one) {
     return one.first.first.compare(0, group.size(), group) == 0 && !one.second.empty() &&
            one.second.front().run > run;

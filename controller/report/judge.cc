@@ -219,10 +219,9 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
                              : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
   // Many drives share what leads to them. That they are slow one by one is the raw drives' own floor to say.
-  if (const Derived raw = array_reads(step, metric, fleet.raw);
-      by_model && expectation.contains("of_raw_reads") && raw.value && derived.value &&
-      *raw.value < *derived.value)
-    derived = {raw.value, fmt::format("{}; no more than its raw drives ({})", derived.text, raw.text)};
+  if (by_model && derived.value && expectation.contains("of_raw_reads"))
+    if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
+      derived = {raw.value, fmt::format("{}; no more than its raw drives ({})", derived.text, raw.text)};
   if (!derived.value && by_model)
     return bounds.say("no floor by model: " + derived.text + "; the profile's other rules hold");
   if (!derived.value) return bounds.say("no value derived: " + derived.text + "; fleet and history only");

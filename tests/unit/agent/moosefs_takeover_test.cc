@@ -114,6 +114,19 @@ TEST_CASE("moosefs: a master with an image of its own is not stopped for another
   CHECK_FALSE(node.machine.files().exists(kMaster + "/metadata.mfs"));
 }
 
+// What it knows is in its memory only: neither a copy nor an empty file system goes in its place.
+TEST_CASE("moosefs: nothing is put in the place of a master that runs without its metadata", "[takeover]") {
+  Node node;
+  node.params["may_create"] = true;
+  if (GENERATE(true, false)) node.logged(100, 240);
+  // Its configuration is not as it should be, either: the service's own check says that it does not hold.
+  node.machine.units["moosefs-master.service"] = {.enabled = GENERATE(true, false), .active = true};
+  CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
+  CHECK(node.runs());
+  CHECK_FALSE(has_moosefs_metadata(node.machine.files()));
+  CHECK_FALSE(node.machine.files().exists("/etc/mfs/mfsmaster.cfg"));
+}
+
 TEST_CASE("moosefs: what is no whole copy is none, and nothing begins", "[takeover]") {
   const std::string what = GENERATE("nothing", "change logs alone", "an empty image",
                                     "an image that was cut short", "not declared");
