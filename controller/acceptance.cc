@@ -125,6 +125,9 @@ void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
     if (const auto step = wire::step_from_json(json); step.ok() && loads_gpus(step->params))
       on_gpus.insert(step->id);
   for (auto& step : steps) {
+    // What their made-up driver counts is read and judged; the line says whose it is.
+    if (step.group.rfind("gpu ", 0) == 0)
+      step.title = fmt::format("{} ({})", step.title.empty() ? step.group : step.title, kSimulatedGpu);
     if (!on_gpus.count(step.id)) continue;
     step.status = lab ? "not_applicable" : "failed";
     step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";

@@ -43,7 +43,7 @@ std::pair<std::string, std::string> sort_line(const std::string& text) {
     if (address.rfind("PCI:", 0) == 0) address = address.substr(4);
     if (has(text, "SXid (")) return {has(text, "Non-fatal") ? "" : "gpu_xids", "NVSwitch " + address};
     return {is_hardware_xid(std::atoi(word_after(text, "): ", ",").c_str())) ? "gpu_xids" : "",
-            "GPU " + address};
+            (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + address};
   }
   if (has(text, "[Hardware Error]")) {
     const std::string cpu = word_after(text, "CPU ", ": ");

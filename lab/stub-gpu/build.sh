@@ -43,7 +43,7 @@ printf 'obj-m := nvidia.o\nccflags-y := -DSTANDIN_VERSION=\\"%s\\"\n' "$driver" 
 printf 'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="%s"\nBUILT_MODULE_NAME[0]="nvidia"\nDEST_MODULE_LOCATION[0]="/updates/dkms"\nAUTOINSTALL="yes"\n' "$driver" >"$tree$source/dkms.conf"
 put 755 start.sh /usr/lib/muster-standin/start
 put 755 fault.sh /usr/lib/muster-standin/fault
-unit muster-standin-gpus '[Unit]\nDescription=SIMULATED GPU: device files of the stand-ins of the lab\nConditionVirtualization=vm\nBefore=nvidia-persistenced.service nvidia-dcgm.service slurmd.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/muster-standin/start\n'
+unit muster-standin-gpus '[Unit]\nDescription=SIMULATED GPU: device files of the stand-ins of the lab\nConditionVirtualization=vm\nBefore=nvidia-persistenced.service nvidia-dcgm.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/muster-standin/start\n'
 mkdir -p "$tree/usr/lib/systemd/system/multi-user.target.wants" "$tree/DEBIAN"
 ln -s ../muster-standin-gpus.service "$tree/usr/lib/systemd/system/multi-user.target.wants/"
 printf '#!/bin/sh\ndkms add -m nvidia -v %s || true\n' "$driver" >"$tree/DEBIAN/postinst"

@@ -116,4 +116,9 @@ wait_until() {
   shift
   until "$@"; do [[ $SECONDS -lt $deadline ]] || return 1; sleep 1; done
 }
+# What is not as it should be in a report, one line each: for assertions, and for whoever reads a failure.
+findings() {  # findings REPORT.json
+  jq -r '.nodes[] | .name as $n | .checks[] | select(.verdict == "fail" or .verdict == "degraded" or .verdict == "skipped")
+         | [$n, .name, .verdict, .subject, (.blame | join(",")), .reason] | join(" | ")' "$1"
+}
 node_state() { $muster status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .state'; }

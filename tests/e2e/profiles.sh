@@ -59,14 +59,15 @@ held_to_drives() {  # held_to_drives REPORT
     and any(.notes[]; contains("local storage/read_mbps") and contains("of_raw_reads"))' "$1/report.json" >/dev/null
 }
 start=$SECONDS
-$muster up "$work/cluster.yaml" --yes --report "$work/quick" | tee "$work/up.log" | tail -5
+told() { tail -n 40 "$1"; findings "$2/report.json" || true; }
+$muster up "$work/cluster.yaml" --yes --report "$work/quick" >"$work/up.log" || { told "$work/up.log" "$work/quick"; die "bring-up"; }
 echo "  bring-up with quick took $((SECONDS - start)) s"
 check "accepted by quick" measured "$work/quick" quick
 check "local storage is known by its drives" drives_known "$work/quick"
 check "and held to them" held_to_drives "$work/quick"
 for profile in standard burn; do
   start=$SECONDS
-  $muster accept --profile $profile --yes --report "$work/$profile" | tail -5
+  $muster accept --profile $profile --yes --report "$work/$profile" >"$work/$profile.log" || { told "$work/$profile.log" "$work/$profile"; die "$profile"; }
   echo "  $profile took $((SECONDS - start)) s"
   check "accepted by $profile" measured "$work/$profile" $profile
   check "$profile holds local storage to its drives" held_to_drives "$work/$profile"

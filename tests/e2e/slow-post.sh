@@ -26,7 +26,7 @@ check "node02 is accepted" test "$(node_state node02)" = accepted
 check "node03 is quarantined" test "$(node_state node03)" = quarantined
 check "why says that nothing was heard of it, although it is on" \
   sh -c "$muster why node03 | grep -q 'no agent from the RAM system within 2 min 30 s.*power is on'"
-check "it had its three tries" test "$(grep ' node03 ' "$MUSTER_LAB_DIR/bmc.log" | grep -c '"ResetType"')" -ge 3
+check "it had its three tries" test "$(journal "select max(attempt) from journal where node = 'node03' and action = 'node03/netboot'")" = 3
 
 echo "  node02's further ports, as its installed system sees them"
 port_name() { node_ssh node02 "grep -il $1 /sys/class/net/*/address" | cut -d/ -f5; }

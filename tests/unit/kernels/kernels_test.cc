@@ -800,6 +800,11 @@ TEST_CASE(
   CHECK(moved.detail["part"] == "GPU 0000:5e:00, NVSwitch 0000:c7:00.0, cpu 12, drive nvme3, drive nvme3n1");
   CHECK(moved.detail["kernel_log"].size() == 5);
 
+  log(700, {"NVRM: Xid (PCI:0000:e1:00): 79, pid='<unknown>', name=<unknown>, SIMULATED GPU has fallen off "
+            "the bus."});
+  boot("three");
+  CHECK(run_counters(files, {.since = "/run/before.json"}).detail["part"] == "SIMULATED GPU 0000:e1:00");
+
   boot("two");  // in between: every record is new, whatever its number
   log(0, old);
   CHECK(value(run_counters(files, {.since = "/run/before.json"}), "gpu_xids") == 1);
