@@ -62,6 +62,11 @@ for n in node01 node02; do
 done
 fourth=$(write node01 fourth)
 
+# The process behind a mount dies, as of want of memory: systemd brings it back.
+node_ssh node01 sudo pkill -9 -x mfsmount
+reads_again() { [[ $(timeout 30 "$muster" lab ssh node01 -- "timeout 20 sha256sum <$mount/fourth" 2>/dev/null) == "$fourth" ]]; }
+check "a mount whose process is gone comes back by itself" wait_until 120 reads_again
+
 # It comes back by itself, with what it knew and its master enabled.
 $muster power on node03 >/dev/null
 wait_until 900 node_ssh node03 true || die "node03 does not come back"

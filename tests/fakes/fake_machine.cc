@@ -210,6 +210,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "networkctl") return networkctl(argv);
   if (program == "dcb") return dcb(argv);
   if (program == "stat" || program == "dd" || program == "cat" || program == "journalctl") {
+    if (program == "stat" && files().exists("/mfs/dead"))
+      return bad("stat: cannot read file system information: Transport endpoint is not connected");
     if (program != "journalctl" && files().exists("/site/gone"))
       return fail(Code::timeout, program + " did not end within its time and was killed");
     return site(command);
@@ -375,6 +377,11 @@ void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
   }
   for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
     if (there || line.find(" " + target + " ") == std::string::npos) rest += line + "\n";
+  // A mount whose process is gone stays in the kernel's list; whoever begins above it is refused.
+  if (there && files().exists("/mfs/dead") &&
+      get("/proc/self/mountinfo").find(" " + target + " ") != std::string::npos)
+    return;
+  (void)files().remove("/mfs/dead");
   put("/proc/self/mountinfo", rest);
   if (there)
     append("/proc/self/mountinfo",

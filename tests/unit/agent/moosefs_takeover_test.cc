@@ -371,5 +371,29 @@ TEST_CASE("moosefs: mounts follow to the new master, and no other mount is touch
   CHECK(mount->apply(context, params).error().code == Code::conflict);
 }
 
+TEST_CASE("moosefs: a mount whose process is gone does not hold, and is made anew", "[takeover]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* mount = find_step_module("moosefs_mount");
+  const Json params = {
+      {"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+  machine.put("/shared/x", "");
+  REQUIRE(mount->apply(context, params).ok());
+  machine.put("/mfs/dead", "");
+  const auto dead = mount->check(context, params);
+  REQUIRE(dead.ok());
+  CHECK(dead->holds == Holds::no);
+  REQUIRE(mount->apply(context, params).ok());
+  CHECK(mount->check(context, params)->holds == Holds::yes);
+  // One that only does not answer, its master being away: nothing is taken from under its programs.
+  machine.put("/site/gone", "");
+  const auto silent = mount->check(context, params);
+  REQUIRE(silent.ok());
+  CHECK(silent->holds == Holds::no);
+  machine.calls.clear();
+  CHECK(mount->apply(context, params).error().code == Code::failed);
+  for (const auto& call : machine.calls) CHECK(call.find("umount") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster

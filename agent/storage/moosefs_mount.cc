@@ -1,0 +1,226 @@
+// Where the shared file system is mounted, and the copies and trash time of what is made in it.
+//
+// mfsmount is a process of the node's: when it ends without being asked, the kernel keeps a mount of the right
+// source that answers nobody. So a mount holds only when something answers through it.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "agent/steps/accounts.h"
+#include "agent/steps/modules.h"
+#include "agent/steps/mounts.h"
+#include "agent/steps/stack_modules.h"
+#include "agent/storage/metadata.h"
+#include "agent/storage/moosefs.h"
+
+namespace muster::steps {
+namespace {
+
+// ---- mount ----
+
+constexpr DurationMs kAnswer = 20 * kSecond;  // of the master, to one question through the mount
+constexpr int kStacked = 8;                   // mounts on one another that are taken away at most
+
+struct SharedMount {
+  std::string name, master, target, unit;
+};
+
+SharedMount shared_mount(const Json& params) {
+  SharedMount out{plain_serial(text_of(params, "name", "shared")), text_of(params, "master"),
+                  text_of(params, "target"), ""};
+  out.unit = "muster-mfs-" + out.name;
+  return out;
+}
+
+// Type and source as Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later ones ("fuse.mfs") show
+// them.
+std::string mount_problem(const Files& files, const SharedMount& want) {
+  const auto entry = find_mount(files, want.target);
+  if (!entry) return want.target + " is not mounted";
+  if (entry->fs.rfind("fuse", 0) != 0) return fmt::format("{} is {}, not MooseFS", want.target, entry->fs);
+  const std::string end = want.master + ":9421", source = entry->source;
+  const bool fits = source.size() >= end.size() &&
+                    source.compare(source.size() - end.size(), end.size(), end) == 0 &&
+                    (source.size() == end.size() || source[source.size() - end.size() - 1] == '#');
+  return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
+}
+
+// What a mount of the right source says when it is asked. Another process asks: what waits for a master cannot
+// be called back. Dead: its mfsmount is gone, and nobody will ever answer.
+struct Answer {
+  std::string problem = {};
+  bool dead = false;
+};
+Answer ask(StepContext& context, const SharedMount& want) {
+  Command command;
+  command.argv = {"stat", "--file-system", "--format=%T", want.target};
+  command.deadline = kAnswer;
+  command.env["LC_ALL"] = "C";
+  const auto out = context.process.run(command);
+  if (out.ok() && out->ok()) return {};
+  const auto lines = lines_of(out.ok() ? out->err : out.error().message);
+  const std::string said = lines.empty() ? "" : lines.back();
+  return {fmt::format("{} is mounted, and does not answer: {}", want.target, said),
+          said.find("Transport endpoint is not connected") != std::string::npos};
+}
+
+std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
+  const std::string unit = fmt::format(
+      "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
+      "moosefs-master.service\n"
+      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nTimeoutStopSec=20\nExecStart=/usr/bin/mfsmount {} "
+      "-H {} -P 9421 -f -o "
+      "nosuid,nodev\n"
+      "ExecStop=/usr/bin/umount "
+      "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
+      kMooseFsHead, want.target, want.target, want.master, want.target);
+  const std::string path = "/etc/systemd/system/" + want.unit + ".service";
+  // Not started anew for a new unit file while something is mounted: that would take the file system from
+  // under running jobs. While nothing is, one that still tries a former master is not waited for.
+  return {file_part(path, unit),
+          service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
+}
+
+Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
+  const SharedMount want = shared_mount(params);
+  TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
+  if (parts.holds == Holds::no) return parts;
+  std::string problem = mount_problem(context.files, want);
+  if (problem.empty()) problem = lacking_flags(context.files, want.target, kSafeFlags);
+  if (problem.empty()) problem = ask(context, want).problem;
+  return problem.empty() ? holds() : differs(problem);
+}
+
+// Mounted by this unit, of another master: the storage's own, before the spec named another node.
+bool is_of_former_master(const Files& files, const SharedMount& want) {
+  const auto entry = find_mount(files, want.target);
+  const std::string end = ":9421";
+  return entry && entry->fs.rfind("fuse", 0) == 0 && entry->source.size() > end.size() &&
+         entry->source.compare(entry->source.size() - end.size(), end.size(), end) == 0 &&
+         files.exists("/etc/systemd/system/" + want.unit + ".service");
+}
+
+// Programs with open files there lose them: nobody answers them any more. One mount may lie on another.
+Status leave(StepContext& context, const SharedMount& want) {
+  TRY_(apply_parts(context, {mount_parts(want).front()}));
+  for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
+                                               {"systemctl", "stop", want.unit + ".service"}}) {
+    TRY(auto out, run_tool(context, argv, 3 * kMinute));
+    (void)out;
+  }
+  for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i) {
+    TRY(auto out, run_tool(context, {"umount", "--lazy", want.target}));
+    (void)out;
+  }
+  return Ok{};
+}
+
+// Makes room for the mount: a former master's is left, and a dead one. Anybody else's stays.
+Status make_room(StepContext& context, const SharedMount& want) {
+  if (!find_mount(context.files, want.target)) return Ok{};
+  const std::string problem = mount_problem(context.files, want);
+  if (problem.empty() && !ask(context, want).dead) return Ok{};
+  if (!problem.empty() && !is_of_former_master(context.files, want)) return fail(Code::conflict, problem);
+  return leave(context, want);
+}
+
+Status apply_mounted(StepContext& context, const Json& params) {
+  const SharedMount want = shared_mount(params);
+  TRY_(make_room(context, want));
+  if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
+  TRY_(apply_parts(context, mount_parts(want, !find_mount(context.files, want.target))));
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  for (;;) {
+    std::string still = mount_problem(context.files, want);
+    if (still.empty()) still = ask(context, want).problem;
+    if (still.empty()) return set_flags(context, want.target, kSafeFlags);
+    if (is_cancelled(context)) return fail(Code::cancelled, still);
+    if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, still);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+}
+
+// ---- copies ----
+
+// MooseFS 4 (Debian 13) has storage classes instead of goals: "2CP" and "3CP" are there from the start
+// (mfsscadmin(1)).
+constexpr const char* kCopiesClass = "CP";
+
+// The number after "PATH: " of mfsgetgoal and mfsgettrashtime.
+Result<std::string> attribute(StepContext& context, const char* tool, const std::string& target) {
+  TRY(const std::string out, run_tool(context, {tool, target}));
+  const auto colon = out.find(": ");
+  if (colon == std::string::npos)
+    return fail(Code::failed, std::string(tool) + " answers: " + out.substr(0, 100));
+  std::string value = out.substr(colon + 2);
+  while (!value.empty() && isspace(static_cast<unsigned char>(value.back()))) value.pop_back();
+  return value;
+}
+
+Result<CheckResult> check_policy(StepContext& context, const Json& params) {
+  const SharedMount want = shared_mount(params);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
+  Diff diff;
+  TRY(const std::string copies, attribute(context, "mfsgetgoal", want.target));
+  const std::string wanted = std::to_string(int_of(params, "copies", 2));
+  if (copies != wanted && copies != wanted + kCopiesClass) diff.add("copies of new files: " + copies);
+  TRY(const std::string trash, attribute(context, "mfsgettrashtime", want.target));
+  if (trash != std::to_string(int_of(params, "trash_seconds", 0))) diff.add("trash time: " + trash);
+  TRY(const CheckResult top, check_parts(context, open_top(want.target)));
+  if (top.holds == Holds::no) diff.add(top.diff);
+  return diff.result();
+}
+
+Status apply_policy(StepContext& context, const Json& params) {
+  const SharedMount want = shared_mount(params);
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+    return fail(Code::conflict, problem);
+  const std::string copies = std::to_string(int_of(params, "copies", 2));
+  auto goal = run_tool(context, {"mfssetgoal", copies, want.target});
+  if (!goal.ok() && goal.error().message.find("No such class") != std::string::npos)
+    goal = run_tool(context, {"mfssetgoal", copies + kCopiesClass, want.target});
+  if (!goal.ok()) return goal.error();
+  TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)),
+                                     want.target}));
+  (void)trash;
+  return apply_parts(context, open_top(want.target));
+}
+
+const Json kMountParameters = Json::array({parameter("name", "string", false, "of the storage", "shared"),
+                                           parameter("master", "string", true, "address of the master"),
+                                           parameter("target", "string", true, "mount point")});
+Json with(Json parameters, std::initializer_list<Json> more) {
+  for (const auto& one : more) parameters.push_back(one);
+  return parameters;
+}
+
+}  // namespace
+
+StepModule moosefs_mount_module() {
+  StepModule m;
+  m.name = "moosefs_mount";
+  m.help = "The shared file system is mounted from this master, now and at every boot.";
+  m.parameters = with(kMountParameters, {parameter("deadline_seconds", "int", false, "to appear", 60)});
+  m.check = check_mounted;
+  m.apply = apply_mounted;
+  return m;
+}
+
+StepModule moosefs_policy_module() {
+  StepModule m;
+  m.name = "moosefs_policy";
+  m.help =
+      "Copies and trash time of what is made in the shared file system from now on, and its top folder: "
+      "everybody may put something there. On the master's node.";
+  m.parameters =
+      with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
+                              parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
+  m.check = check_policy;
+  m.apply = apply_policy;
+  return m;
+}
+
+}  // namespace muster::steps
