@@ -6,9 +6,10 @@
 //              muster-accept counters --since FILE   after it: how far they moved
 // Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port,
 //              thermal throttling of each processor package; its log for GPUs, machine checks and drives
-//              (kernel_log.cc). A source that this machine does not have is named in detail.absent: nothing
-//              is said about it. GPUs and their links: NVIDIA's driver (gpu_counters.h); what it does not
-//              tell has no metric at all.
+//              (kernel_log.cc). What this machine does not count has no metric and is named in detail.absent:
+//              nothing is said about it. Where the log cannot be read its metrics are missing, and are not
+//              named there: every kernel has a log, so nobody knows what it says. GPUs and their links:
+//              NVIDIA's driver (gpu_counters.h); what it does not tell has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -168,7 +169,7 @@ void add_rdma_rates(const Files& files, const Counts& now, const Counts& before,
 
 void add_log(const Files& files, const Counts& before, Measurement& out, Moved& moved) {
   const KernelLog log = read_kernel_log(files, count_of(before, kLogNext, boot_of(files)));
-  if (!log.readable) moved.absent.push_back("kernel log");
+  if (!log.readable) return moved.absent.push_back("kernel log");
   std::map<std::string, uint64_t> sums;
   Json shown = Json::array();
   for (const auto& line : log.lines) {
@@ -250,7 +251,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   Moved moved;
   for (const char* metric : kMetrics) {
     add_moved(metric, now, before, moved);
-    out.metrics[metric] = {static_cast<double>(moved.sums[metric]), ""};
+    if (moved.sums.count(metric)) out.metrics[metric] = {static_cast<double>(moved.sums[metric]), ""};
   }
   add_rdma_rates(files, now, before, out, moved);
   add_log(files, before, out, moved);

@@ -246,7 +246,7 @@ struct CountersOptions {
 // network_errors, link_down, cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks,
 // drive_errors; where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
 // per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions.
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // --- kernel_log.cc

@@ -68,11 +68,12 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
-// What the checks of this step say, worst first; its words for people.
+// What the checks of this step say, worst first; its words for people. Mandatory when one of them is: of a
+// step that wrong data alone makes stop a node, the metrics that it then lacks stop nobody.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};
-  bool mandatory = true, wrong_data = false;
+  bool mandatory = false, wrong_data = false;
 };
 Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
   Outcome out;
@@ -86,7 +87,7 @@ Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
       out.reason = check.reason;
     }
     out.title = check.title;
-    out.mandatory = check.mandatory;
+    out.mandatory = out.mandatory || check.mandatory;
     out.wrong_data = out.wrong_data || !check.measured;
   }
   return out;

@@ -47,6 +47,8 @@ echo "  ok: the spec is changed as the page says"
 cp "$walk/cluster.yaml" "$work/cluster.yaml"
 check "no placeholder of a real cluster is left" sh -c "! grep -qE 'Micron|SAMSUNG|gateway' '$work/cluster.yaml'"
 lab_up   # the page's command, and images of earlier tests
+unset MUSTER_SOCKET   # "`muster` finds the lab's controller by itself", here and in all that follows
+check "muster finds the lab's controller" sh -c "$muster status >/dev/null"
 walk_section spec "4. The spec"
 check "the page says so" sh -c "grep -q '^    sudo muster lab up cluster.yaml' $page"
 check "two machines, off" \
@@ -73,6 +75,15 @@ check "the other one was found, and installed" says all '^Plan [0-9a-f]+: instal
 check "nothing of the first one's is destroyed" sh -c "! grep -E 'serial LAB' '$work/all.log' | grep -q server01"
 check "both are accepted" test "$(node_state server01) $(node_state server02)" = "accepted accepted"
 check "scratch is where the spec says" node_ssh server02 findmnt -n -o FSTYPE /scratch
+# What else the spec says: time zone, name server, time server, packages of the role.
+for node in server01 server02; do
+  check "$node: the time zone" test "$(node_ssh "$node" readlink /etc/localtime)" = /usr/share/zoneinfo/Europe/Berlin
+  check "$node: the name server, and no other" \
+    test "$(node_ssh "$node" sed -n "'s/^nameserver //p'" /etc/resolv.conf)" = 10.20.0.1
+  check "$node: its clock asks the time server" sh -c "$muster lab ssh $node -- chronyc -n sources | grep -qwF 10.20.0.1"
+  check "$node: and no pool" fails_on "$node" "grep -q '^pool ' /etc/chrony/chrony.conf"
+  check "$node: the role's packages" sh -c "$muster lab ssh $node -- command -v tmux >/dev/null && $muster lab ssh $node -- command -v htop >/dev/null"
+done
 
 system=$(node_ssh server02 findmnt -n -o SOURCE /)
 walk_section last "7. Is it accepted?"

@@ -64,7 +64,10 @@ std::string condition(const PlaybookStep& step) {
   if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
   if (!step.among.empty()) out += (out.empty() ? "" : ", ") + ("among those with `" + step.among + "`");
   if (step.for_each.empty()) out += otherwise;
-  if (!step.mandatory) out += (out.empty() ? "" : ", ") + std::string("optional");
+  if (!step.blocks.empty())
+    out += (out.empty() ? "" : ", ") + fmt::format("stops a node: {}", fmt::join(step.blocks, ", "));
+  else if (!step.mandatory)
+    out += (out.empty() ? "" : ", ") + std::string("optional");
   return out;
 }
 
@@ -91,7 +94,11 @@ std::string document() {
       "A step is checked first, applied only where it does not hold, and verified. Steps of phase `image` "
       "are baked into an image,\n"
       "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by "
-      "stage.\n\n"
+      "stage.\n"
+      "What is optional is told and stops nothing. `stops a node` names what of an acceptance step does so, "
+      "when it is not all\n"
+      "of it: `run` (it could not run), `data` (it failed, or a result was wrong), `ceilings` (a metric "
+      "above its `max`).\n\n"
       "## Playbooks\n\n";
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/playbooks"))
@@ -116,6 +123,14 @@ TEST_CASE("docs/playbooks.md says what the modules and playbooks say") {
   INFO("from here on: " << now.substr(static_cast<size_t>(mismatch.first - now.begin()), 200));
   INFO("make it anew with MUSTER_ACCEPT=1");
   CHECK(now == written);
+}
+
+TEST_CASE("docs/playbooks.md: no step that stops a node is called optional") {
+  PlaybookStep step;
+  step.mandatory = false;
+  CHECK(condition(step) == "optional");
+  step.blocks = {"run", "data"};
+  CHECK(condition(step) == "stops a node: run, data");
 }
 
 TEST_CASE("docs/playbooks.md: every parameter of every module is explained") {

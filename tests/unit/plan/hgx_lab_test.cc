@@ -1,9 +1,12 @@
 // lab/hgx.yaml, the reference cluster in small: the same five machines to the lab and to the controller, and
 // a plan with everything that tests/e2e/hgx.sh looks at.
+#include <filesystem>
 #include <set>
 
+#include "base/os.h"
 #include "controller/plan/lint.h"
 #include "lab/spec.h"
+#include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"
 #include "tests/unit/plan/spec_text.h"
@@ -99,6 +102,50 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
   CHECK(steps.count("quick/gpu counters") == 1);  // which it reads
   const auto others = steps_of(plan, "head01");
   CHECK(others.count("quick/gpu bf16") == 0);
+}
+
+TEST_CASE(
+    "the small reference cluster: DCGM is started and asked for every GPU, nvcc is in a login shell's PATH",
+    "[plan][standin]") {
+  // What the image has.
+  std::map<std::string, PlaybookStep> baked;
+  for (const auto& step : shipped_playbooks().at("gpu-vendor").steps)
+    if (step.phase == "image") baked[step.name] = step;
+  const Json& enabled = baked.at("services").params["names"];
+  CHECK(std::count(enabled.begin(), enabled.end(), "nvidia-dcgm") == 1);
+  const Json& unit = baked.at("DCGM settings").params;
+  CHECK(unit["path"] == "/etc/systemd/system/nvidia-dcgm.service.d/10-muster.conf");
+  const Json& shells = baked.at("CUDA in the shells' PATH").params;
+  CHECK(shells["path"] == "/etc/profile.d/muster-cuda.sh");
+
+  // What a node with GPUs is asked.
+  const auto steps = steps_of(planned_of(input_of(spec_text())), "hgx01");
+  const Json dcgm = steps.at("gpu-vendor/DCGM[hgx01]");
+  CHECK(dcgm["params"]["names"] == Json::array({"nvidia-dcgm"}));
+  CHECK(dcgm["params"]["enabled"] == true);
+  CHECK(dcgm["verify"]["params"]["command"].dump().find("^2 GPUs? found") != std::string::npos);
+  const Json nvcc = steps.at("gpu-vendor/CUDA's compiler in a login shell[hgx01]")["params"]["command"];
+  CHECK(nvcc[1] == "-lc");  // which reads /etc/profile.d
+  CHECK(nvcc[2].get<std::string>().find("/usr/local/cuda/bin/nvcc") != std::string::npos);
+
+  // That file in the shell that reads it: once, and only where there is a toolkit.
+  const TempDir folder;
+  const std::string cuda = folder.path("cuda/bin");
+  std::string script = shells["content"];
+  const std::string real = "/usr/local/cuda/bin";
+  for (size_t at = 0; (at = script.find(real, at)) != std::string::npos; at += cuda.size())
+    script.replace(at, real.size(), cuda);
+  const auto path_after = [&](const std::string& before) {
+    auto process = make_process();
+    const auto out =
+        process->run({.argv = {"sh", "-c", "PATH=" + before + "\n" + script + "printf %s \"$PATH\""}});
+    REQUIRE(out.ok());
+    return out->out;
+  };
+  CHECK(path_after("/usr/bin:/bin") == "/usr/bin:/bin");
+  std::filesystem::create_directories(cuda);
+  CHECK(path_after("/usr/bin:/bin") == cuda + ":/usr/bin:/bin");
+  CHECK(path_after(cuda + ":/bin") == cuda + ":/bin");
 }
 
 TEST_CASE("every limit that the small reference cluster sets is one of quick's or standard's",

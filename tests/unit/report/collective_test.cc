@@ -36,6 +36,7 @@ Json corrupt() {
 struct Cluster {
   std::vector<std::string> names = {};
   std::function<Json(const std::vector<std::string>& members)> test;
+  std::vector<std::string> blocks = {};  // what of it stops a node; empty: everything
 
   Cluster(int nodes, std::function<Json(const std::vector<std::string>&)> what) : test(std::move(what)) {
     for (int i = 0; i < nodes; ++i) names.push_back(fmt::format("node{:02}", i + 1));
@@ -43,6 +44,8 @@ struct Cluster {
   MeasuredStep run() const {
     MeasuredStep step = report_sample::step("node01", "all-reduce", "All-reduce", "",
                                             {{"busbw_mbps", {{"min", kLimit}}}}, test(names));
+    step.mandatory = blocks.empty();
+    step.blocks = blocks;
     step.members = names;
     step.rounds = Json::array();
     if (collective_passed(step)) return step;
@@ -116,6 +119,21 @@ TEST_CASE("the node that makes an all-reduce fail is named, whoever started it",
       } else {
         CHECK(check.blame.empty());
       }
+}
+
+TEST_CASE("of a test that only wrong data makes stop a node, wrong data does so and slowness does not",
+          "[collective]") {
+  for (const Json& how : {corrupt(), broken("exit 139")}) {
+    CAPTURE(how.dump());
+    Cluster cluster = with_bad(8, {"node05"}, how);
+    cluster.blocks = {"data"};
+    const Report report = report_on(cluster, cluster.run());  // its figures, which are missing, stop nobody
+    CHECK(with_verdict(report, NodeVerdict::failed) == Names{"node05"});
+    CHECK(with_verdict(report, NodeVerdict::accepted).size() == 7);
+  }
+  Cluster slow = with_bad(8, {"node05"}, right(3));
+  slow.blocks = {"data"};
+  CHECK(with_verdict(report_on(slow, slow.run()), NodeVerdict::accepted).size() == 8);
 }
 
 TEST_CASE("several guilty nodes of many are named, in log2 N + 2 rounds, and nobody else", "[collective]") {

@@ -394,6 +394,15 @@ TEST_CASE(
   CHECK(get(without, "a", "rdma counters/rdma_overruns").verdict == Verdict::not_applicable);
   CHECK(settled("a", without) == NodeVerdict::accepted);
   CHECK(settled("a", judged_with("RDMA ports")) == NodeVerdict::failed);
+
+  // The kernel's log that could not be read: a fatal Xid may be in it.
+  const auto unread = judge_measurements(
+      {step("a", "counters", "", "", Json::parse(R"({"memory_uncorrected":{"max":0},"gpu_xids":{"max":0}})"),
+            measured("counters", {},
+                     {{"absent", Json::array({"memory_uncorrected", "RDMA ports", "kernel log"})}}))});
+  CHECK(get(unread, "a", "counters/memory_uncorrected").verdict == Verdict::not_applicable);
+  CHECK(get(unread, "a", "counters/gpu_xids").verdict == Verdict::skipped);
+  CHECK(settled("a", unread) == NodeVerdict::failed);
 }
 
 TEST_CASE(
