@@ -135,6 +135,7 @@ Status Core::finish() {
   connect_agents();
   spec.on_change([this] {
     forget_declared();
+    if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
   });
   discovery.on_change([this] { reopen(); });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/digest.h"
@@ -13,6 +14,7 @@
 namespace muster {
 namespace {
 
+constexpr const char* kRecord = "install-";
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kAsk =
     "exec /bin/sh -c '. /etc/os-release; echo \"os $ID-$VERSION_ID\"; "
@@ -37,6 +39,12 @@ std::string word_after(const std::string& text, const std::string& key) {
 std::string random_password() { return "m1" + random_hex(12); }
 
 }  // namespace
+
+std::string install_record_name(const std::string& node) { return kRecord + node; }
+
+std::string node_of_install_record(const std::string& secret) {
+  return secret.rfind(kRecord, 0) == 0 ? secret.substr(std::strlen(kRecord)) : "";
+}
 
 std::string to_text(const InstallRecord& r) {
   return dump_json({{"server", r.server},
@@ -203,11 +211,33 @@ void ProviderInstall::resume(const JobPtr& job) {
   const auto text = hooks_.load(job->node);
   if (!text.ok()) return text.error().code == Code::not_found ? prepare(job) : end(job, text.error(), false);
   auto record = install_record_from(*text);
-  if (!record.ok()) return end(job, std::move(record).error().with("install-" + job->node), false);
+  if (!record.ok()) return end(job, std::move(record).error().with(install_record_name(job->node)), false);
+  if (record->image != job->image || record->os != job->os) {
+    // It is written over when the new one is asked for.
+    hooks_.tell(job->node,
+                fmt::format("the installation of {} that was asked for before is not what is declared now, "
+                            "and counts no more",
+                            record->image));
+    return prepare(job);
+  }
   job->record = std::move(*record);
-  hooks_.tell(job->node, "goes on with the installation that was asked for before");
-  if (job->record.stage == "ended") return provider_is_done(job);
-  watch(job);
+  go_on(job);
+}
+
+// The declared server is looked at before anything is done for the recorded one.
+void ProviderInstall::go_on(const JobPtr& job) {
+  call<Reinstall::Look>(
+      job,
+      [this, provider = job->provider, server = job->record.server]() -> Result<Reinstall::Look> {
+        TRY(const auto outside, provider());
+        return outside->look(server, times_.call);
+      },
+      [this, job](const Result<Reinstall::Look>& look) {
+        if (!look.ok()) return end(job, look.error(), false);
+        hooks_.tell(job->node, "goes on with the installation that was asked for before");
+        if (job->record.stage == "ended" && *look == Reinstall::Look::idle) return provider_is_done(job);
+        watch(job);
+      });
 }
 
 void ProviderInstall::prepare(const JobPtr& job) {
@@ -265,9 +295,9 @@ void ProviderInstall::watch(const JobPtr& job) {
   later(job, times_.look, [this, job] {
     call<Reinstall::Look>(
         job,
-        [this, provider = job->provider]() -> Result<Reinstall::Look> {
+        [this, provider = job->provider, server = job->record.server]() -> Result<Reinstall::Look> {
           TRY(const auto outside, provider());
-          return outside->look(times_.call);
+          return outside->look(server, times_.call);
         },
         [this, job](const Result<Reinstall::Look>& look) { looked(job, look); });
   });

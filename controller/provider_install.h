@@ -40,6 +40,10 @@ struct InstallRecord {
 };
 std::string to_text(const InstallRecord& record);
 Result<InstallRecord> install_record_from(const std::string& text);
+// The secret that it is kept as. Node rows and records go together: who deletes the one deletes the other.
+std::string install_record_name(const std::string& node);
+// The node of such a secret; "" it is another one.
+std::string node_of_install_record(const std::string& secret);
 
 class ProviderInstall {
  public:
@@ -96,6 +100,7 @@ class ProviderInstall {
   void end(const JobPtr& job, Status result, bool forget_record);
   bool gone(const JobPtr& job) const;
   void resume(const JobPtr& job);
+  void go_on(const JobPtr& job);
   void prepare(const JobPtr& job);
   void write_intent(const JobPtr& job, const Reinstall::Ready& ready, const std::string& old_host_key);
   void begin(const JobPtr& job);

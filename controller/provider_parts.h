@@ -9,6 +9,7 @@
 #include "controller/current_spec.h"
 #include "controller/power_port.h"
 #include "controller/provider_install.h"
+#include "controller/store/store.h"
 #include "controller/vault.h"
 
 namespace muster {
@@ -25,5 +26,9 @@ struct ProviderParts {
 };
 // Made, and what `power` hands reinstall() to.
 std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);
+
+// Records of installations of nodes that the spec does not have any more, or not as nodes that a provider
+// installs: a node that gets such a name later begins anew.
+void forget_installs(Vault& vault, Store& store, const Spec& spec);
 
 }  // namespace muster

@@ -28,7 +28,7 @@ class PhyInstall : public Reinstall {
 
   Result<Ready> prepare(const std::string& image, DurationMs deadline) override;
   Status begin(const Order& order, DurationMs deadline) override;
-  Result<Look> look(DurationMs deadline) override;
+  Result<Look> look(const std::string& server, DurationMs deadline) override;
 
  private:
   Error about(Error error, const std::string& what) const {
@@ -38,6 +38,15 @@ class PhyInstall : public Reinstall {
     TRY(PhyServer server, phy_server_of(target_, *account_, {true, 0, deadline}));
     if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
     return server;
+  }
+  // The server that the address leads to, if it is this one.
+  Result<PhyServer> only(const std::string& server, const PhyAsk& ask) {
+    TRY(PhyServer found, phy_server_of(target_, *account_, ask));
+    if (found.id == server) return found;
+    return fail(Code::denied,
+                fmt::format("its installation was begun on server {}, and '{}' leads to server {}: nothing "
+                            "was done; `muster node rm {}` forgets that installation",
+                            server, target_.address, found.id, target_.node));
   }
   Result<Json> image_named(const PhyServer& server, const std::string& image, DurationMs deadline);
 
@@ -95,8 +104,8 @@ Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   return about(begun.error(), what);
 }
 
-Result<Reinstall::Look> PhyInstall::look(DurationMs deadline) {
-  const auto server = phy_server_of(target_, *account_, {false, kListAge, deadline});
+Result<Reinstall::Look> PhyInstall::look(const std::string& name, DurationMs deadline) {
+  const auto server = only(name, {false, kListAge, deadline});
   if (!server.ok()) return about(server.error(), "looking how its installation goes");
   if (server->lock == "os_install") return Look::installing;
   const auto lock = phy_lock(*server);

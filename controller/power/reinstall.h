@@ -36,8 +36,9 @@ class Reinstall {
     installing,  // an installation runs
     busy,        // something else of the provider's does, which passes
   };
-  // denied: people of the provider are at the machine.
-  virtual Result<Look> look(DurationMs deadline) = 0;
+  // `server`: Ready's. denied: people of the provider are at the machine, or the node's address leads to
+  // another server now.
+  virtual Result<Look> look(const std::string& server, DurationMs deadline) = 0;
 };
 
 }  // namespace muster

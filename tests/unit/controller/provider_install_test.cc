@@ -75,7 +75,7 @@ struct Bench {
   std::optional<Status> result;
   int results = 0;
 
-  Bench() {
+  explicit Bench(int servers = 1) : provider(servers) {
     provider.machine().start();
     restart();
   }
@@ -327,6 +327,54 @@ TEST_CASE("phy install: a RAM system that did not join is started again from the
   CHECK(bench.ends() == std::nullopt);
   CHECK(bench.host.handed_over == 2);
   CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: a record of another image than the declared one is not gone on with",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  bench.pass(10 * kSecond);
+  REQUIRE(bench.installs() == 1);
+  REQUIRE_FALSE(bench.result);
+  bench.restart();
+  Json other = kOrder;
+  SECTION("image") { other["image"] = "debian13-x86_64"; }
+  SECTION("system") { other["os"] = "debian-13"; }
+  const auto ask = [&] {
+    bench.result.reset();
+    bench.service->install("gpu01", other, [&](Status status) { bench.result = std::move(status); });
+  };
+  ask();
+  CHECK(bench.ends() == Code::unavailable);  // the provider is still at work with the first one
+  CHECK(bench.installs() == 1);
+  CHECK(bench.host.handed_over == 0);
+  if (other["image"] != kOrder["image"]) return;
+  bench.provider.pass(kMinute);
+  bench.host.os = "debian-13";
+  ask();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 2);
+}
+
+TEST_CASE("phy install: a record of another server is not gone on with, and nothing is switched",
+          "[phy][install]") {
+  for (const char* stage : {"intended", "accepted", "ended"}) {
+    INFO(stage);
+    Bench bench(2);
+    bench.provider.machine(1).cut_power();
+    InstallRecord record;
+    record.server = bench.provider.ids[1];  // gpu01 is declared as ids[0]
+    record.image = kOrder["image"], record.os = kOrder["os"];
+    record.key = *make_ssh_key();
+    record.stage = stage;
+    bench.store["gpu01"] = to_text(record);
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.installs() == 0);
+    CHECK(bench.provider.seen_with("POST ") == 0);
+    CHECK(bench.host.handed_over == 0);
+    CHECK(bench.store.size() == 1);
+  }
 }
 
 TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
