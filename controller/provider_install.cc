@@ -113,7 +113,7 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
 }
 
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
-                        DurationMs deadline) {
+                        DurationMs deadline, Permit& permit) {
   TRY_(put_agent(session, agent_binary, deadline));
   TRY(const auto ready,
       session.run(std::string(kAgent) + " hand-over --stdin", dump_json(job) + "\n", deadline));
@@ -121,6 +121,7 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
     return fail(Code::denied, "its new system cannot hand over to the RAM system: " + last_words(ready));
   if (!ready.ok())
     return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
+  if (!permit.take()) return fail(Code::cancelled, "called off before its new system handed over");
   // The connection ends with the system; whether it did so in time is no matter.
   const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
   if (left.ok() && left->exit_code > 0)
@@ -135,6 +136,9 @@ struct ProviderInstall::Job {
   SteadyMs phase = {};
   std::function<Result<std::unique_ptr<Reinstall>>()> provider;
   std::string last;  // what was seen last, for whoever waited in vain
+  // The order to the provider, from the moment that it is written down; null: this job gives none.
+  std::shared_ptr<Permit> order = {};
+  std::shared_ptr<Permit> leave = {};  // the order to its new system
 };
 
 ProviderInstall::ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times)
@@ -178,7 +182,22 @@ void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) 
   if (job->done) job->done(std::move(result));
 }
 
-void ProviderInstall::forget(const std::string& node) { jobs_.erase(node); }
+void ProviderInstall::forget(const std::string& node) {
+  const auto found = jobs_.find(node);
+  if (found == jobs_.end()) return;
+  const JobPtr job = found->second;
+  jobs_.erase(found);
+  if (job->order && job->order->withdraw()) {
+    hooks_.erase(node);  // it says that something may have been asked for, and nothing was
+    return hooks_.tell(node, "called off before the provider was asked for its installation");
+  }
+  if (job->leave && !job->leave->withdraw())
+    return hooks_.tell(node, "called off when its new system was told to hand over, which it may still do");
+  if (job->record.stage == "intended")
+    hooks_.tell(node, "called off when the order to install it was on its way: the provider may install it");
+  else if (!job->record.stage.empty())
+    hooks_.tell(node, "called off; the provider was asked for its installation, and goes on with it");
+}
 
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
@@ -268,13 +287,14 @@ void ProviderInstall::write_intent(const JobPtr& job, const Reinstall::Ready& re
   if (!key.ok()) return end(job, key.error(), false);
   job->record = {ready.server, job->image, job->os,    ready.address,  ready.user,
                  old_host_key, *key,       "intended", reactor_.now(), false};
+  job->order = std::make_shared<Permit>();
   keep(job, [this, job] { begin(job); });
 }
 
 void ProviderInstall::begin(const JobPtr& job) {
   const auto public_key = hooks_.public_key(job->record.key);
   if (!public_key.ok()) return end(job, public_key.error(), true);
-  const Reinstall::Order order{job->record.image, *public_key, random_password()};
+  const Reinstall::Order order{job->record.image, *public_key, random_password(), job->order};
   call<Ok>(
       job,
       [this, provider = job->provider, order]() -> Status {
@@ -282,6 +302,12 @@ void ProviderInstall::begin(const JobPtr& job) {
         return outside->begin(order, times_.call);
       },
       [this, job](const Status& begun) {
+        // Of a failure before it was sent it is known that nothing began, whatever its code says.
+        if (!begun.ok() && job->order->withdraw())
+          return end(job,
+                     begun.error().code == Code::timeout ? fail(Code::unavailable, begun.error().message)
+                                                         : begun.error(),
+                     true);
         if (!begun.ok() && begun.error().code != Code::timeout) return end(job, begun, true);
         hooks_.tell(job->node, begun.ok()
                                    ? "the provider accepted its installation"
@@ -391,13 +417,14 @@ void ProviderInstall::hand_over(const JobPtr& job) {
     if (!*alive || gone(job)) return;
     if (!order.ok()) return end(job, order.error(), false);
     const DurationMs since = std::max(reactor_.steady() - job->phase, reactor_.now() - job->record.requested);
+    job->leave = std::make_shared<Permit>();
     call<Ok>(
         job,
-        [this, record = job->record, since, params = *order]() -> Status {
+        [this, record = job->record, since, params = *order, permit = job->leave]() -> Status {
           TRY(const std::string agent, hooks_.agent());
           TRY(auto session, new_system(record, since, hooks_));
           if (record.user != "root") session = as_root(std::move(session));
-          return hand_over_by_ssh(*session, agent, params, kSsh);
+          return hand_over_by_ssh(*session, agent, params, kSsh, *permit);
         },
         [this, job](Status left) {
           if (left.ok()) hooks_.tell(job->node, "its new system hands over to the RAM system (kexec)");

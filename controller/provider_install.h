@@ -85,7 +85,8 @@ class ProviderInstall {
   // `order`: {"image", "os"}. Done: Ok when the RAM system is on its way. unavailable: not now, nothing was
   // begun; failed: this attempt is over; denied, invalid: no attempt can help.
   void install(const std::string& node, const Json& order, Done done);
-  // Nobody waits for it any more: nothing new is asked for. What the provider does goes on.
+  // Nobody waits for it any more: from here on nothing is sent, neither to the provider nor to its new system.
+  // What was sent before, or may have been, is told; what the provider does goes on.
   void forget(const std::string& node);
   // The RAM system is there.
   void joined(const std::string& node);
@@ -124,7 +125,8 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
                                                const ProviderInstall::Hooks& hooks);
 // Puts the agent there and has it hand over to the RAM system that `job` (wire::KexecJob) names. denied: that
 // system does not allow it.
+// `permit` is taken right before it leaves; cancelled: it was called off, and stays.
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
-                        DurationMs deadline);
+                        DurationMs deadline, Permit& permit);
 
 }  // namespace muster

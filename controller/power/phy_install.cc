@@ -92,6 +92,7 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
 // console nobody would partition anything.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "installing its operating system anew";
+  if (!order.permit) return about(fail(Code::invalid, "nobody could call it off"), what);
   const auto server = unlocked(deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
@@ -99,7 +100,8 @@ Status PhyInstall::begin(const Order& order, DurationMs deadline) {
                      {"manual_partition", false},
                      {"ssh_public_keys", {order.public_key}},
                      {"allow_password_login", false}};
-  const Status begun = account_->post(server->id, "os_install/", body, deadline);
+  const Status begun = account_->post(server->id, "os_install/", body, deadline,
+                                      [permit = order.permit] { return permit->take(); });
   if (begun.ok()) return Ok{};
   return about(begun.error(), what);
 }

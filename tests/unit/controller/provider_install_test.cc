@@ -25,6 +25,7 @@ struct Host {
   int64_t up = 5;   // seconds
   int handed_over = 0;
   std::string job = {}, uploaded = {};
+  std::function<void()> getting_ready = {};
   std::vector<std::string> commands = {};
 
   bool is_new() { return bench.installed.count(bench.ids[0]) > 0; }
@@ -44,6 +45,7 @@ struct Host {
       job = std::string(input);
       out.exit_code = refuses;
       out.err = refuses ? "the kernel is locked down" : "";
+      if (getting_ready) getting_ready();
     }
     if (command.find("hand-over --now") != std::string::npos) {
       ++handed_over;
@@ -64,6 +66,29 @@ class Session : public SshSession {
   Host& host_;
 };
 
+// Things happen before the order gets to the provider's driver, and behind it.
+class Around : public Reinstall {
+ public:
+  Around(std::unique_ptr<Reinstall> inner, std::function<void()> before, std::function<void()> after)
+      : inner_(std::move(inner)), before_(std::move(before)), after_(std::move(after)) {}
+  Result<Ready> prepare(const std::string& image, DurationMs deadline) override {
+    return inner_->prepare(image, deadline);
+  }
+  Status begin(const Order& order, DurationMs deadline) override {
+    if (before_) before_();
+    const Status begun = inner_->begin(order, deadline);
+    if (after_) after_();
+    return begun;
+  }
+  Result<Look> look(const std::string& server, DurationMs deadline) override {
+    return inner_->look(server, deadline);
+  }
+
+ private:
+  const std::unique_ptr<Reinstall> inner_;
+  const std::function<void()> before_, after_;
+};
+
 struct Bench {
   PhyBench provider;
   Host host{provider};
@@ -74,6 +99,7 @@ struct Bench {
   std::unique_ptr<ProviderInstall> service;
   std::optional<Status> result;
   int results = 0;
+  std::function<void()> before_order = {}, after_order = {};
 
   explicit Bench(int servers = 1) : provider(servers) {
     provider.machine().start();
@@ -87,7 +113,8 @@ struct Bench {
       return std::function<Result<std::unique_ptr<Reinstall>>()>(
           [this]() -> Result<std::unique_ptr<Reinstall>> {
             const PowerTarget at = provider.target();
-            return make_phy_install(at, provider.account(at));
+            return std::unique_ptr<Reinstall>(std::make_unique<Around>(
+                make_phy_install(at, provider.account(at)), before_order, after_order));
           });
     };
     h.address = [](const std::string&) { return std::string("10.20.0.11"); };
@@ -384,6 +411,74 @@ TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy]
   bench.pass(10 * kMinute);
   CHECK(bench.installs() == 0);
   CHECK(bench.results == 0);
+}
+
+TEST_CASE("phy install: called off, the order is not sent, however far it had come", "[phy][install]") {
+  Bench bench;
+  const auto call_off = [&] { bench.service->forget("gpu01"); };
+  SECTION("before the driver has it") { bench.before_order = call_off; }
+  SECTION("after the list was read, while it waits for its turn") {
+    bench.provider.on_request = [&](const HttpRequest& request) {
+      const bool looks_again =
+          bench.store.count("gpu01") && request.path.find("/servers/") != std::string::npos;
+      if (request.method == "GET" && looks_again) call_off();
+    };
+  }
+  bench.install();
+  bench.pass(10 * kMinute);
+  CHECK(bench.installs() == 0);
+  CHECK(bench.provider.seen_with("POST ") == 0);
+  CHECK(bench.results == 0);
+  CHECK(bench.store.empty());  // nothing was asked for, so nobody waits for it ten minutes
+  CHECK_FALSE(bench.told.empty());
+  bench.before_order = {}, bench.provider.on_request = {};
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: an order that was sent before it was called off is told, and found again",
+          "[phy][install]") {
+  Bench bench;
+  SECTION("its answer is under way") {
+    bench.after_order = [&] { bench.service->forget("gpu01"); };
+  }
+  SECTION("and is lost") {
+    bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
+    bench.after_order = [&] { bench.service->forget("gpu01"); };
+  }
+  bench.install();
+  bench.pass(kMinute);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.results == 0);
+  REQUIRE_FALSE(bench.told.empty());
+  CHECK(bench.told.back().find("called off") != std::string::npos);
+  CHECK(bench.store.size() == 1);
+  bench.after_order = {};
+  bench.restart();
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: called off, the new system is not told to hand over", "[phy][install]") {
+  Bench bench;
+  bench.host.getting_ready = [&] { bench.service->forget("gpu01"); };
+  bench.install();
+  bench.pass(10 * kMinute);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.results == 0);
+}
+
+TEST_CASE("phy install: a permit is settled once", "[phy][install]") {
+  Permit taken, withdrawn;
+  CHECK(taken.take());
+  CHECK_FALSE(taken.take());
+  CHECK_FALSE(taken.withdraw());
+  CHECK(withdrawn.withdraw());
+  CHECK(withdrawn.withdraw());
+  CHECK_FALSE(withdrawn.take());
 }
 
 TEST_CASE("phy install: keys and tokens are in no message", "[phy][install]") {
