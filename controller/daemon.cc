@@ -199,6 +199,7 @@ ExecutorHooks Core::hooks() {
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
+    provider_install->run_over(installed_by_provider(executor.plan()));
     events.poke();
   };
   return made;
@@ -243,12 +244,9 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
     where.target.machines = std::move(machines);
   }
   if (node->power.secret.empty()) return where;
-  TRY(const auto secret, vault->get(node->power.secret));
-  const auto colon = secret.find(':');
-  if (colon == std::string::npos)
-    return fail(Code::invalid, "secret '" + node->power.secret + "' is not user:password");
-  where.target.user = secret.substr(0, colon);
-  where.target.password = secret.substr(colon + 1);
+  TRY(const auto login, vault->login(node->power.secret));
+  where.target.user = login.user;
+  where.target.password = login.password;
   return where;
 }
 

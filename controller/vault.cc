@@ -85,6 +85,13 @@ Result<std::string> Vault::get(const std::string& name) {
   return fail(Code::not_found, "secret '" + name + "' is not set: muster secret set " + name);
 }
 
+Result<Vault::Login> Vault::login(const std::string& name) {
+  TRY(const auto secret, get(name));
+  const auto colon = secret.find(':');
+  if (colon == std::string::npos) return fail(Code::invalid, "secret '" + name + "' is not user:password");
+  return Login{secret.substr(0, colon), secret.substr(colon + 1)};
+}
+
 void Vault::put(const std::string& name, const std::string& value, Store::Done done) {
   const auto sealed = seal(key_, name, value);
   if (!sealed.ok()) return reactor_.post([done, error = sealed.error()] { done(error); });

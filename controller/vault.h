@@ -31,6 +31,11 @@ class Vault {
   };
   Result<std::vector<Name>> list();
   Result<std::string> get(const std::string& name);
+  // Of "user:password".
+  struct Login {
+    std::string user, password;
+  };
+  Result<Login> login(const std::string& name);
   void put(const std::string& name, const std::string& value, Store::Done done);
   void remove(const std::string& name, Store::Done done);
 

@@ -146,13 +146,6 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-std::vector<std::string> installed_by_provider(const Plan& plan) {
-  std::vector<std::string> out;
-  for (const auto& action : plan.actions)
-    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
-  return out;
-}
-
 // Of a machine that nobody looked into yet there is no list of disks.
 std::string render_destroys(const Plan& plan) {
   const auto anew = installed_by_provider(plan);
@@ -189,6 +182,13 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
 }
 
 }  // namespace
+
+std::vector<std::string> installed_by_provider(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& action : plan.actions)
+    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
+  return out;
+}
 
 std::string_view to_string(ActionKind kind) {
   for (const auto& [value, word] : kActionWords)

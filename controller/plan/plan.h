@@ -123,6 +123,8 @@ struct Plan {
 
 Json to_json(const Plan& plan);  // canonical
 Result<Plan> plan_from_json(const Json& json);
+// The nodes whose provider installs them anew before anything else, each once.
+std::vector<std::string> installed_by_provider(const Plan& plan);
 std::string plan_digest(const Plan& plan);                // sha256 of the canonical text
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 

@@ -14,15 +14,21 @@ using testing::PhyBench;
 
 namespace {
 
-const Json kOrder = {{"image", PhyBench::kImage}, {"os", "debian-12"}};
+const Json kOrder = {{"image", PhyBench::kImage}, {"os", "debian-12"}, {"approval", "sha256:first"}};
+Json approved_again() {
+  Json order = kOrder;
+  order["approval"] = "sha256:second";
+  return order;
+}
 
 // What answers SSH at the machine's address: the system before, then the one that was installed.
 struct Host {
   PhyBench& bench;
   bool answered_before = true;  // the system before had an SSH server, too
   std::string os = "debian-12";
-  int refuses = 0;  // exit status of getting ready to hand over
-  int64_t up = 5;   // seconds
+  bool answers = true;  // SSH, at all
+  int refuses = 0;      // exit status of getting ready to hand over
+  int64_t up = 5;       // seconds
   int handed_over = 0;
   std::string job = {}, uploaded = {};
   std::function<void()> getting_ready = {};
@@ -30,7 +36,7 @@ struct Host {
 
   bool is_new() { return bench.installed.count(bench.ids[0]) > 0; }
   Result<std::string> key() {
-    if (!bench.machine().running() || (!is_new() && !answered_before))
+    if (!answers || !bench.machine().running() || (!is_new() && !answered_before))
       return fail(Code::unavailable, "connection refused");
     return std::string(is_new() ? "SHA256:new" : "SHA256:old");
   }
@@ -156,13 +162,21 @@ struct Bench {
     return h;
   }
   int installs() { return provider.api.installs(provider.ids[0]); }
-  void install() {
+  void install(const Json& order = kOrder) {
     result.reset();
-    service->install("gpu01", kOrder, [this](Status status) {
+    service->install("gpu01", order, [this](Status status) {
       result = std::move(status);
       ++results;
     });
   }
+  InstallRecord record() {
+    REQUIRE(store.count("gpu01"));
+    auto out = install_record_from(store["gpu01"]);
+    REQUIRE(out.ok());
+    return *out;
+  }
+  // Nothing more comes of it, and there is no key left to steal.
+  bool is_spent() { return record().stage == "spent" && record().key.empty(); }
   void pass(DurationMs span) {
     for (DurationMs gone = 0; gone < span && !result; gone += kSecond) {
       provider.pass(kSecond);
@@ -191,8 +205,11 @@ TEST_CASE("phy install: intent, installation, new system, agent, RAM system", "[
   CHECK(bench.host.handed_over == 1);
   CHECK(bench.host.uploaded == "agent program");
   CHECK(bench.host.job.find("muster.token=once") != std::string::npos);
+  bench.service->run_over({"gpu01"});
   CHECK(bench.store.size() == 1);  // until the RAM system is there
   bench.service->joined("gpu01");
+  CHECK(bench.store.size() == 1);  // until its run is over
+  bench.service->run_over({"gpu01"});
   CHECK(bench.store.empty());
   CHECK(bench.results == 1);
   for (const HttpRequest& one : bench.provider.requests())
@@ -260,17 +277,86 @@ TEST_CASE("phy install: an installation that did nothing is not believed", "[phy
   SECTION("the old system answers") {}
   SECTION("the old system never had a host key that was seen") { bench.host.answered_before = false; }
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
-  CHECK(bench.store.empty());
+  CHECK(bench.is_spent());
+  bench.manners([](lab::PhyManners& m) { m.installs_nothing = false; });
+  bench.install();
+  CHECK(bench.ends() == Code::denied);  // the approval is used up
+  CHECK(bench.installs() == 1);
+  bench.install(approved_again());
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 2);
 }
 
-TEST_CASE("phy install: a 204 that nothing follows ends as failed", "[phy][install]") {
+TEST_CASE("phy install: a 204 that nothing follows uses up the approval", "[phy][install]") {
   Bench bench;
   bench.manners([](lab::PhyManners& m) { m.ignores_orders = true; });
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
+  CHECK(bench.is_spent());
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: a RAM system that joined and was lost leads to no second installation",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  bench.service->joined("gpu01");
+  if (GENERATE(false, true)) bench.restart();
+  SECTION("the installed system came back, and hands over again") {
+    bench.install();
+    CHECK(bench.ends() == std::nullopt);
+    CHECK(bench.host.handed_over == 2);
+  }
+  SECTION("nobody came back") {
+    bench.host.answers = false;
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.is_spent());
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.host.handed_over == 1);
+  }
+  SECTION("its hello comes while the installed system is looked for") {
+    bench.host.answers = false;
+    bench.install();
+    bench.pass(kMinute);
+    const size_t told = bench.told.size();
+    bench.service->forget("gpu01");
+    CHECK(bench.told.size() == told);
+    bench.service->run_over({"gpu01"});
+    CHECK(bench.store.empty());
+  }
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: what was asked for under another approval is gone on with, and uses up this one",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  bench.pass(10 * kSecond);
+  REQUIRE(bench.installs() == 1);
+  bench.service->forget("gpu01");
+  bench.install(approved_again());
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+  bench.service->joined("gpu01");
+  bench.host.answers = false;
+  bench.install(approved_again());
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: without an approval nobody is asked", "[phy][install]") {
+  Bench bench;
+  bench.install({{"image", PhyBench::kImage}, {"os", "debian-12"}});
+  CHECK(bench.ends() == Code::invalid);
+  CHECK(bench.provider.requests().empty());
 }
 
 TEST_CASE("phy install: refusals before anything began leave nothing behind", "[phy][install]") {
@@ -307,17 +393,17 @@ TEST_CASE("phy install: another system than the declared one is not handed over"
   Bench bench;
   bench.host.os = "ubuntu-24.04";
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.result->error().message.find("ubuntu-24.04") != std::string::npos);
   CHECK(bench.host.handed_over == 0);
-  CHECK(bench.store.empty());
+  CHECK(bench.is_spent());
 }
 
 TEST_CASE("phy install: a system that ran before the request is not the new one", "[phy][install]") {
   Bench bench;
   bench.host.up = 100'000;
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
 }
 
@@ -364,7 +450,7 @@ TEST_CASE("phy install: a record of another image than the declared one is not g
   REQUIRE(bench.installs() == 1);
   REQUIRE_FALSE(bench.result);
   bench.restart();
-  Json other = kOrder;
+  Json other = approved_again();
   SECTION("image") { other["image"] = "debian13-x86_64"; }
   SECTION("system") { other["os"] = "debian-13"; }
   const auto ask = [&] {
@@ -394,6 +480,7 @@ TEST_CASE("phy install: a record of another server is not gone on with, and noth
     record.image = kOrder["image"], record.os = kOrder["os"];
     record.key = *make_ssh_key();
     record.stage = stage;
+    record.approval = kOrder["approval"];
     bench.store["gpu01"] = to_text(record);
     bench.install();
     CHECK(bench.ends() == Code::denied);
