@@ -342,7 +342,8 @@ void ProviderInstall::write_intent(const JobPtr& job, const Reinstall::Ready& re
 void ProviderInstall::begin(const JobPtr& job) {
   const auto public_key = hooks_.public_key(job->record.key);
   if (!public_key.ok()) return end(job, public_key.error(), true);
-  const Reinstall::Order order{job->record.image, *public_key, random_password(), job->order};
+  const Reinstall::Order order{job->record.image, *public_key, random_password(), job->record.server,
+                               job->order};
   call<Ok>(
       job,
       [this, provider = job->provider, order]() -> Status {

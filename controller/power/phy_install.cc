@@ -34,8 +34,10 @@ class PhyInstall : public Reinstall {
   Error about(Error error, const std::string& what) const {
     return std::move(error).with(fmt::format("{} (server {}), {}", target_.node, target_.address, what));
   }
-  Result<PhyServer> unlocked(DurationMs deadline) {
-    TRY(PhyServer server, phy_server_of(target_, *account_, {true, 0, deadline}));
+  // `name`: the one that was written down; "" before that.
+  Result<PhyServer> unlocked(const std::string& name, DurationMs deadline) {
+    const PhyAsk ask{true, 0, deadline};
+    TRY(PhyServer server, name.empty() ? phy_server_of(target_, *account_, ask) : only(name, ask));
     if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
     return server;
   }
@@ -70,7 +72,7 @@ Result<Json> PhyInstall::image_named(const PhyServer& server, const std::string&
 
 Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationMs deadline) {
   const char* what = "looking whether it can be installed anew";
-  auto server = unlocked(deadline);
+  auto server = unlocked("", deadline);
   if (!server.ok()) return about(std::move(server).error(), what);
   auto found = image_named(*server, image, deadline);
   if (!found.ok()) return about(std::move(found).error(), what);
@@ -93,7 +95,7 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "installing its operating system anew";
   if (!order.permit) return about(fail(Code::invalid, "nobody could call it off"), what);
-  const auto server = unlocked(deadline);
+  const auto server = unlocked("", deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
                      {"password", order.password},

@@ -50,6 +50,8 @@ class Reinstall {
   virtual Result<Ready> prepare(const std::string& image, DurationMs deadline) = 0;
   struct Order {
     std::string image, public_key, password;
+    // As Ready named it, and as it is written down: denied where the node's address leads to another one now.
+    std::string server;
     std::shared_ptr<Permit> permit;  // taken when nothing but the request itself is left to do; never null
   };
   // Ok: it was accepted. timeout: nobody knows. Else it was not. cancelled: called off, and not sent.

@@ -106,6 +106,7 @@ struct Bench {
   std::optional<Status> result;
   int results = 0;
   std::function<void()> before_order = {}, after_order = {};
+  std::string leads_to = {};  // the node's address in place of the first server's id
 
   explicit Bench(int servers = 1) : provider(servers) {
     provider.machine().start();
@@ -118,7 +119,8 @@ struct Bench {
     h.provider = [this](const std::string&) -> Result<std::function<Result<std::unique_ptr<Reinstall>>()>> {
       return std::function<Result<std::unique_ptr<Reinstall>>()>(
           [this]() -> Result<std::unique_ptr<Reinstall>> {
-            const PowerTarget at = provider.target();
+            PowerTarget at = provider.target();
+            if (!leads_to.empty()) at.address = leads_to;
             return std::unique_ptr<Reinstall>(std::make_unique<Around>(
                 make_phy_install(at, provider.account(at)), before_order, after_order));
           });
@@ -489,6 +491,24 @@ TEST_CASE("phy install: a record of another server is not gone on with, and noth
     CHECK(bench.host.handed_over == 0);
     CHECK(bench.store.size() == 1);
   }
+}
+
+TEST_CASE("phy install: the server that was written down is installed, or none", "[phy][install]") {
+  Bench bench(2);
+  bench.leads_to = "gpu1";
+  // Somebody gives the nickname to another server between the look and the order.
+  bench.before_order = [&] {
+    lab::PhyMachine first, second;
+    first.id = bench.provider.ids[0], first.nickname = "gpu9";
+    second.id = bench.provider.ids[1], second.nickname = "gpu1";
+    first.machine = &bench.provider.machine(0), second.machine = &bench.provider.machine(1);
+    bench.provider.api.add(first);
+    bench.provider.api.add(second);
+  };
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.provider.seen_with("POST ") == 0);
+  CHECK(bench.store.empty());
 }
 
 TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
