@@ -76,4 +76,14 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   });
 }
 
+std::map<std::string, std::string> servers_of_others(const Spec& spec, const std::string& node) {
+  std::map<std::string, std::string> out;
+  for (const NodeSpec& other : spec.nodes) {
+    if (other.name == node || other.power.driver != "sakura-phy") continue;
+    out.emplace(other.power.address, other.name);
+    if (!other.power.pin.empty()) out.emplace(other.power.pin, other.name);
+  }
+  return out;
+}
+
 }  // namespace muster

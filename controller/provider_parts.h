@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -30,5 +31,8 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
 // Records of installations of nodes that the spec does not have any more, or not as nodes that a provider
 // installs: a node that gets such a name later begins anew.
 void forget_installs(Vault& vault, Store& store, const Spec& spec);
+
+// Nodes by what the spec says of their provider's servers, but for `node`'s own.
+std::map<std::string, std::string> servers_of_others(const Spec& spec, const std::string& node);
 
 }  // namespace muster

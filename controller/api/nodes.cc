@@ -210,7 +210,9 @@ void quarantine_node(const CallPtr& call) {
 
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  // One that never took part in a run may have a BMC or a server all the same.
+  if (!known(call->services, name) && !call->services.power.has_pin(name))
+    return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
     return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));

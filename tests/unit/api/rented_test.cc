@@ -1,6 +1,8 @@
-// The record of an installation by a provider ends with its node: the next one of that name begins anew.
+// Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
+// installation ends with its node, so that the next one of that name begins anew.
 #include "controller/power_port.h"
 #include "controller/vault.h"
+#include "tests/fakes/phy_bench.h"
 #include "tests/unit/api/controller.h"
 
 using namespace muster;
@@ -72,4 +74,33 @@ TEST_CASE("a node that is renamed, taken out, or not to be installed any more le
   }
   CHECK_FALSE(is_there(c, "install-gpu01"));
   CHECK(is_there(c, "install-gpu02"));
+}
+
+TEST_CASE("two nodes that lead to one server are both refused, before any order and any pin", "[api][phy]") {
+  testing::PhyBench bench(2);
+  testing::Controller c;
+  const std::string api = bench.target().api;
+  const auto node = [&](const std::string& name, const std::string& server) {
+    return "  - { name: " + name + ", role: cpu, power: { driver: sakura-phy, address: \"" + server +
+           "\", secret: sakura, api: \"" + api +
+           "\" }, mac: \"52:54:00:20:00:" + name.substr(name.size() - 2) +
+           "\", image: cpu, disks: { os: { match: { serial: \"OS*\", count: 1 } } } }\n";
+  };
+  const auto status = [&](const std::string& name, const std::string& verb) {
+    return c.call(Door::local, verb == "state" ? "GET" : "POST", "/v1/power/" + name + "/" + verb).status;
+  };
+  const std::string secret =
+      std::string(testing::PhyBench::kToken) + ":" + std::string(testing::PhyBench::kSecret);
+  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/sakura", secret).status == 200);
+  put_spec(c, node("gpu01", bench.ids[0]) + node("gpu02", "gpu1") + node("gpu03", bench.ids[1]));
+  CHECK(status("gpu01", "off") == 403);
+  CHECK(status("gpu02", "off") == 403);
+  CHECK(status("gpu03", "state") == 200);
+  CHECK(bench.seen_with("POST ") == 0);
+  // A node keeps its server until it is forgotten.
+  put_spec(c, node("gpu04", "gpu2"));
+  CHECK(status("gpu04", "state") == 403);
+  REQUIRE(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 200);  // although no run knew it
+  CHECK(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 404);
+  CHECK(status("gpu04", "state") == 200);
 }
