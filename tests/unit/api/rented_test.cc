@@ -1,6 +1,7 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
 // installation ends with its node, so that the next one of that name begins anew.
 #include "controller/power_port.h"
+#include "controller/provider_install.h"
 #include "controller/vault.h"
 #include "tests/fakes/phy_bench.h"
 #include "tests/unit/api/controller.h"
@@ -74,6 +75,33 @@ TEST_CASE("a node that is renamed, taken out, or not to be installed any more le
   }
   CHECK_FALSE(is_there(c, "install-gpu01"));
   CHECK(is_there(c, "install-gpu02"));
+}
+
+TEST_CASE("an operator neither sets nor deletes the record of an installation, nor sends it anywhere",
+          "[api][phy]") {
+  testing::Controller c;
+  const std::string name = install_record_name("gpu01");
+  put_spec(c, rented("gpu01", "113100000001") + rented("gpu02", "113100000002"));
+  keep_record(c, name);
+  CHECK(c.call(Door::local, "PUT", "/v1/secrets/" + name, "{}").status == 400);
+  CHECK(c.call(Door::local, "PUT", "/v1/secrets/install-%67pu02", "{}").status == 400);
+  CHECK(c.call(Door::local, "DELETE", "/v1/secrets/" + name).status == 400);
+  c.on_reactor([&] {
+    Vault& vault = c.services().vault;
+    CHECK(vault.get(name).value() == "value");
+    CHECK(vault.get("install-gpu02").error().code == Code::not_found);
+    CHECK(vault.resolve({{"key", "secret:" + name}}).error().code == Code::denied);
+    CHECK(vault.resolve({{"deep", {{"key", "secret:" + name}}}}).error().code == Code::denied);
+    CHECK(vault.login(name).error().code == Code::denied);
+  });
+  CHECK(c.call(Door::local, "PUT", "/v1/secrets/installer", "a:b").status == 200);
+  // As the account of a node: nothing is sent to whoever is at its address.
+  const std::string stolen =
+      "  - { name: gpu03, role: cpu, power: { driver: redfish, address: 127.0.0.3, secret: " + name +
+      " }, mac: \"52:54:00:20:00:03\", image: cpu, disks: { os: { match: { serial: "
+      "\"OS*\", count: 1 } } } }\n";
+  put_spec(c, rented("gpu01", "113100000001") + stolen);
+  CHECK(c.call(Door::local, "GET", "/v1/power/gpu03/state").status == 403);
 }
 
 TEST_CASE("two nodes that lead to one server are both refused, before any order and any pin", "[api][phy]") {
