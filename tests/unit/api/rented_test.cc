@@ -83,9 +83,9 @@ TEST_CASE("an operator neither sets nor deletes the record of an installation, n
   const std::string name = install_record_name("gpu01");
   put_spec(c, rented("gpu01", "113100000001") + rented("gpu02", "113100000002"));
   keep_record(c, name);
-  CHECK(c.call(Door::local, "PUT", "/v1/secrets/" + name, "{}").status == 400);
-  CHECK(c.call(Door::local, "PUT", "/v1/secrets/install-%67pu02", "{}").status == 400);
-  CHECK(c.call(Door::local, "DELETE", "/v1/secrets/" + name).status == 400);
+  CHECK(c.call(Door::local, "PUT", "/v1/secrets/" + name, "{}").status == 422);
+  CHECK(c.call(Door::local, "PUT", "/v1/secrets/install-%67pu02", "{}").status == 422);
+  CHECK(c.call(Door::local, "DELETE", "/v1/secrets/" + name).status == 422);
   c.on_reactor([&] {
     Vault& vault = c.services().vault;
     CHECK(vault.get(name).value() == "value");
