@@ -232,7 +232,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
   where.target.api = node->power.api;
-  if (where.driver == "sakura-phy") where.target.servers_of_others = servers_of_others(current->spec, name);
+  if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
   where.target.expected_uuid = executor.node_row(name).product_uuid;

@@ -76,14 +76,14 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   });
 }
 
-std::map<std::string, std::string> servers_of_others(const Spec& spec, const std::string& node) {
-  std::map<std::string, std::string> out;
+void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target) {
   for (const NodeSpec& other : spec.nodes) {
-    if (other.name == node || other.power.driver != "sakura-phy") continue;
-    out.emplace(other.power.address, other.name);
-    if (!other.power.pin.empty()) out.emplace(other.power.pin, other.name);
+    if (other.name == target.node || other.power.driver != "sakura-phy") continue;
+    target.servers_of_others.emplace(other.power.address, other.name);
+    if (!other.power.pin.empty()) target.servers_of_others.emplace(other.power.pin, other.name);
   }
-  return out;
+  target.own_names = own.names;
+  target.own_names.insert(controller_address(spec));
 }
 
 }  // namespace muster

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "controller/boot_port.h"
 #include "controller/current_spec.h"
+#include "controller/plan/own_machine.h"
 #include "controller/power_port.h"
 #include "controller/provider_install.h"
 #include "controller/store/store.h"
@@ -32,7 +32,8 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
 // installs: a node that gets such a name later begins anew.
 void forget_installs(Vault& vault, Store& store, const Spec& spec);
 
-// Nodes by what the spec says of their provider's servers, but for `node`'s own.
-std::map<std::string, std::string> servers_of_others(const Spec& spec, const std::string& node);
+// What a driver of the provider's has to know beside its own server: whose the others are, as the spec says,
+// and what the machine under our feet is known by.
+void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
 
 }  // namespace muster

@@ -166,11 +166,29 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   return Ok{};
 }
 
+// The provider says no MAC and no UUID: its address and its nickname are all that a server can be told by
+// before anybody looked into it.
+Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
+  std::string nickname = server.nickname;
+  std::transform(nickname.begin(), nickname.end(), nickname.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string& name : {server.address, nickname})
+    if (!name.empty() && target.own_names.count(name))
+      return fail(Code::denied,
+                  fmt::format("own-machine: the controller runs on server {} ('{}' is this machine's): it is "
+                              "neither installed nor switched from here",
+                              server.id, name));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask) {
   TRY(const PhyServer server, account.server(target.address, ask));
   TRY_(is_no_other_nodes(target, server));
+  if (ask.for_order) {
+    TRY_(is_not_ours(target, server));
+  }
   const std::string pin = kPin + server.id;
   if (target.pin_sha256.empty()) {
     if (target.on_pin) target.on_pin(pin);

@@ -1,5 +1,6 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
 // installation ends with its node, so that the next one of that name begins anew.
+#include "controller/own_machine.h"
 #include "controller/power_port.h"
 #include "controller/provider_install.h"
 #include "controller/vault.h"
@@ -106,6 +107,11 @@ TEST_CASE("an operator neither sets nor deletes the record of an installation, n
 
 TEST_CASE("two nodes that lead to one server are both refused, before any order and any pin", "[api][phy]") {
   testing::PhyBench bench(2);
+  // One whose nickname is this machine's host name is the controller's own.
+  const auto own = read_own_machine("/nowhere").names;
+  lab::PhyMachine head;
+  head.id = "113100000077", head.nickname = own.empty() ? "" : *own.rbegin(), head.machine = &bench.machine();
+  bench.api.add(head);
   testing::Controller c;
   const std::string api = bench.target().api;
   const auto node = [&](const std::string& name, const std::string& server) {
@@ -131,4 +137,7 @@ TEST_CASE("two nodes that lead to one server are both refused, before any order 
   REQUIRE(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 200);  // although no run knew it
   CHECK(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 404);
   CHECK(status("gpu04", "state") == 200);
+  put_spec(c, node("gpu05", head.id));
+  if (!own.empty()) CHECK(status("gpu05", "off") == 403);
+  CHECK(bench.seen_with("POST ") == 0);
 }

@@ -163,6 +163,30 @@ TEST_CASE("phy: a server that is another node's takes no order and is not pinned
   CHECK(bench.driver(other)->on(kCall).ok());
 }
 
+TEST_CASE("phy: the server that the controller runs on takes no order, and is looked at all the same",
+          "[power][phy]") {
+  PhyBench bench;
+  bench.machine().start();
+  PowerTarget at = bench.target();
+  SECTION("by its address") { at.own_names = {"127.0.0.1", "head"}; }
+  SECTION("by its nickname") {
+    lab::PhyMachine own;
+    own.id = bench.ids[0], own.nickname = "Head", own.address = "198.51.100.7";
+    own.machine = &bench.machine();
+    bench.api.add(own);
+    at.own_names = {"10.20.0.1", "head"};
+  }
+  for (const Status& refused :
+       {bench.driver(at)->on(kCall), bench.driver(at)->off(kCall, false), bench.driver(at)->off(kCall, true),
+        Status(make_phy_install(at, bench.account(at))->prepare(PhyBench::kImage, kCall).error())}) {
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::denied);
+    CHECK(holds(refused.error().message, "own-machine"));
+  }
+  CHECK(bench.seen_with("POST ") == 0);
+  CHECK(bench.driver(at)->state(kCall).ok());
+}
+
 TEST_CASE("phy: a server that is not in the account, or a nickname of two, is told with what there is",
           "[power][phy]") {
   PhyBench bench(2);
