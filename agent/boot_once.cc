@@ -29,6 +29,8 @@ constexpr const char* kLoaderGuid =
     "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";  // systemd's, BOOT_LOADER_INTERFACE
 constexpr const char* kSecureBoot = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr size_t kAttributes = 4;
+constexpr size_t kGrubEnvSize = 1024;
+constexpr const char* kGrubEnvHead = "# GRUB Environment Block\n";
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
 
@@ -186,13 +188,18 @@ Status can_grub(const Files& files, Process& process) {
   if (files.read("/proc/cmdline").value_or("").find("BOOT_IMAGE=") == std::string::npos)
     return denied("this system was not started by GRUB or systemd-boot");
   const std::string config = files.read(std::string(kGrub) + "/grub.cfg").value_or("");
-  if (config.find("save_env next_entry") == std::string::npos)
+  if (config.find("save_env next_entry") == std::string::npos ||
+      config.find("set boot_once=true") == std::string::npos)
     return denied("/boot/grub/grub.cfg knows no entry for one boot (next_entry)");
   if (config.find("/custom.cfg") == std::string::npos)
     return denied("/boot/grub/grub.cfg does not read custom.cfg");
   const std::string env = std::string(kGrub) + "/grubenv";
   if (!files.exists(env) || files.read_link(env).ok())
     return denied("there is no /boot/grub/grubenv of its own");
+  // GRUB writes over the blocks that it has: of another size, or of another form, it writes nothing.
+  const std::string block = files.read(env).value_or("");
+  if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
+    return denied("/boot/grub/grubenv is no environment that GRUB can write");
   TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
@@ -239,6 +246,32 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
+// The entry is there only in the boot that GRUB was told to take it in, and only when GRUB has taken that back
+// for certain: its environment is read anew, since a firmware or disk that does not write lets save_env fail,
+// or does not say so, and the next boot would be this one again. What cannot be read counts as not taken back.
+// Then, and where the entry does not start, the first one is taken, not the menu that waits for somebody.
+std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
+  return fmt::format(
+      "if [ \"${{boot_once}}\" = \"true\" ]; then\n"
+      "  if [ \"${{default}}\" = \"{0}\" ]; then\n"
+      "    set next_entry={0}\n"
+      "    load_env next_entry\n"
+      "    if [ \"${{next_entry}}\" = \"\" ]; then\n"
+      "      set fallback=0\n"
+      "      menuentry 'muster RAM system, once' --unrestricted --id {0} {{\n"
+      "        search --no-floppy --fs-uuid --set=root {1}\n"
+      "        linux {2}/{0}/vmlinuz{3}\n"
+      "        initrd {2}/{0}/initrd\n"
+      "      }}\n"
+      "    else\n"
+      "      set default=0\n"
+      "    fi\n"
+      "    set next_entry=\n"
+      "  fi\n"
+      "fi\n",
+      kEntry, uuid, path, words);
+}
+
 Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   TRY(const std::string words, grub_words(boot.command_line));
   TRY(const std::string uuid, ask_grub(process, {"grub-probe", "--target=fs_uuid", kGrub}));
@@ -248,15 +281,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
     return denied("grub-probe and grub-mkrelpath say what is no place: " + uuid + " " + path);
   TRY_(files.make_directories(kGrubFolder, 0700));
   TRY_(write_system(files, kGrubFolder, boot));
-  // Where this entry fails, the first one is taken, not the menu that waits for somebody.
-  TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg",
-                   fmt::format("if [ \"${{boot_once}}\" = true ]; then set fallback=0; fi\n"
-                               "menuentry 'muster RAM system, once' --unrestricted --id {0} {{\n"
-                               "  search --no-floppy --fs-uuid --set=root {1}\n"
-                               "  linux {2}/{0}/vmlinuz{3}\n"
-                               "  initrd {2}/{0}/initrd\n}}\n",
-                               kEntry, uuid, path, words),
-                   0600));
+  TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg", grub_entry(uuid, path, words), 0600));
   const std::string custom = files.read(kCustom).value_or("");
   TRY_(write_custom(
       files,

@@ -1,9 +1,11 @@
 #include "controller/consoles.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+#include <utility>
 
 #include "base/log.h"
 
@@ -58,9 +60,10 @@ std::string Consoles::panic_since(const std::string& node, SteadyMs since) const
 
 // Text of a stranger: control characters end a line or are left out, colours included.
 void Consoles::heard(const std::string& node, const std::string& bytes) {
-  keep(node, bytes);
   Console& console = consoles_[node];
-  for (const char c : bytes) {
+  const std::string told = console.mask.pass(bytes);
+  keep(node, told);
+  for (const char c : told) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n' || c == '\r' || console.line.size() >= kLongestLine)
       end_of_line(node, console);
@@ -78,13 +81,30 @@ void Consoles::end_of_line(const std::string& node, Console& console) {
   hooks_.panicked(node, panic);
 }
 
-void Consoles::keep(const std::string& node, const std::string& bytes) const {
+// What an older muster left there, too.
+void Consoles::make_folder() {
+  if (std::exchange(folder_made_, true)) return;
+  (void)::mkdir(folder_.c_str(), 0700);
+  (void)::chmod(folder_.c_str(), 0700);
   std::error_code error;
-  if (std::filesystem::create_directories(folder_, error)) ::chmod(folder_.c_str(), 0700);
+  for (const auto& file : std::filesystem::directory_iterator(folder_, error))
+    if (file.is_regular_file(error) && !file.is_symlink(error)) (void)::chmod(file.path().c_str(), 0600);
+}
+
+void Consoles::keep(const std::string& node, const std::string& bytes) {
+  make_folder();
   const std::string path = folder_ + "/" + node + ".log";
+  std::error_code error;
   if (const auto size = std::filesystem::file_size(path, error); !error && size > kMost)
     std::filesystem::rename(path, path + ".1", error);
-  std::ofstream(path, std::ios::app | std::ios::binary) << bytes;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return;
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t written = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (written <= 0) break;
+    done += static_cast<size_t>(written);
+  }
+  ::close(fd);
 }
 
 }  // namespace muster

@@ -1,8 +1,8 @@
 // Consoles: what the machines of a run say on their serial consoles, kept, and looked through for panics.
 //
 // While a run is under way, the nodes of it whose spec says `sol: true` are listened to (controller/power/
-// sol.h). What they say goes to STATE/consoles/NODE.log (root's, 4 MiB, and one older file NODE.log.1). A
-// kernel panic is told at once and remembered: a run names it as the reason where a system did not come.
+// sol.h). What they say goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; nobody but root
+// reads folder or files, and tokens of joins are not in them). A kernel panic is told at once and remembered: a run names it as the reason where a system did not come.
 // It decides nothing: a machine that panicked may restart and come up. Thread: the reactor's.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "base/reactor.h"
 #include "controller/power/sol.h"
+#include "controller/token_mask.h"
 
 namespace muster {
 
@@ -40,9 +41,11 @@ class Consoles {
     std::string line;  // as far as it came
     std::string panic;
     SteadyMs panicked = {};
+    TokenMask mask = {};
   };
   void tick();
-  void keep(const std::string& node, const std::string& bytes) const;
+  void keep(const std::string& node, const std::string& bytes);
+  void make_folder();
   void end_of_line(const std::string& node, Console& console);
 
   Reactor& reactor_;
@@ -51,6 +54,7 @@ class Consoles {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::map<std::string, Console> consoles_;
   bool listening_ = false;
+  bool folder_made_ = false;
   Reactor::TimerId timer_ = 0;
   std::unique_ptr<SolReader> reader_;  // last: its thread ends first
 };

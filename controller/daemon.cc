@@ -135,6 +135,7 @@ Status Core::finish() {
   connect_agents();
   spec.on_change([this] {
     forget_declared();
+    if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
   });
   discovery.on_change([this] { reopen(); });
@@ -198,6 +199,7 @@ ExecutorHooks Core::hooks() {
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
+    provider_install->run_over(installed_by_provider(executor.plan()));
     events.poke();
   };
   return made;
@@ -230,6 +232,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
   where.target.api = node->power.api;
+  if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
   where.target.expected_uuid = executor.node_row(name).product_uuid;
@@ -242,12 +245,9 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
     where.target.machines = std::move(machines);
   }
   if (node->power.secret.empty()) return where;
-  TRY(const auto secret, vault->get(node->power.secret));
-  const auto colon = secret.find(':');
-  if (colon == std::string::npos)
-    return fail(Code::invalid, "secret '" + node->power.secret + "' is not user:password");
-  where.target.user = secret.substr(0, colon);
-  where.target.password = secret.substr(colon + 1);
+  TRY(const auto login, vault->login(node->power.secret));
+  where.target.user = login.user;
+  where.target.password = login.password;
   return where;
 }
 

@@ -1,6 +1,7 @@
 #include "controller/own_machine.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace muster {
 namespace {
@@ -11,9 +12,22 @@ std::string lower(std::string text) {
   return text;
 }
 
+// The kernel's table of its own IPv4 addresses: a line "|-- 10.20.0.1", and below it "/32 host LOCAL".
+std::set<std::string> local_addresses(const std::string& fib_trie) {
+  std::set<std::string> out;
+  std::istringstream lines(fib_trie);
+  std::string address;
+  for (std::string line; std::getline(lines, line);) {
+    if (const size_t leaf = line.find("|-- "); leaf != std::string::npos) address = line.substr(leaf + 4);
+    const bool own = line.find("/32 host LOCAL") != std::string::npos;
+    if (own && !address.empty() && address.rfind("127.", 0) != 0) out.insert(address);
+  }
+  return out;
+}
+
 }  // namespace
 
-OwnMachine read_own_machine(const std::string& sys) {
+OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   const Files files(sys);
   OwnMachine own;
   own.uuid = lower(files.read_line("/class/dmi/id/product_uuid"));
@@ -26,6 +40,12 @@ OwnMachine read_own_machine(const std::string& sys) {
           mac.size() == 17 && mac != "00:00:00:00:00:00")
         own.macs.insert(mac);
   }
+  own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
+  const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));
+  // Names that many machines have tell none apart.
+  if (const std::string first = host.substr(0, host.find('.'));
+      !first.empty() && first != "localhost" && first != "debian" && first != "ubuntu" && first != "(none)")
+    own.names.insert({host, first});
   return own;
 }
 

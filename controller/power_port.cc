@@ -107,7 +107,7 @@ Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provid
     return fail(Code::invalid,
                 fmt::format("{}: the driver '{}' has no provider that installs systems", node, where.driver));
   PowerTarget target = where.target;
-  if (target.pin_sha256.empty() && pins_.count(node)) target.pin_sha256 = pins_[node];
+  add_pins(node, target);
   if (target.pin_sha256.empty()) {
     // In a worker; kept from here on, so that the machine that was looked at is the one that is installed.
     target.on_pin = [this, node](const std::string& pin) {
@@ -183,7 +183,7 @@ void PowerService::start(const std::string& address, Job job) {
   }
   PowerTarget target = std::move(where->target);
   if (auto refused = refusals_.find(target)) return give_up(address, job, std::move(*refused));
-  if (target.pin_sha256.empty() && pins_.count(job.node)) target.pin_sha256 = pins_[job.node];
+  add_pins(job.node, target);
   auto learned = std::make_shared<std::string>();
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
   auto refused = std::make_shared<bool>(false);
@@ -225,6 +225,14 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
     reactor_.post([this, address] { next(address); });
     job.failed(error);
   });
+}
+
+// Its own, and of servers those of all others, declared or not: a node keeps its server until it is forgotten.
+void PowerService::add_pins(const std::string& node, PowerTarget& target) const {
+  for (const auto& [name, pin] : pins_) {
+    if (name == node && target.pin_sha256.empty()) target.pin_sha256 = pin;
+    if (name != node && pin.rfind("server:", 0) == 0) target.servers_of_others.emplace(pin, name);
+  }
 }
 
 void PowerService::learn_pin(const std::string& node, const std::string& fingerprint) {

@@ -75,6 +75,7 @@ class PowerService : public PowerPort {
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
+  bool has_pin(const std::string& node) const { return pins_.count(node) > 0; }
   // The provider's other half of the node's driver, to be made in a worker; invalid: it has none.
   Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
   // Secrets were set: every BMC may be asked again.
@@ -100,6 +101,7 @@ class PowerService : public PowerPort {
   void give_up(const std::string& address, const Job& job, Error error);
   bool ask_person(const std::string& node, ByHand::Task task, const Done& done);
   void learn_pin(const std::string& node, const std::string& fingerprint);
+  void add_pins(const std::string& node, PowerTarget& target) const;
 
   RealReactor& reactor_;
   Files files_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/digest.h"
@@ -13,6 +14,7 @@
 namespace muster {
 namespace {
 
+constexpr const char* kRecord = "install-";
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kAsk =
     "exec /bin/sh -c '. /etc/os-release; echo \"os $ID-$VERSION_ID\"; "
@@ -33,10 +35,19 @@ std::string word_after(const std::string& text, const std::string& key) {
   return text.substr(from, text.find_first_of(" \n", from) - from);
 }
 
+// Nothing of it is under way.
+bool is_over(const InstallRecord& record) { return record.stage == "joined" || record.stage == "spent"; }
+
 // Letters and digits, one of each for certain.
 std::string random_password() { return "m1" + random_hex(12); }
 
 }  // namespace
+
+std::string install_record_name(const std::string& node) { return kRecord + node; }
+
+std::string node_of_install_record(const std::string& secret) {
+  return secret.rfind(kRecord, 0) == 0 ? secret.substr(std::strlen(kRecord)) : "";
+}
 
 std::string to_text(const InstallRecord& r) {
   return dump_json({{"server", r.server},
@@ -48,7 +59,8 @@ std::string to_text(const InstallRecord& r) {
                     {"key", r.key},
                     {"stage", r.stage},
                     {"requested", r.requested},
-                    {"locked", r.locked}});
+                    {"locked", r.locked},
+                    {"approval", r.approval}});
 }
 
 Result<InstallRecord> install_record_from(const std::string& text) {
@@ -65,6 +77,7 @@ Result<InstallRecord> install_record_from(const std::string& text) {
   r.get("stage", out.stage);
   r.get("requested", out.requested);
   r.get("locked", out.locked);
+  r.get_or("approval", out.approval, {});  // records from before it was kept
   TRY_(r.finish());
   return out;
 }
@@ -105,7 +118,7 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
 }
 
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
-                        DurationMs deadline) {
+                        DurationMs deadline, Permit& permit) {
   TRY_(put_agent(session, agent_binary, deadline));
   TRY(const auto ready,
       session.run(std::string(kAgent) + " hand-over --stdin", dump_json(job) + "\n", deadline));
@@ -113,6 +126,7 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
     return fail(Code::denied, "its new system cannot hand over to the RAM system: " + last_words(ready));
   if (!ready.ok())
     return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
+  if (!permit.take()) return fail(Code::cancelled, "called off before its new system handed over");
   // The connection ends with the system; whether it did so in time is no matter.
   const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
   if (left.ok() && left->exit_code > 0)
@@ -121,12 +135,15 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
 }
 
 struct ProviderInstall::Job {
-  std::string node, image, os;
+  std::string node, image, os, approval;
   InstallRecord record;
   Done done;  // null: nobody waits any more
   SteadyMs phase = {};
   std::function<Result<std::unique_ptr<Reinstall>>()> provider;
   std::string last;  // what was seen last, for whoever waited in vain
+  // The order to the provider, from the moment that it is written down; null: this job gives none.
+  std::shared_ptr<Permit> order = {};
+  std::shared_ptr<Permit> leave = {};  // the order to its new system
 };
 
 ProviderInstall::ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times)
@@ -170,21 +187,65 @@ void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) 
   if (job->done) job->done(std::move(result));
 }
 
-void ProviderInstall::forget(const std::string& node) { jobs_.erase(node); }
+// Nothing more comes of it, and the approval is used up.
+void ProviderInstall::spend(const JobPtr& job, const Error& error) {
+  job->record.stage = "spent";
+  job->record.key.clear();
+  keep(job, [this, job, error] { end(job, error, false); });
+}
 
+void ProviderInstall::forget(const std::string& node) {
+  const auto found = jobs_.find(node);
+  if (found == jobs_.end()) return;
+  const JobPtr job = found->second;
+  jobs_.erase(found);
+  if (job->order && job->order->withdraw()) {
+    hooks_.erase(node);  // it says that something may have been asked for, and nothing was
+    return hooks_.tell(node, "called off before the provider was asked for its installation");
+  }
+  if (is_over(job->record)) return;  // its RAM system is there
+  if (job->leave && !job->leave->withdraw())
+    return hooks_.tell(node, "called off when its new system was told to hand over, which it may still do");
+  if (job->record.stage == "intended")
+    hooks_.tell(node, "called off when the order to install it was on its way: the provider may install it");
+  else if (!job->record.stage.empty())
+    hooks_.tell(node, "called off; the provider was asked for its installation, and goes on with it");
+}
+
+// Whoever waits is told by the RAM system's hello. Should that never come, the installed system is where it was.
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
-  if (hooks_.load(node).ok()) hooks_.erase(node);
+  const auto text = hooks_.load(node);
+  if (!text.ok()) return;
+  auto record = install_record_from(*text);
+  if (!record.ok()) return;
+  record->stage = "joined";
+  hooks_.save(node, to_text(*record), [node](const Status& saved) {
+    if (!saved.ok())
+      log::error("not written down that the RAM system joined",
+                 {{"node", node}, {"error", saved.error().message}});
+  });
+}
+
+void ProviderInstall::run_over(const std::vector<std::string>& nodes) {
+  for (const std::string& node : nodes) {
+    const auto text = hooks_.load(node);
+    const auto record = text.ok() ? install_record_from(*text) : Result<InstallRecord>(text.error());
+    if (record.ok() && is_over(*record)) hooks_.erase(node);
+  }
 }
 
 void ProviderInstall::install(const std::string& node, const Json& order, Done done) {
+  const std::string approval = order.is_object() ? order.value("approval", "") : "";
   const auto running = jobs_.find(node);
-  if (running != jobs_.end()) {
+  if (running != jobs_.end() && running->second->approval == approval) {
     running->second->done = std::move(done);
     return;
   }
+  forget(node);
   auto job = std::make_shared<Job>();
   job->node = node;
+  job->approval = approval;
   job->image = order.is_object() ? order.value("image", "") : "";
   job->os = order.is_object() ? order.value("os", "") : "";
   job->done = std::move(done);
@@ -197,17 +258,53 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
 
 // Of a record that is there, the machine decides what it is worth; of none, nothing was ever asked for.
 void ProviderInstall::resume(const JobPtr& job) {
+  if (job->approval.empty()) return end(job, fail(Code::invalid, "nobody approved its installation"), false);
   auto provider = hooks_.provider(job->node);
   if (!provider.ok()) return end(job, provider.error(), false);
   job->provider = std::move(*provider);
   const auto text = hooks_.load(job->node);
   if (!text.ok()) return text.error().code == Code::not_found ? prepare(job) : end(job, text.error(), false);
   auto record = install_record_from(*text);
-  if (!record.ok()) return end(job, std::move(record).error().with("install-" + job->node), false);
+  if (!record.ok()) return end(job, std::move(record).error().with(install_record_name(job->node)), false);
+  const bool same = record->approval == job->approval;
+  if (!same && is_over(*record)) return prepare(job);
+  if (record->stage == "spent")
+    return end(
+        job,
+        fail(Code::denied,
+             "its provider was asked for its installation once, which is what was approved, and nothing "
+             "came of it: ask the provider, then plan again"),
+        false);
+  if (record->image != job->image || record->os != job->os) {
+    if (same)
+      return end(job, fail(Code::denied, "another installation of this approval is under way"), false);
+    // It is written over when the new one is asked for.
+    hooks_.tell(job->node,
+                fmt::format("the installation of {} that was asked for before is not what is declared now, "
+                            "and counts no more",
+                            record->image));
+    return prepare(job);
+  }
   job->record = std::move(*record);
-  hooks_.tell(job->node, "goes on with the installation that was asked for before");
-  if (job->record.stage == "ended") return provider_is_done(job);
-  watch(job);
+  job->record.approval = job->approval;  // it is what this one gets, too
+  go_on(job);
+}
+
+// The declared server is looked at before anything is done for the recorded one.
+void ProviderInstall::go_on(const JobPtr& job) {
+  call<Reinstall::Look>(
+      job,
+      [this, provider = job->provider, server = job->record.server]() -> Result<Reinstall::Look> {
+        TRY(const auto outside, provider());
+        return outside->look(server, times_.call);
+      },
+      [this, job](const Result<Reinstall::Look>& look) {
+        if (!look.ok()) return end(job, look.error(), false);
+        hooks_.tell(job->node, "goes on with the installation that was asked for before");
+        const bool done = job->record.stage == "ended" || job->record.stage == "joined";
+        if (done && *look == Reinstall::Look::idle) return provider_is_done(job);
+        watch(job);
+      });
 }
 
 void ProviderInstall::prepare(const JobPtr& job) {
@@ -236,15 +333,17 @@ void ProviderInstall::write_intent(const JobPtr& job, const Reinstall::Ready& re
                                    const std::string& old_host_key) {
   auto key = hooks_.make_key();
   if (!key.ok()) return end(job, key.error(), false);
-  job->record = {ready.server, job->image, job->os,    ready.address,  ready.user,
-                 old_host_key, *key,       "intended", reactor_.now(), false};
+  job->record = {ready.server, job->image, job->os,        ready.address, ready.user,   old_host_key,
+                 *key,         "intended", reactor_.now(), false,         job->approval};
+  job->order = std::make_shared<Permit>();
   keep(job, [this, job] { begin(job); });
 }
 
 void ProviderInstall::begin(const JobPtr& job) {
   const auto public_key = hooks_.public_key(job->record.key);
   if (!public_key.ok()) return end(job, public_key.error(), true);
-  const Reinstall::Order order{job->record.image, *public_key, random_password()};
+  const Reinstall::Order order{job->record.image, *public_key, random_password(), job->record.server,
+                               job->order};
   call<Ok>(
       job,
       [this, provider = job->provider, order]() -> Status {
@@ -252,7 +351,14 @@ void ProviderInstall::begin(const JobPtr& job) {
         return outside->begin(order, times_.call);
       },
       [this, job](const Status& begun) {
-        if (!begun.ok() && begun.error().code != Code::timeout) return end(job, begun, true);
+        // Of a failure before it was sent it is known that nothing began, whatever its code says.
+        if (!begun.ok() && job->order->withdraw())
+          return end(job,
+                     begun.error().code == Code::timeout ? fail(Code::unavailable, begun.error().message)
+                                                         : begun.error(),
+                     true);
+        if (!begun.ok() && begun.error().code != Code::timeout && begun.error().code != Code::failed)
+          return end(job, begun, true);
         hooks_.tell(job->node, begun.ok()
                                    ? "the provider accepted its installation"
                                    : "the provider's answer to its installation was lost; it is looked at");
@@ -265,9 +371,9 @@ void ProviderInstall::watch(const JobPtr& job) {
   later(job, times_.look, [this, job] {
     call<Reinstall::Look>(
         job,
-        [this, provider = job->provider]() -> Result<Reinstall::Look> {
+        [this, provider = job->provider, server = job->record.server]() -> Result<Reinstall::Look> {
           TRY(const auto outside, provider());
-          return outside->look(times_.call);
+          return outside->look(server, times_.call);
         },
         [this, job](const Result<Reinstall::Look>& look) { looked(job, look); });
   });
@@ -306,20 +412,22 @@ void ProviderInstall::nothing_runs(const JobPtr& job) {
       [this, job, waited](Status there) {
         if (there.ok()) return provider_is_done(job);
         if (there.error().code == Code::conflict)
-          return end(job, fail(Code::failed, there.error().message), true);
+          return spend(job, fail(Code::denied, there.error().message));
         if (waited < times_.begins) return watch(job);
-        end(job,
-            fail(Code::failed,
+        const bool accepted = job->record.stage != "intended";
+        const Error error =
+            fail(accepted ? Code::denied : Code::failed,
                  fmt::format("the provider {} the installation, and none was seen to run within {}; {}",
-                             job->record.stage == "intended" ? "may have heard" : "accepted",
-                             to_human(times_.begins), there.error().message)),
-            true);
+                             accepted ? "accepted" : "may have heard", to_human(times_.begins),
+                             there.error().message));
+        // What it accepted it may still begin.
+        accepted ? spend(job, error) : end(job, error, true);
       });
 }
 
 // Nobody says whether the machine is left on.
 void ProviderInstall::provider_is_done(const JobPtr& job) {
-  job->record.stage = "ended";
+  if (job->record.stage != "joined") job->record.stage = "ended";
   job->phase = reactor_.steady();
   keep(job, [this, job] {
     hooks_.tell(job->node, "the provider is done; its new system is looked for");
@@ -346,13 +454,11 @@ void ProviderInstall::await_system(const JobPtr& job) {
         const bool never = there.error().code == Code::conflict;
         if (!never && waited < times_.answers)
           return later(job, times_.look, [this, job] { await_system(job); });
-        // What the record says is of no use: the next attempt installs anew.
-        end(job,
-            fail(Code::failed, never ? there.error().message
-                                     : fmt::format("the provider says that it is installed, and within {} no "
-                                                   "new system was found: {}",
-                                                   to_human(times_.answers), there.error().message)),
-            true);
+        spend(job,
+              fail(Code::denied, never ? there.error().message
+                                       : fmt::format("the provider says that it is installed, and within {} "
+                                                     "no new system was found: {}",
+                                                     to_human(times_.answers), there.error().message)));
       });
 }
 
@@ -361,13 +467,14 @@ void ProviderInstall::hand_over(const JobPtr& job) {
     if (!*alive || gone(job)) return;
     if (!order.ok()) return end(job, order.error(), false);
     const DurationMs since = std::max(reactor_.steady() - job->phase, reactor_.now() - job->record.requested);
+    job->leave = std::make_shared<Permit>();
     call<Ok>(
         job,
-        [this, record = job->record, since, params = *order]() -> Status {
+        [this, record = job->record, since, params = *order, permit = job->leave]() -> Status {
           TRY(const std::string agent, hooks_.agent());
           TRY(auto session, new_system(record, since, hooks_));
           if (record.user != "root") session = as_root(std::move(session));
-          return hand_over_by_ssh(*session, agent, params, kSsh);
+          return hand_over_by_ssh(*session, agent, params, kSsh, *permit);
         },
         [this, job](Status left) {
           if (left.ok()) hooks_.tell(job->node, "its new system hands over to the RAM system (kexec)");

@@ -7,9 +7,11 @@
 // controller that comes back, or that never heard the answer, looks at what the machine does and asks anew
 // only when nothing began. The provider never says that it succeeded. What counts is a system that lets the
 // one-time key in, has another host key than the one that answered before, is the declared operating system,
-// and started after the request. The record ends when the RAM system joined, or when what it says turned out
-// to be of no use; a RAM system that did not join leads back to the installed system, which then hands over
-// again without another installation.
+// and started after the request. A RAM system that did not join, or was lost after it, leads back to the
+// installed system, which then hands over again without another installation.
+// An approval is used up by one installation. The record holds it, and stays when what it says turned out to
+// be of no use ("spent"): under the same approval nothing is asked for again, under another one it is. It ends
+// with the run in which the RAM system joined, with the node, or when the provider certainly began nothing.
 // The host key of a new system is taken as it is: nobody can say it beforehand, and what is told to that
 // system is the one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md).
 // Thread: the reactor's; what blocks runs through `offload`.
@@ -19,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "base/reactor.h"
@@ -34,12 +37,19 @@ struct InstallRecord {
   std::string address, user;  // of the new system
   std::string old_host_key;   // of whoever answered there before; "" nobody
   std::string key;            // private; secret
-  std::string stage;          // intended: perhaps asked for; accepted; ended: the provider is done
+  // intended: perhaps asked for; accepted; ended: the provider is done; joined: the RAM system was there;
+  // spent: nothing more comes of it, and the key is gone.
+  std::string stage;
   TimeMs requested = 0;
-  bool locked = false;  // it was seen to run
+  bool locked = false;   // it was seen to run
+  std::string approval;  // digest of the plan that it belongs to
 };
 std::string to_text(const InstallRecord& record);
 Result<InstallRecord> install_record_from(const std::string& text);
+// The secret that it is kept as. Node rows and records go together: who deletes the one deletes the other.
+std::string install_record_name(const std::string& node);
+// The node of such a secret; "" it is another one.
+std::string node_of_install_record(const std::string& secret);
 
 class ProviderInstall {
  public:
@@ -78,13 +88,16 @@ class ProviderInstall {
   ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times);
   ~ProviderInstall();
 
-  // `order`: {"image", "os"}. Done: Ok when the RAM system is on its way. unavailable: not now, nothing was
-  // begun; failed: this attempt is over; denied, invalid: no attempt can help.
+  // `order`: {"image", "os", "approval"}. Done: Ok when the RAM system is on its way. unavailable: not now,
+  // nothing was begun; failed: this attempt is over; denied, invalid: no attempt can help.
   void install(const std::string& node, const Json& order, Done done);
-  // Nobody waits for it any more: nothing new is asked for. What the provider does goes on.
+  // Nobody waits for it any more: from here on nothing is sent, neither to the provider nor to its new system.
+  // What was sent before, or may have been, is told; what the provider does goes on.
   void forget(const std::string& node);
   // The RAM system is there.
   void joined(const std::string& node);
+  // A run is over, and its approval with it: records of its nodes that nothing more comes of are gone.
+  void run_over(const std::vector<std::string>& nodes);
 
  private:
   struct Job;
@@ -94,8 +107,10 @@ class ProviderInstall {
   void later(const JobPtr& job, DurationMs delay, std::function<void()> then);
   void keep(const JobPtr& job, std::function<void()> then);
   void end(const JobPtr& job, Status result, bool forget_record);
+  void spend(const JobPtr& job, const Error& error);
   bool gone(const JobPtr& job) const;
   void resume(const JobPtr& job);
+  void go_on(const JobPtr& job);
   void prepare(const JobPtr& job);
   void write_intent(const JobPtr& job, const Reinstall::Ready& ready, const std::string& old_host_key);
   void begin(const JobPtr& job);
@@ -119,7 +134,8 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
                                                const ProviderInstall::Hooks& hooks);
 // Puts the agent there and has it hand over to the RAM system that `job` (wire::KexecJob) names. denied: that
 // system does not allow it.
+// `permit` is taken right before it leaves; cancelled: it was called off, and stays.
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
-                        DurationMs deadline);
+                        DurationMs deadline, Permit& permit);
 
 }  // namespace muster

@@ -8,15 +8,13 @@ namespace {
 
 constexpr DurationMs kConnect = 20 * kSecond;
 
-std::string record_of(const std::string& node) { return "install-" + node; }
-
 void keep_in_vault(Vault& vault, ProviderInstall::Hooks& hooks) {
-  hooks.load = [&vault](const std::string& node) { return vault.get(record_of(node)); };
+  hooks.load = [&vault](const std::string& node) { return vault.get(install_record_name(node)); };
   hooks.save = [&vault](const std::string& node, const std::string& text, ProviderInstall::Done done) {
-    vault.put(record_of(node), text, std::move(done));
+    vault.put(install_record_name(node), text, std::move(done));
   };
   hooks.erase = [&vault](const std::string& node) {
-    vault.remove(record_of(node), [node](const Status& removed) {
+    vault.remove(install_record_name(node), [node](const Status& removed) {
       if (!removed.ok())
         log::error("the record of an installation stays",
                    {{"node", node}, {"error", removed.error().message}});
@@ -60,6 +58,32 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
       },
       [made = install.get()](const std::string& node) { made->forget(node); });
   return install;
+}
+
+void forget_installs(Vault& vault, Store& store, const Spec& spec) {
+  const auto secrets = vault.list();
+  if (!secrets.ok()) return log::error("secrets not read", {{"error", secrets.error().message}});
+  std::vector<Write> gone;
+  for (const auto& secret : *secrets) {
+    const std::string node = node_of_install_record(secret.name);
+    const NodeSpec* declared = node.empty() ? nullptr : spec.node(node);
+    if (!node.empty() && (!declared || declared->power.install_image.empty()))
+      gone.push_back(DeleteSecret{secret.name});
+  }
+  if (gone.empty()) return;
+  store.write(std::move(gone), [](const Status& written) {
+    if (!written.ok()) log::error("records of installations stay", {{"error", written.error().message}});
+  });
+}
+
+void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target) {
+  for (const NodeSpec& other : spec.nodes) {
+    if (other.name == target.node || other.power.driver != "sakura-phy") continue;
+    target.servers_of_others.emplace(other.power.address, other.name);
+    if (!other.power.pin.empty()) target.servers_of_others.emplace(other.power.pin, other.name);
+  }
+  target.own_names = own.names;
+  target.own_names.insert(controller_address(spec));
 }
 
 }  // namespace muster

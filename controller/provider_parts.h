@@ -7,8 +7,10 @@
 
 #include "controller/boot_port.h"
 #include "controller/current_spec.h"
+#include "controller/plan/own_machine.h"
 #include "controller/power_port.h"
 #include "controller/provider_install.h"
+#include "controller/store/store.h"
 #include "controller/vault.h"
 
 namespace muster {
@@ -25,5 +27,13 @@ struct ProviderParts {
 };
 // Made, and what `power` hands reinstall() to.
 std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);
+
+// Records of installations of nodes that the spec does not have any more, or not as nodes that a provider
+// installs: a node that gets such a name later begins anew.
+void forget_installs(Vault& vault, Store& store, const Spec& spec);
+
+// What a driver of the provider's has to know beside its own server: whose the others are, as the spec says,
+// and what the machine under our feet is known by.
+void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
 
 }  // namespace muster

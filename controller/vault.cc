@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kMpiKey[] = "mpi-ssh-key";
 constexpr char kReference[] = "secret:";
+constexpr char kReserved[] = "install-";
 
 struct SshKey {
   ssh_key key = nullptr;
@@ -66,6 +67,8 @@ constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},           {"munge-key", m
 
 }  // namespace
 
+bool is_reserved_secret(const std::string& name) { return name.rfind(kReserved, 0) == 0; }
+
 Result<std::unique_ptr<Vault>> Vault::open(const std::string& state, Reactor& reactor, Store& store) {
   TRY(auto key, master_key(Files(state).real("/master.key")));
   return std::unique_ptr<Vault>(new Vault(std::move(key), reactor, store));
@@ -85,6 +88,19 @@ Result<std::string> Vault::get(const std::string& name) {
   return fail(Code::not_found, "secret '" + name + "' is not set: muster secret set " + name);
 }
 
+// By a name that a spec or a playbook has.
+Result<std::string> Vault::named(const std::string& name) {
+  if (!is_reserved_secret(name)) return get(name);
+  return fail(Code::denied, "secret '" + name + "' is muster's own: names that begin with 'install-' are");
+}
+
+Result<Vault::Login> Vault::login(const std::string& name) {
+  TRY(const auto secret, named(name));
+  const auto colon = secret.find(':');
+  if (colon == std::string::npos) return fail(Code::invalid, "secret '" + name + "' is not user:password");
+  return Login{secret.substr(0, colon), secret.substr(colon + 1)};
+}
+
 void Vault::put(const std::string& name, const std::string& value, Store::Done done) {
   const auto sealed = seal(key_, name, value);
   if (!sealed.ok()) return reactor_.post([done, error = sealed.error()] { done(error); });
@@ -99,7 +115,7 @@ Result<Json> Vault::resolve(const Json& params) {
   if (params.is_string()) {
     const auto& text = params.get_ref<const std::string&>();
     if (text.rfind(kReference, 0) != 0) return params;
-    TRY(const auto value, get(text.substr(sizeof kReference - 1)));
+    TRY(const auto value, named(text.substr(sizeof kReference - 1)));
     return Json(value);
   }
   Json out = params;

@@ -20,6 +20,10 @@ namespace muster {
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
+// Of muster itself, with keys in them (controller/provider_install.h): no operator's, who can neither set nor
+// delete them, nor name them in a spec or a playbook, by which they would go to a node or a BMC.
+bool is_reserved_secret(const std::string& name);
+
 class Vault {
  public:
   // Reads or makes STATE/master.key; denied when others may read it.
@@ -31,11 +35,16 @@ class Vault {
   };
   Result<std::vector<Name>> list();
   Result<std::string> get(const std::string& name);
+  // Of "user:password". denied: reserved.
+  struct Login {
+    std::string user, password;
+  };
+  Result<Login> login(const std::string& name);
   void put(const std::string& name, const std::string& value, Store::Done done);
   void remove(const std::string& name, Store::Done done);
 
   // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is
-  // missing.
+  // missing; denied: reserved.
   Result<Json> resolve(const Json& params);
 
   // Makes each of them once; afterwards public_values() has the public part of the MPI key.
@@ -44,6 +53,7 @@ class Vault {
   Json public_values();
 
  private:
+  Result<std::string> named(const std::string& name);
   void make_from(size_t first, Store::Done done);
   void make_once(const std::string& name, const std::function<Result<std::string>()>& make, Store::Done done);
   Vault(std::string key, Reactor& reactor, Store& store)

@@ -12,6 +12,7 @@
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/power_port.h"
+#include "controller/provider_install.h"
 #include "controller/run_view.h"
 #include "controller/services.h"
 
@@ -209,14 +210,19 @@ void quarantine_node(const CallPtr& call) {
 
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  if (!known(call->services, name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  // One that never took part in a run may have a BMC or a server all the same.
+  if (!known(call->services, name) && !call->services.power.has_pin(name))
+    return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
     return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));
   if (!call->services.bringup.executor().forget(name))
     return call->error(fail(Code::conflict, name + " takes part in the run that is under way"));
+  call->services.power.forget(name);
   call->services.power.forget_pin(name);
-  call->services.store.write({DeleteNode{name}}, [call, name](Status written) {
+  // Or the next node of that name would go on with an installation of this one's server.
+  const DeleteSecret record{install_record_name(name)};
+  call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.events.add(0, name, "node", {{"action", "forgotten"}});
     call->ok({{"name", name}});

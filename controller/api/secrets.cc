@@ -6,6 +6,17 @@
 #include "controller/vault.h"
 
 namespace muster::api {
+namespace {
+
+bool refuse_reserved(const CallPtr& call, const std::string& name) {
+  if (!is_reserved_secret(name)) return false;
+  call->error(
+      fail(Code::invalid,
+           "secret '" + name + "' is muster's own: choose a name that does not begin with 'install-'"));
+  return true;
+}
+
+}  // namespace
 
 void list_secrets(const CallPtr& call) {
   const auto names = call->services.vault.list();
@@ -17,6 +28,7 @@ void list_secrets(const CallPtr& call) {
 
 void put_secret(const CallPtr& call) {
   const std::string name = call->arg("name");
+  if (refuse_reserved(call, name)) return;
   if (call->request.body.empty()) return call->error(fail(Code::invalid, "a secret cannot be empty"));
   call->services.vault.put(name, call->request.body, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
@@ -28,6 +40,7 @@ void put_secret(const CallPtr& call) {
 
 void delete_secret(const CallPtr& call) {
   const std::string name = call->arg("name");
+  if (refuse_reserved(call, name)) return;
   call->services.vault.remove(name, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.events.add(0, "", "secret", {{"name", name}, {"action", "removed"}});

@@ -92,10 +92,27 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
     for (const auto& value : json) check_step_disks(action, value, destroyed, problems);
 }
 
+// A provider that installs a machine anew may write over all of it: one entry for it, and no such entry
+// without it.
+void check_whole_machines(const Plan& plan, Problems& problems) {
+  std::set<std::string> lost;
+  for (const auto& d : plan.destroys)
+    if (d.every_disk && !lost.insert(d.node).second) problems.push_back(d.node + ": is destroyed twice");
+  std::set<std::string> installed;
+  for (const auto& node : installed_by_provider(plan)) installed.insert(node);
+  for (const auto& node : installed)
+    if (!lost.count(node))
+      problems.push_back(node + ": its provider installs it anew, and it is not in the destruction list");
+  for (const auto& node : lost)
+    if (!installed.count(node)) problems.push_back(node + ": all of it is to be destroyed, by nobody");
+}
+
 void check_destruction(const Plan& plan, Problems& problems) {
+  check_whole_machines(plan, problems);
   Destroyed destroyed;
   std::map<std::string, std::string> node_of;  // by what makes a disk the same one wherever it is seen
   for (const auto& d : plan.destroys) {
+    if (d.every_disk) continue;
     const std::string identity = d.serial.empty() ? d.wwid : d.serial;
     if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
     if (d.content_hash.empty())

@@ -21,6 +21,9 @@ struct OwnMachine {
   // The addresses that the controller listens on. None of the loopback: a host is adopted from where the
   // operator is, and may be reached through a tunnel there.
   std::set<std::string> addresses;
+  // What a provider may know it by who says neither MACs nor UUIDs: the addresses of its interfaces but for
+  // the loopback's, and its host name, lower case.
+  std::set<std::string> names = {};
 };
 
 // The sign, for people: "its address 10.20.0.1 is the controller's"; empty: there is none. `bound_uuid` is

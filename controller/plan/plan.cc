@@ -81,16 +81,18 @@ Result<Action> action_from_json(const Json& json, const std::string& path) {
 }
 
 Json destruction_json(const Destruction& d) {
-  return {{"node", d.node},
-          {"group", d.group},
-          {"serial", d.serial},
-          {"wwid", d.wwid},
-          {"model", d.model},
-          {"size_bytes", d.size_bytes},
-          {"kernel_name", d.kernel_name},
-          {"content", d.content},
-          {"content_hash", d.content_hash},
-          {"why", d.why}};
+  Json out = {{"node", d.node},
+              {"group", d.group},
+              {"serial", d.serial},
+              {"wwid", d.wwid},
+              {"model", d.model},
+              {"size_bytes", d.size_bytes},
+              {"kernel_name", d.kernel_name},
+              {"content", d.content},
+              {"content_hash", d.content_hash},
+              {"why", d.why}};
+  if (d.every_disk) out["every_disk"] = true;
+  return out;
 }
 
 Result<Destruction> destruction_from_json(const Json& json, const std::string& path) {
@@ -106,6 +108,7 @@ Result<Destruction> destruction_from_json(const Json& json, const std::string& p
   r.get("content", d.content);
   r.get("content_hash", d.content_hash);
   r.get("why", d.why);
+  r.get_or("every_disk", d.every_disk, false);
   TRY_(r.finish());
   return d;
 }
@@ -146,30 +149,28 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-std::vector<std::string> installed_by_provider(const Plan& plan) {
-  std::vector<std::string> out;
-  for (const auto& action : plan.actions)
-    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
-  return out;
-}
-
 // Of a machine that nobody looked into yet there is no list of disks.
 std::string render_destroys(const Plan& plan) {
-  const auto anew = installed_by_provider(plan);
-  const std::string whole =
-      anew.empty() ? ""
-                   : fmt::format(
-                         "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider "
-                         "installs them anew\n",
-                         joined(anew));
-  if (plan.destroys.empty()) return whole.empty() ? "Nothing will be destroyed.\n" : whole;
-  std::string out = whole + fmt::format("WILL BE DESTROYED: {} disk{}\n", plan.destroys.size(),
-                                        plan.destroys.size() == 1 ? "" : "s");
-  for (const auto& d : plan.destroys)
-    out += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
-                       printable(d.serial), printable(d.model), size_text(d.size_bytes), printable(d.content),
-                       d.why);
-  return out;
+  std::vector<std::string> whole;
+  std::string disks;
+  int count = 0;
+  for (const auto& d : plan.destroys) {
+    if (d.every_disk) {
+      whole.push_back(d.node);
+      continue;
+    }
+    ++count;
+    disks += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
+                         printable(d.serial), printable(d.model), size_text(d.size_bytes),
+                         printable(d.content), d.why);
+  }
+  std::string out;
+  if (!whole.empty())
+    out += fmt::format(
+        "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider installs them anew\n",
+        joined(whole));
+  if (count > 0) out += fmt::format("WILL BE DESTROYED: {} disk{}\n{}", count, count == 1 ? "" : "s", disks);
+  return out.empty() ? "Nothing will be destroyed.\n" : out;
 }
 
 std::string render_node(const Plan& plan, const std::string& node, bool verbose) {
@@ -189,6 +190,13 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
 }
 
 }  // namespace
+
+std::vector<std::string> installed_by_provider(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& action : plan.actions)
+    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
+  return out;
+}
 
 std::string_view to_string(ActionKind kind) {
   for (const auto& [value, word] : kActionWords)

@@ -76,6 +76,9 @@ struct Destruction {
   std::string content;       // what is on it now, for people; "blank" when nothing was found
   std::string content_hash;  // bound: the agent refuses when it differs just before writing
   std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
+  // Of a machine that nobody looked into: whatever is on any of its disks. Then only node, content and why are
+  // known.
+  bool every_disk = false;
 };
 
 struct PlanLimits {
@@ -123,6 +126,8 @@ struct Plan {
 
 Json to_json(const Plan& plan);  // canonical
 Result<Plan> plan_from_json(const Json& json);
+// The nodes whose provider installs them anew before anything else.
+std::vector<std::string> installed_by_provider(const Plan& plan);
 std::string plan_digest(const Plan& plan);                // sha256 of the canonical text
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 

@@ -97,6 +97,12 @@ void add_netboot(Planning& p, Draft& d) {
          fmt::format("its provider installs {} anew, then the RAM system is started from it (kexec)",
                      power.install_image),
          params, p.spec.limits.netboot + kReinstall, 2});
+    Destruction lost;
+    lost.node = d.spec->name;
+    lost.content = "whatever is there: nobody looked";
+    lost.why = "its provider installs " + power.install_image + " anew";
+    lost.every_disk = true;
+    p.plan.destroys.push_back(std::move(lost));
     return;
   }
   const bool own = in_band(*d.spec);

@@ -158,7 +158,8 @@ Status PhyAccount::connect(DurationMs deadline) {
 }
 
 Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const std::string& path,
-                                                const Json& body, bool for_order, DurationMs deadline) {
+                                                const Json& body, bool for_order, DurationMs deadline,
+                                                const MaySend& may_send) {
   const TimeMs end = now() + deadline;
   const std::string what = fmt::format("{} {}", method, path);
   if (const Status turn = take(for_order, end); !turn.ok()) return Error(turn.error()).with(what);
@@ -175,6 +176,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
     request.headers["Content-Type"] = "application/json";
     request.body = dump_json(body);
   }
+  if (may_send && !may_send()) return fail(Code::cancelled, what + ": not wanted any more; it was not sent");
   auto response = http_->request(std::move(request), left);
   if (!response.ok()) {
     Error error = std::move(response).error();
@@ -289,14 +291,14 @@ Result<Json> PhyAccount::get(const std::string& id, const std::string& path, con
   return std::move(answer.body);
 }
 
-Status PhyAccount::post(const std::string& id, const std::string& path, const Json& body,
-                        DurationMs deadline) {
+Status PhyAccount::post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline,
+                        const MaySend& may_send) {
   const std::string full = fmt::format("servers/{}/{}", id, path);
   {
     const std::lock_guard hold(budget_mutex_);
     looks_.erase(id);
   }
-  TRY(const Answer answer, exchange("POST", full, body, true, deadline));
+  TRY(const Answer answer, exchange("POST", full, body, true, deadline, may_send));
   if (answer.status / 100 == 2) return Ok{};
   // What a server that breaks while it works did before is not known.
   Error error = refusal(answer, "POST " + full);

@@ -16,6 +16,7 @@
 // each other's requests.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,8 +70,12 @@ class PhyAccount {
   Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
   // GET servers/ID/PATH; 200 or an Error.
   Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
-  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end.
-  Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline);
+  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end. `may_send` is asked
+  // when all waiting is over and the connection made, right before the request is written: false, and nothing
+  // is sent (Code::cancelled).
+  using MaySend = std::function<bool()>;
+  Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline,
+              const MaySend& may_send = {});
   // Whether the machine is on, as its hardware says: "on", "off", "" where that did not answer the API. An
   // earlier look counts as far as the list does not contradict it.
   Result<std::string> power(const PhyServer& server, const PhyAsk& ask);
@@ -90,7 +95,7 @@ class PhyAccount {
   Status take(bool for_order, TimeMs end);
   Status connect(DurationMs deadline);
   Result<Answer> exchange(const std::string& method, const std::string& path, const Json& body,
-                          bool for_order, DurationMs deadline);
+                          bool for_order, DurationMs deadline, const MaySend& may_send = {});
   Error refusal(const Answer& answer, const std::string& what);
   std::string clean(std::string text) const;
   TimeMs now() const { return options_.waiter.now(); }

@@ -28,16 +28,27 @@ class PhyInstall : public Reinstall {
 
   Result<Ready> prepare(const std::string& image, DurationMs deadline) override;
   Status begin(const Order& order, DurationMs deadline) override;
-  Result<Look> look(DurationMs deadline) override;
+  Result<Look> look(const std::string& server, DurationMs deadline) override;
 
  private:
   Error about(Error error, const std::string& what) const {
     return std::move(error).with(fmt::format("{} (server {}), {}", target_.node, target_.address, what));
   }
-  Result<PhyServer> unlocked(DurationMs deadline) {
-    TRY(PhyServer server, phy_server_of(target_, *account_, {true, 0, deadline}));
+  // `name`: the one that was written down; "" before that.
+  Result<PhyServer> unlocked(const std::string& name, DurationMs deadline) {
+    const PhyAsk ask{true, 0, deadline};
+    TRY(PhyServer server, name.empty() ? phy_server_of(target_, *account_, ask) : only(name, ask));
     if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
     return server;
+  }
+  // The server that the address leads to, if it is this one.
+  Result<PhyServer> only(const std::string& server, const PhyAsk& ask) {
+    TRY(PhyServer found, phy_server_of(target_, *account_, ask));
+    if (found.id == server) return found;
+    return fail(Code::denied,
+                fmt::format("its installation was begun on server {}, and '{}' leads to server {}: nothing "
+                            "was done; `muster node rm {}` forgets that installation",
+                            server, target_.address, found.id, target_.node));
   }
   Result<Json> image_named(const PhyServer& server, const std::string& image, DurationMs deadline);
 
@@ -61,7 +72,7 @@ Result<Json> PhyInstall::image_named(const PhyServer& server, const std::string&
 
 Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationMs deadline) {
   const char* what = "looking whether it can be installed anew";
-  auto server = unlocked(deadline);
+  auto server = unlocked("", deadline);
   if (!server.ok()) return about(std::move(server).error(), what);
   auto found = image_named(*server, image, deadline);
   if (!found.ok()) return about(std::move(found).error(), what);
@@ -83,20 +94,22 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
 // console nobody would partition anything.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "installing its operating system anew";
-  const auto server = unlocked(deadline);
+  if (!order.permit) return about(fail(Code::invalid, "nobody could call it off"), what);
+  const auto server = unlocked("", deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
                      {"password", order.password},
                      {"manual_partition", false},
                      {"ssh_public_keys", {order.public_key}},
                      {"allow_password_login", false}};
-  const Status begun = account_->post(server->id, "os_install/", body, deadline);
+  const Status begun = account_->post(server->id, "os_install/", body, deadline,
+                                      [permit = order.permit] { return permit->take(); });
   if (begun.ok()) return Ok{};
   return about(begun.error(), what);
 }
 
-Result<Reinstall::Look> PhyInstall::look(DurationMs deadline) {
-  const auto server = phy_server_of(target_, *account_, {false, kListAge, deadline});
+Result<Reinstall::Look> PhyInstall::look(const std::string& name, DurationMs deadline) {
+  const auto server = only(name, {false, kListAge, deadline});
   if (!server.ok()) return about(server.error(), "looking how its installation goes");
   if (server->lock == "os_install") return Look::installing;
   const auto lock = phy_lock(*server);

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,12 @@ struct PowerTarget {
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 where the BMC does not take that
   std::string program = {};  // command: its name in the folder of such programs
   std::string api = {};      // sakura-phy: "10.20.1.250:443", a double instead of the provider's
+  // sakura-phy: the other nodes, by what leads to their servers: ids, nicknames, pins. One server is one
+  // node's: what leads to one of these is refused.
+  std::map<std::string, std::string> servers_of_others = {};
+  // sakura-phy: addresses and names of the machine that muster runs on, lower case. A server that the provider
+  // knows by one of them takes no order.
+  std::set<std::string> own_names = {};
 };
 
 class Power {

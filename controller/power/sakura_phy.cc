@@ -152,10 +152,43 @@ Result<Json> SakuraPhy::describe(DurationMs deadline) {
               {"ports", networks}};
 }
 
+// Before anything is learnt or done: which of two nodes is right nobody can tell from here.
+Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
+  for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
+    const auto other = target.servers_of_others.find(name);
+    if (name.empty() || other == target.servers_of_others.end()) continue;
+    return fail(
+        Code::denied,
+        fmt::format("'{}' leads to server {} ({}), which is {}'s: nothing was done. Name each node's own "
+                    "server by its id; where {} has it no more, `muster node rm {}` forgets that",
+                    target.address, server.id, server.nickname, other->second, other->second, other->second));
+  }
+  return Ok{};
+}
+
+// The provider says no MAC and no UUID: its address and its nickname are all that a server can be told by
+// before anybody looked into it.
+Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
+  std::string nickname = server.nickname;
+  std::transform(nickname.begin(), nickname.end(), nickname.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string& name : {server.address, nickname})
+    if (!name.empty() && target.own_names.count(name))
+      return fail(Code::denied,
+                  fmt::format("own-machine: the controller runs on server {} ('{}' is this machine's): it is "
+                              "neither installed nor switched from here",
+                              server.id, name));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask) {
   TRY(const PhyServer server, account.server(target.address, ask));
+  TRY_(is_no_other_nodes(target, server));
+  if (ask.for_order) {
+    TRY_(is_not_ours(target, server));
+  }
   const std::string pin = kPin + server.id;
   if (target.pin_sha256.empty()) {
     if (target.on_pin) target.on_pin(pin);

@@ -118,8 +118,11 @@ void Executor::call(Node& node, effect::Call what) {
       return ports_.boot.disarm(name);
     case Call::cycle:
       return ports_.power.netboot(name, answers<input::Cycled>(node));
-    case Call::reinstall:
-      return ports_.power.reinstall(name, *node.run.reinstall, answers<input::Cycled>(node));
+    case Call::reinstall: {
+      Json order = *node.run.reinstall;
+      order["approval"] = run_.plan_digest;
+      return ports_.power.reinstall(name, order, answers<input::Cycled>(node));
+    }
     case Call::switch_off:
       return ports_.power.power_off(name, answers<input::SwitchedOff>(node));
     case Call::switch_on:

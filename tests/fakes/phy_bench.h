@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -111,6 +112,8 @@ class PhyBench {
   std::unique_ptr<PhyAccounts> accounts;
   std::string learnt_pin;
   int refusals = 0;
+  // On the server's thread, before it answers: whoever asked waits meanwhile.
+  std::function<void(const HttpRequest&)> on_request = {};
 
  private:
   void answer(const HttpRequest& request, Responder& responder) {
@@ -118,6 +121,7 @@ class PhyBench {
       const std::lock_guard hold(mutex_);
       requests_.push_back(request);
     }
+    if (on_request) on_request(request);
     responder.respond(api.handle(request));
   }
   std::mutex mutex_;

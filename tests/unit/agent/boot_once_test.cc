@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <regex>
 #include <sstream>
 
 #include "agent/kexec.h"
@@ -32,6 +34,8 @@ struct Host : Process {
   std::vector<std::string> programs;
   std::string layers, type = "ext2", relative = "/boot/grub";  // of the file system with /boot/grub
   bool env_is_kept = true;                                     // grub-reboot works
+  bool grub_writes = true, grub_reads = true;                  // its environment, at boot
+  std::string fallback;                                        // of the last boot
   bool mount_fails = false, systemd_fails = false, restarts = false;
 
   Host() {
@@ -59,7 +63,7 @@ struct Host : Process {
         "next_entry\n"
         "   set boot_once=true\nelse\n   set default=\"0\"\nfi\nmenuentry 'Debian' {}\n"
         "if [ -f  ${config_directory}/custom.cfg ]; then\n  source ${config_directory}/custom.cfg\nfi\n");
-    put("/boot/grub/grubenv", "# GRUB Environment Block\n");
+    set_env("");
   }
   void has_systemd_boot() const {
     put("/proc/cmdline", "root=PARTLABEL=muster-root-a ro\n");
@@ -74,11 +78,58 @@ struct Host : Process {
       REQUIRE(files.remove(variable("LoaderEntryOneShot")));
       return get("/run/muster-esp/loader/entries/muster-once.conf");
     }
-    if (next_entry() != "muster-once") return "";
-    unset();
+    return boot_grub();
+  }
+  // As the head of grub.cfg in Debian 12, then custom.cfg. save_env may fail, or say that it wrote and not do
+  // so: to whoever reads the block afterwards that is the same.
+  std::string boot_grub() {
+    std::map<std::string, std::string> vars{{"default", "0"}, {"next_entry", next_entry()}};
+    if (!vars["next_entry"].empty()) {
+      vars["default"] = vars["next_entry"];
+      vars["next_entry"] = "";
+      if (grub_writes) set_env("next_entry=\n");
+      vars["boot_once"] = "true";
+    }
     if (get("/boot/grub/custom.cfg").find("source $prefix/muster-once/entry.cfg") == std::string::npos)
       return "";
-    return get("/boot/grub/muster-once/entry.cfg");
+    const std::string entry = run_grub(get("/boot/grub/muster-once/entry.cfg"), vars);
+    fallback = vars["fallback"];
+    return vars["default"] == "muster-once" ? entry : "";
+  }
+  // The commands that the entry's file has; what it puts into the menu.
+  std::string run_grub(const std::string& script, std::map<std::string, std::string>& vars) const {
+    std::istringstream lines(script);
+    std::vector<bool> runs;
+    std::string menu;
+    bool in_entry = false;
+    for (std::string line; std::getline(lines, line);) {
+      line.erase(0, line.find_first_not_of(' '));
+      const bool now = std::all_of(runs.begin(), runs.end(), [](bool b) { return b; });
+      if (in_entry) {
+        if (now) menu += line + "\n";
+        in_entry = line != "}";
+      } else if (std::smatch m;
+                 std::regex_match(line, m, std::regex(R"re(if \[ "\$\{(\w+)\}" = "([^"]*)" \]; then)re"))) {
+        runs.push_back(vars[m[1]] == m[2]);
+      } else if (line == "else") {
+        runs.back() = !runs.back();
+      } else if (line == "fi") {
+        runs.pop_back();
+      } else if (line.rfind("menuentry ", 0) == 0) {
+        in_entry = true;
+        if (now) menu += line + "\n";
+      } else if (std::smatch set; std::regex_match(line, set, std::regex(R"(set (\w+)=(\S*))"))) {
+        if (now) vars[set[1]] = set[2];
+      } else {
+        REQUIRE(line == "load_env next_entry");
+        if (now && grub_reads && env_has("next_entry=")) vars["next_entry"] = next_entry();
+      }
+    }
+    CHECK(runs.empty());
+    return menu;
+  }
+  bool env_has(const std::string& text) const {
+    return get("/boot/grub/grubenv").find("\n" + text) != std::string::npos;
   }
   std::string next_entry() const {
     std::istringstream lines(get("/boot/grub/grubenv"));
@@ -86,7 +137,12 @@ struct Host : Process {
       if (line.rfind("next_entry=", 0) == 0) return line.substr(11);
     return "";
   }
-  void unset() const { put("/boot/grub/grubenv", "# GRUB Environment Block\n"); }
+  void set_env(const std::string& text) const {
+    std::string block = "# GRUB Environment Block\n" + text;
+    block.resize(1024, '#');
+    put("/boot/grub/grubenv", block);
+  }
+  void unset() const { set_env(""); }
   bool left_anything() const {
     return files.exists("/boot/grub/muster-once") || files.exists("/run/muster-esp/muster-once") ||
            files.exists("/run/muster-esp/loader/entries/muster-once.conf") || boot_once_armed(files) ||
@@ -120,7 +176,7 @@ struct Host : Process {
     }
     if (name == "grub-mkrelpath") return Output{0, relative + "\n", ""};
     if (name == "grub-reboot") {
-      if (env_is_kept) put("/boot/grub/grubenv", "# GRUB Environment Block\nnext_entry=" + c.argv[1] + "\n");
+      if (env_is_kept) set_env("next_entry=" + c.argv[1] + "\n");
       return Output{0, "", ""};
     }
     if (name == "grub-editenv") {
@@ -188,13 +244,39 @@ TEST_CASE("GRUB: one boot into the RAM system, and the one after it is the old s
   CHECK(entry.find("'muster.give_up=600'") != std::string::npos);  // the RAM system goes back by itself
   CHECK(entry.find("'muster.mac=52:54:00:20:00:02'") != std::string::npos);
   CHECK(entry.find("search --no-floppy --fs-uuid --set=root abcd-0123") != std::string::npos);
-  CHECK(entry.find("set fallback=0") != std::string::npos);
+  CHECK(host.fallback == "0");
   CHECK(host.get("/boot/grub/muster-once/vmlinuz") == "KERNEL");
   CHECK(host.get("/boot/grub/muster-once/initrd") == "INITRD");
   CHECK(host.boot().empty());
   // The old system is back: its agent takes away what is left.
   forget_kexec(host.files, host);
   CHECK_FALSE(host.left_anything());
+}
+
+TEST_CASE("a GRUB that cannot take its entry back starts the old system, at every boot", "[kexec][once]") {
+  Host host;
+  host.has_grub();
+  REQUIRE(host.prepare().ok());
+  SECTION("the firmware does not write") { host.grub_writes = false; }
+  SECTION("what it wrote cannot be read") { host.grub_reads = false; }
+  CHECK(host.boot().empty());
+  CHECK(host.boot().empty());
+  forget_kexec(host.files, host);
+  CHECK_FALSE(host.left_anything());
+}
+
+TEST_CASE("the entry for one boot is in no other boot's menu", "[kexec][once]") {
+  Host host;
+  host.has_grub();
+  REQUIRE(host.prepare().ok());
+  const std::string script = host.get("/boot/grub/muster-once/entry.cfg");
+  const auto menu = [&](std::map<std::string, std::string> vars) { return host.run_grub(script, vars); };
+  host.set_env("next_entry=\n");
+  CHECK_FALSE(menu({{"boot_once", "true"}, {"default", "muster-once"}}).empty());
+  // Chosen by default, or another entry for one boot, or nobody's choice at all.
+  CHECK(menu({{"default", "muster-once"}}).empty());
+  CHECK(menu({{"boot_once", "true"}, {"default", "memtest"}}).empty());
+  CHECK(menu({{"default", "0"}}).empty());
 }
 
 TEST_CASE("the token is root's alone, and in no process list", "[kexec][once]") {
@@ -235,6 +317,13 @@ TEST_CASE("a GRUB that would start it for ever, or not at all, is left untouched
     REQUIRE(host.files.remove("/boot/grub/grubenv"));
     REQUIRE(host.files.symlink("/boot/efi/EFI/x/grubenv", "/boot/grub/grubenv"));
   }
+  SECTION("a configuration that does not say which boot is the one") {
+    std::string config = host.get("/boot/grub/grub.cfg");
+    config.erase(config.find("set boot_once=true"), 18);
+    host.put("/boot/grub/grub.cfg", config);
+  }
+  SECTION("an environment of another size") { host.put("/boot/grub/grubenv", "# GRUB Environment Block\n"); }
+  SECTION("an environment that is none") { host.put("/boot/grub/grubenv", std::string(1024, '#')); }
   SECTION("an environment that is not written") { host.env_is_kept = false; }
   SECTION("installed, and not what started this system") { host.put("/proc/cmdline", "root=/dev/vda1\n"); }
   SECTION("a path that GRUB would take apart") { host.relative = "/boot it"; }
@@ -310,7 +399,7 @@ TEST_CASE("what was armed and is withdrawn leaves nothing", "[kexec][once]") {
 TEST_CASE("another program's entry for one boot is its own", "[kexec][once]") {
   Host host;
   host.has_grub();
-  host.put("/boot/grub/grubenv", "# GRUB Environment Block\nnext_entry=memtest\n");
+  host.set_env("next_entry=memtest\n");
   forget_kexec(host.files, host);
   CHECK(host.next_entry() == "memtest");
   CHECK(host.programs.empty());

@@ -3,6 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
+
+#include "base/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/temp_dir.h"
@@ -60,4 +63,66 @@ TEST_CASE("a stranger's console fills neither memory nor disk, and nobody else r
   struct stat info;
   REQUIRE(::stat(folder.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
+}
+
+TEST_CASE("what is kept of consoles is root's alone, also what was there before", "[console]") {
+  Bench b;
+  const std::string folder = b.dir.path("consoles");
+  std::filesystem::create_directories(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms(0755));
+  for (const char* name : {"/n1.log", "/n1.log.1"}) {
+    REQUIRE(Files("/").write(folder + name, "old\n"));
+    std::filesystem::permissions(folder + name, std::filesystem::perms(0644));
+  }
+  const mode_t before = ::umask(0);
+  b.consoles.heard("n1", "one\n");
+  b.consoles.heard("n2", "two\n");
+  ::umask(before);
+  const auto mode = [](const std::string& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions()) & 0777;
+  };
+  CHECK(mode(folder) == 0700);
+  for (const char* name : {"/n1.log", "/n1.log.1", "/n2.log"}) {
+    INFO(name);
+    CHECK(mode(folder + name) == 0600);
+  }
+  CHECK(Files("/").read(folder + "/n1.log").value() == "old\none\n");
+}
+
+TEST_CASE("a token of a join is not in what is kept of a console, whatever it is cut into", "[console]") {
+  const std::string token = "0123456789abcdef0123456789abcdef0123456789abcdef";
+  const std::string line =
+      "Command line: quiet muster.pin=abc muster.token=" + token + " muster.node=n1\r\nnext line\r\n";
+  const std::string masked =
+      "Command line: quiet muster.pin=abc muster.token=*** muster.node=n1\r\nnext line\r\n";
+  for (size_t piece = 1; piece <= line.size(); ++piece) {
+    INFO(piece);
+    Bench b;
+    for (size_t at = 0; at < line.size(); at += piece) b.consoles.heard("n1", line.substr(at, piece));
+    REQUIRE(Files("/").read(b.dir.path("consoles/n1.log")).value() == masked);
+  }
+}
+
+TEST_CASE("a token that a terminal wraps, colours or ends a line with is not kept either", "[console]") {
+  const std::string half = "0123456789abcdef01234567";
+  for (const auto& [said, kept] : std::vector<std::pair<std::string, std::string>>{
+           {"muster.token=" + half + "\r\n" + half + " x", "muster.token=***\r\n x"},
+           {"muster.tok\r\nen=" + half + half + " x", "muster.tok\r\nen=*** x"},
+           {"muster.token=" + half + "\x1b[24;1H" + half + " x", "muster.token=***\x1b[24;1H x"},
+           {"'muster.token=" + half + half + "' x", "'muster.token=***' x"},
+           {"muster.token=" + half + half + "\nnext", "muster.token=***\nnext"},
+           {"mmuster.token=" + half + half + "\nmuster.token=" + half + half + "\n",
+            "mmuster.token=***\nmuster.token=***\n"},
+           {"muster.tokens=1 muster.to", "muster.tokens=1 muster.to"}}) {
+    INFO(said);
+    TokenMask mask;
+    CHECK(mask.pass(said) == kept);
+  }
+}
+
+TEST_CASE("a panic is told without the token that its line repeats", "[console]") {
+  Bench b;
+  b.consoles.heard("n1", "Kernel panic - not syncing: bad init muster.token=abcdef x\n");
+  REQUIRE(b.panics.size() == 1);
+  CHECK(b.panics[0].find("abcdef") == std::string::npos);
 }

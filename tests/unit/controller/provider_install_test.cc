@@ -14,22 +14,29 @@ using testing::PhyBench;
 
 namespace {
 
-const Json kOrder = {{"image", PhyBench::kImage}, {"os", "debian-12"}};
+const Json kOrder = {{"image", PhyBench::kImage}, {"os", "debian-12"}, {"approval", "sha256:first"}};
+Json approved_again() {
+  Json order = kOrder;
+  order["approval"] = "sha256:second";
+  return order;
+}
 
 // What answers SSH at the machine's address: the system before, then the one that was installed.
 struct Host {
   PhyBench& bench;
   bool answered_before = true;  // the system before had an SSH server, too
   std::string os = "debian-12";
-  int refuses = 0;  // exit status of getting ready to hand over
-  int64_t up = 5;   // seconds
+  bool answers = true;  // SSH, at all
+  int refuses = 0;      // exit status of getting ready to hand over
+  int64_t up = 5;       // seconds
   int handed_over = 0;
   std::string job = {}, uploaded = {};
+  std::function<void()> getting_ready = {};
   std::vector<std::string> commands = {};
 
   bool is_new() { return bench.installed.count(bench.ids[0]) > 0; }
   Result<std::string> key() {
-    if (!bench.machine().running() || (!is_new() && !answered_before))
+    if (!answers || !bench.machine().running() || (!is_new() && !answered_before))
       return fail(Code::unavailable, "connection refused");
     return std::string(is_new() ? "SHA256:new" : "SHA256:old");
   }
@@ -44,6 +51,7 @@ struct Host {
       job = std::string(input);
       out.exit_code = refuses;
       out.err = refuses ? "the kernel is locked down" : "";
+      if (getting_ready) getting_ready();
     }
     if (command.find("hand-over --now") != std::string::npos) {
       ++handed_over;
@@ -64,6 +72,29 @@ class Session : public SshSession {
   Host& host_;
 };
 
+// Things happen before the order gets to the provider's driver, and behind it.
+class Around : public Reinstall {
+ public:
+  Around(std::unique_ptr<Reinstall> inner, std::function<void()> before, std::function<void()> after)
+      : inner_(std::move(inner)), before_(std::move(before)), after_(std::move(after)) {}
+  Result<Ready> prepare(const std::string& image, DurationMs deadline) override {
+    return inner_->prepare(image, deadline);
+  }
+  Status begin(const Order& order, DurationMs deadline) override {
+    if (before_) before_();
+    const Status begun = inner_->begin(order, deadline);
+    if (after_) after_();
+    return begun;
+  }
+  Result<Look> look(const std::string& server, DurationMs deadline) override {
+    return inner_->look(server, deadline);
+  }
+
+ private:
+  const std::unique_ptr<Reinstall> inner_;
+  const std::function<void()> before_, after_;
+};
+
 struct Bench {
   PhyBench provider;
   Host host{provider};
@@ -74,8 +105,10 @@ struct Bench {
   std::unique_ptr<ProviderInstall> service;
   std::optional<Status> result;
   int results = 0;
+  std::function<void()> before_order = {}, after_order = {};
+  std::string leads_to = {};  // the node's address in place of the first server's id
 
-  Bench() {
+  explicit Bench(int servers = 1) : provider(servers) {
     provider.machine().start();
     restart();
   }
@@ -86,8 +119,10 @@ struct Bench {
     h.provider = [this](const std::string&) -> Result<std::function<Result<std::unique_ptr<Reinstall>>()>> {
       return std::function<Result<std::unique_ptr<Reinstall>>()>(
           [this]() -> Result<std::unique_ptr<Reinstall>> {
-            const PowerTarget at = provider.target();
-            return make_phy_install(at, provider.account(at));
+            PowerTarget at = provider.target();
+            if (!leads_to.empty()) at.address = leads_to;
+            return std::unique_ptr<Reinstall>(std::make_unique<Around>(
+                make_phy_install(at, provider.account(at)), before_order, after_order));
           });
     };
     h.address = [](const std::string&) { return std::string("10.20.0.11"); };
@@ -129,13 +164,21 @@ struct Bench {
     return h;
   }
   int installs() { return provider.api.installs(provider.ids[0]); }
-  void install() {
+  void install(const Json& order = kOrder) {
     result.reset();
-    service->install("gpu01", kOrder, [this](Status status) {
+    service->install("gpu01", order, [this](Status status) {
       result = std::move(status);
       ++results;
     });
   }
+  InstallRecord record() {
+    REQUIRE(store.count("gpu01"));
+    auto out = install_record_from(store["gpu01"]);
+    REQUIRE(out.ok());
+    return *out;
+  }
+  // Nothing more comes of it, and there is no key left to steal.
+  bool is_spent() { return record().stage == "spent" && record().key.empty(); }
   void pass(DurationMs span) {
     for (DurationMs gone = 0; gone < span && !result; gone += kSecond) {
       provider.pass(kSecond);
@@ -164,8 +207,11 @@ TEST_CASE("phy install: intent, installation, new system, agent, RAM system", "[
   CHECK(bench.host.handed_over == 1);
   CHECK(bench.host.uploaded == "agent program");
   CHECK(bench.host.job.find("muster.token=once") != std::string::npos);
+  bench.service->run_over({"gpu01"});
   CHECK(bench.store.size() == 1);  // until the RAM system is there
   bench.service->joined("gpu01");
+  CHECK(bench.store.size() == 1);  // until its run is over
+  bench.service->run_over({"gpu01"});
   CHECK(bench.store.empty());
   CHECK(bench.results == 1);
   for (const HttpRequest& one : bench.provider.requests())
@@ -233,17 +279,86 @@ TEST_CASE("phy install: an installation that did nothing is not believed", "[phy
   SECTION("the old system answers") {}
   SECTION("the old system never had a host key that was seen") { bench.host.answered_before = false; }
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
-  CHECK(bench.store.empty());
+  CHECK(bench.is_spent());
+  bench.manners([](lab::PhyManners& m) { m.installs_nothing = false; });
+  bench.install();
+  CHECK(bench.ends() == Code::denied);  // the approval is used up
+  CHECK(bench.installs() == 1);
+  bench.install(approved_again());
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 2);
 }
 
-TEST_CASE("phy install: a 204 that nothing follows ends as failed", "[phy][install]") {
+TEST_CASE("phy install: a 204 that nothing follows uses up the approval", "[phy][install]") {
   Bench bench;
   bench.manners([](lab::PhyManners& m) { m.ignores_orders = true; });
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
+  CHECK(bench.is_spent());
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: a RAM system that joined and was lost leads to no second installation",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  bench.service->joined("gpu01");
+  if (GENERATE(false, true)) bench.restart();
+  SECTION("the installed system came back, and hands over again") {
+    bench.install();
+    CHECK(bench.ends() == std::nullopt);
+    CHECK(bench.host.handed_over == 2);
+  }
+  SECTION("nobody came back") {
+    bench.host.answers = false;
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.is_spent());
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.host.handed_over == 1);
+  }
+  SECTION("its hello comes while the installed system is looked for") {
+    bench.host.answers = false;
+    bench.install();
+    bench.pass(kMinute);
+    const size_t told = bench.told.size();
+    bench.service->forget("gpu01");
+    CHECK(bench.told.size() == told);
+    bench.service->run_over({"gpu01"});
+    CHECK(bench.store.empty());
+  }
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: what was asked for under another approval is gone on with, and uses up this one",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  bench.pass(10 * kSecond);
+  REQUIRE(bench.installs() == 1);
+  bench.service->forget("gpu01");
+  bench.install(approved_again());
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+  bench.service->joined("gpu01");
+  bench.host.answers = false;
+  bench.install(approved_again());
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: without an approval nobody is asked", "[phy][install]") {
+  Bench bench;
+  bench.install({{"image", PhyBench::kImage}, {"os", "debian-12"}});
+  CHECK(bench.ends() == Code::invalid);
+  CHECK(bench.provider.requests().empty());
 }
 
 TEST_CASE("phy install: refusals before anything began leave nothing behind", "[phy][install]") {
@@ -280,17 +395,17 @@ TEST_CASE("phy install: another system than the declared one is not handed over"
   Bench bench;
   bench.host.os = "ubuntu-24.04";
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.result->error().message.find("ubuntu-24.04") != std::string::npos);
   CHECK(bench.host.handed_over == 0);
-  CHECK(bench.store.empty());
+  CHECK(bench.is_spent());
 }
 
 TEST_CASE("phy install: a system that ran before the request is not the new one", "[phy][install]") {
   Bench bench;
   bench.host.up = 100'000;
   bench.install();
-  CHECK(bench.ends() == Code::failed);
+  CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
 }
 
@@ -329,6 +444,73 @@ TEST_CASE("phy install: a RAM system that did not join is started again from the
   CHECK(bench.installs() == 1);
 }
 
+TEST_CASE("phy install: a record of another image than the declared one is not gone on with",
+          "[phy][install]") {
+  Bench bench;
+  bench.install();
+  bench.pass(10 * kSecond);
+  REQUIRE(bench.installs() == 1);
+  REQUIRE_FALSE(bench.result);
+  bench.restart();
+  Json other = approved_again();
+  SECTION("image") { other["image"] = "debian13-x86_64"; }
+  SECTION("system") { other["os"] = "debian-13"; }
+  const auto ask = [&] {
+    bench.result.reset();
+    bench.service->install("gpu01", other, [&](Status status) { bench.result = std::move(status); });
+  };
+  ask();
+  CHECK(bench.ends() == Code::unavailable);  // the provider is still at work with the first one
+  CHECK(bench.installs() == 1);
+  CHECK(bench.host.handed_over == 0);
+  if (other["image"] != kOrder["image"]) return;
+  bench.provider.pass(kMinute);
+  bench.host.os = "debian-13";
+  ask();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 2);
+}
+
+TEST_CASE("phy install: a record of another server is not gone on with, and nothing is switched",
+          "[phy][install]") {
+  for (const char* stage : {"intended", "accepted", "ended"}) {
+    INFO(stage);
+    Bench bench(2);
+    bench.provider.machine(1).cut_power();
+    InstallRecord record;
+    record.server = bench.provider.ids[1];  // gpu01 is declared as ids[0]
+    record.image = kOrder["image"], record.os = kOrder["os"];
+    record.key = *make_ssh_key();
+    record.stage = stage;
+    record.approval = kOrder["approval"];
+    bench.store["gpu01"] = to_text(record);
+    bench.install();
+    CHECK(bench.ends() == Code::denied);
+    CHECK(bench.installs() == 0);
+    CHECK(bench.provider.seen_with("POST ") == 0);
+    CHECK(bench.host.handed_over == 0);
+    CHECK(bench.store.size() == 1);
+  }
+}
+
+TEST_CASE("phy install: the server that was written down is installed, or none", "[phy][install]") {
+  Bench bench(2);
+  bench.leads_to = "gpu1";
+  // Somebody gives the nickname to another server between the look and the order.
+  bench.before_order = [&] {
+    lab::PhyMachine first, second;
+    first.id = bench.provider.ids[0], first.nickname = "gpu9";
+    second.id = bench.provider.ids[1], second.nickname = "gpu1";
+    first.machine = &bench.provider.machine(0), second.machine = &bench.provider.machine(1);
+    bench.provider.api.add(first);
+    bench.provider.api.add(second);
+  };
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.provider.seen_with("POST ") == 0);
+  CHECK(bench.store.empty());
+}
+
 TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
   Bench bench;
   bench.install();
@@ -336,6 +518,74 @@ TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy]
   bench.pass(10 * kMinute);
   CHECK(bench.installs() == 0);
   CHECK(bench.results == 0);
+}
+
+TEST_CASE("phy install: called off, the order is not sent, however far it had come", "[phy][install]") {
+  Bench bench;
+  const auto call_off = [&] { bench.service->forget("gpu01"); };
+  SECTION("before the driver has it") { bench.before_order = call_off; }
+  SECTION("after the list was read, while it waits for its turn") {
+    bench.provider.on_request = [&](const HttpRequest& request) {
+      const bool looks_again =
+          bench.store.count("gpu01") && request.path.find("/servers/") != std::string::npos;
+      if (request.method == "GET" && looks_again) call_off();
+    };
+  }
+  bench.install();
+  bench.pass(10 * kMinute);
+  CHECK(bench.installs() == 0);
+  CHECK(bench.provider.seen_with("POST ") == 0);
+  CHECK(bench.results == 0);
+  CHECK(bench.store.empty());  // nothing was asked for, so nobody waits for it ten minutes
+  CHECK_FALSE(bench.told.empty());
+  bench.before_order = {}, bench.provider.on_request = {};
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: an order that was sent before it was called off is told, and found again",
+          "[phy][install]") {
+  Bench bench;
+  SECTION("its answer is under way") {
+    bench.after_order = [&] { bench.service->forget("gpu01"); };
+  }
+  SECTION("and is lost") {
+    bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
+    bench.after_order = [&] { bench.service->forget("gpu01"); };
+  }
+  bench.install();
+  bench.pass(kMinute);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.results == 0);
+  REQUIRE_FALSE(bench.told.empty());
+  CHECK(bench.told.back().find("called off") != std::string::npos);
+  CHECK(bench.store.size() == 1);
+  bench.after_order = {};
+  bench.restart();
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: called off, the new system is not told to hand over", "[phy][install]") {
+  Bench bench;
+  bench.host.getting_ready = [&] { bench.service->forget("gpu01"); };
+  bench.install();
+  bench.pass(10 * kMinute);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.results == 0);
+}
+
+TEST_CASE("phy install: a permit is settled once", "[phy][install]") {
+  Permit taken, withdrawn;
+  CHECK(taken.take());
+  CHECK_FALSE(taken.take());
+  CHECK_FALSE(taken.withdraw());
+  CHECK(withdrawn.withdraw());
+  CHECK(withdrawn.withdraw());
+  CHECK_FALSE(withdrawn.take());
 }
 
 TEST_CASE("phy install: keys and tokens are in no message", "[phy][install]") {

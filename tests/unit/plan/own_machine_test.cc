@@ -239,7 +239,26 @@ TEST_CASE("the machine is known by its UUID and its physical ports", "[own-machi
   CHECK(found.uuid == kUuid);
   CHECK(found.macs == std::set<std::string>{kMac, "b4:96:91:aa:bb:02"});
   CHECK(found.addresses.empty());  // what it listens on is said later
-  const OwnMachine nothing = read_own_machine(dir.path("none"));
+  const OwnMachine nothing = read_own_machine(dir.path("none"), dir.path("none"));
   CHECK(nothing.uuid.empty());
   CHECK(nothing.macs.empty());
+  CHECK(nothing.names.empty());
+}
+
+TEST_CASE("the machine is known to a provider by its addresses and its host name", "[own-machine]") {
+  const TempDir dir;
+  const Files proc(dir.path(""));
+  REQUIRE(proc.write("/net/fib_trie",
+                     "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n"
+                     "     +-- 127.0.0.0/8 2 0 2\n        |-- 127.0.0.1\n           /32 host LOCAL\n"
+                     "Local:\n     |-- 198.51.100.0\n        /24 link UNICAST\n     |-- 198.51.100.7\n"
+                     "        /32 host LOCAL\n     |-- 198.51.100.255\n        /32 link BROADCAST\n")
+              .ok());
+  std::string host;
+  std::set<std::string> names = {"198.51.100.7"};
+  SECTION("with a domain") { host = "Head01.example.org", names.insert({"head01", "head01.example.org"}); }
+  SECTION("a name that many machines have") { host = "localhost.localdomain"; }
+  SECTION("none") {}
+  if (!host.empty()) REQUIRE(proc.write("/sys/kernel/hostname", host + "\n").ok());
+  CHECK(read_own_machine(dir.path("none"), dir.path("")).names == names);
 }

@@ -1,4 +1,5 @@
 // Nodes behind a provider's API: when the provider installs them, what the plan says about it, and when not.
+#include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
@@ -44,6 +45,24 @@ TEST_CASE("a rented node that was never seen is installed by its provider, and t
   const std::string text = render_plan(plan, false);
   CHECK(text.find("WILL BE DESTROYED: everything on every disk of node03") != std::string::npos);
   CHECK(text.find("Nothing will be destroyed") == std::string::npos);
+  // Programs read it, too.
+  const Json destroys = to_json(plan)["destroys"];
+  REQUIRE(destroys.size() == 1);
+  CHECK(destroys[0]["node"] == "node03");
+  CHECK(destroys[0]["every_disk"] == true);
+  CHECK(destroys[0]["why"].get<std::string>().find("debian12-x86_64") != std::string::npos);
+  CHECK(to_json(*plan_from_json(to_json(plan))) == to_json(plan));
+  CHECK(lint_plan(plan).empty());
+  const auto complains = [&](auto change) {
+    Plan bad = plan;
+    change(bad);
+    return !lint_plan(bad).empty();
+  };
+  CHECK(complains([](Plan& p) { p.destroys.clear(); }));
+  CHECK(complains([](Plan& p) { p.destroys[0].every_disk = false; }));
+  CHECK(complains([](Plan& p) { p.destroys.push_back(p.destroys[0]); }));
+  CHECK(complains([](Plan& p) { p.destroys[0].node = "node02"; }));
+  CHECK(complains([](Plan& p) { p.actions[0].params = Json::object(); }));
   CHECK(plan_from_json(to_json(plan)).value().find("node03/netboot")->params == netboot->params);
 }
 

@@ -49,8 +49,11 @@ std::vector<HttpRequest> all_requests() {
   REQUIRE(install->prepare(PhyBench::kImage, kMinute).ok());
   const std::string key =
       "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICH8nlozujNPhuaMeMSyUf+wm+YmKWqN7wZk2YDaalSf x";
-  REQUIRE(install->begin({PhyBench::kImage, key, "m1abcdef012345"}, kMinute).ok());
-  REQUIRE(install->look(kMinute).ok());
+  REQUIRE(install
+              ->begin({PhyBench::kImage, key, "m1abcdef012345", bench.ids[0], std::make_shared<Permit>()},
+                      kMinute)
+              .ok());
+  REQUIRE(install->look(bench.ids[0], kMinute).ok());
   std::vector<HttpRequest> out = bench.requests();
   out.erase(out.begin());  // the look at its certificate
   return out;

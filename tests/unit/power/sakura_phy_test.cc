@@ -1,6 +1,7 @@
 // The provider driver's own refusals, and what it costs its account, over the lab's emulated API.
 #include "controller/power/sakura_phy.h"
 
+#include "controller/power/phy_install.h"
 #include "tests/catch.h"
 #include "tests/fakes/phy_bench.h"
 
@@ -133,6 +134,57 @@ TEST_CASE("phy: a nickname is pinned to its server, and one that moved is not fo
   REQUIRE_FALSE(moved.ok());
   CHECK(moved.error().code == Code::denied);
   CHECK(bench.machine(1).running());
+}
+
+TEST_CASE("phy: a server that is another node's takes no order and is not pinned, whatever leads to it",
+          "[power][phy]") {
+  PhyBench bench(2);
+  PowerTarget at = bench.target();
+  SECTION("an id, where another node has the nickname") { at.servers_of_others = {{"gpu1", "gpu07"}}; }
+  SECTION("a nickname, where another node has the id") {
+    at.address = "gpu1";
+    at.servers_of_others = {{bench.ids[0], "gpu07"}};
+  }
+  SECTION("a nickname, where another node had it so far") {
+    at.address = "gpu1";
+    at.servers_of_others = {{"server:" + bench.ids[0], "gpu07"}};
+  }
+  for (const Status& refused :
+       {bench.driver(at)->on(kCall), bench.driver(at)->off(kCall, true),
+        Status(make_phy_install(at, bench.account(at))->prepare(PhyBench::kImage, kCall).error())}) {
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::denied);
+    CHECK(holds(refused.error().message, "gpu07"));
+  }
+  CHECK(bench.seen_with("POST ") == 0);
+  CHECK(bench.learnt_pin.empty());
+  PowerTarget other = bench.target(1);  // nothing leads to that one
+  other.servers_of_others = at.servers_of_others;
+  CHECK(bench.driver(other)->on(kCall).ok());
+}
+
+TEST_CASE("phy: the server that the controller runs on takes no order, and is looked at all the same",
+          "[power][phy]") {
+  PhyBench bench;
+  bench.machine().start();
+  PowerTarget at = bench.target();
+  SECTION("by its address") { at.own_names = {"127.0.0.1", "head"}; }
+  SECTION("by its nickname") {
+    lab::PhyMachine own;
+    own.id = bench.ids[0], own.nickname = "Head", own.address = "198.51.100.7";
+    own.machine = &bench.machine();
+    bench.api.add(own);
+    at.own_names = {"10.20.0.1", "head"};
+  }
+  for (const Status& refused :
+       {bench.driver(at)->on(kCall), bench.driver(at)->off(kCall, false), bench.driver(at)->off(kCall, true),
+        Status(make_phy_install(at, bench.account(at))->prepare(PhyBench::kImage, kCall).error())}) {
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::denied);
+    CHECK(holds(refused.error().message, "own-machine"));
+  }
+  CHECK(bench.seen_with("POST ") == 0);
+  CHECK(bench.driver(at)->state(kCall).ok());
 }
 
 TEST_CASE("phy: a server that is not in the account, or a nickname of two, is told with what there is",
