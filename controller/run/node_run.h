@@ -101,7 +101,8 @@ struct NodeRun {
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};  // since then nobody at all is heard, and its time does not pass
+  SteadyMs alone_from = {};   // since then nobody at all is heard, and its time does not pass
+  DurationMs given_back = 0;  // of the attempt's time, for such silences
   // Of the action under way, over its attempts.
   std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
   // whom this attempt is tried without, for a second opinion, and why
@@ -259,7 +260,7 @@ class Others {
   // not heard since. `gone_since`: and it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
-  // Since when nobody at all is heard, though agents of several nodes should be at work; none: somebody is.
+  // Since when nobody at all is heard, though agents of several nodes should be; none: somebody is.
   virtual SteadyMs alone_since() const = 0;
 };
 

@@ -157,11 +157,12 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return act(What::look, "whether the machine is on");
+  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not say hello"
+                                           : "agent not heard for " + to_human(s.now - s.heard);
   Decision d = wait_for("no agent at all is heard: the controller itself may be cut off",
-                        "a sign of life of any agent",
-                        "agent not heard for " + to_human(s.now - s.heard) + "; " + power_text(s),
-                        s.alone_since, s.alone_since + t.alone_for, "the silence counts as the node's own");
-  if (!s.in_band && !s.by_hand) d.check_at = next_look;
+                        "a sign of life of any agent", heard + "; " + power_text(s), s.alone_since,
+                        s.alone_since + t.alone_for, "the silence counts as the node's own");
+  d.check_at = s.in_band || s.by_hand ? s.now + t.look_again : next_look;
   return d;
 }
 
@@ -223,10 +224,11 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 }
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
+  const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
+  const bool boots = s.awaiting_ram || s.departed;  // it is silent in any case, until its time is over
+  if (alone && (!boots || s.now >= s.deadline)) return cut_off(s, t);
   if (s.awaiting_ram)
     return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
-  const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
-  if (alone && (!s.departed || s.now >= s.deadline)) return cut_off(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =

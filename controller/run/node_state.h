@@ -49,6 +49,9 @@ struct ExecutorTiming {
       2 * kMinute;  // what was under way when the controller ended gets at least this long
   DurationMs sign_every = 5 * kMinute;        // a row in the journal says that the controller is there
   DurationMs abandoned_after = 60 * kMinute;  // a run without any row for so long is not continued by itself
+  // So much time one attempt is given back for such silences in all: a link that comes and goes keeps nobody
+  // waiting for ever.
+  DurationMs alone_most = 60 * kMinute;
 };
 
 struct Wait {
@@ -75,10 +78,10 @@ struct Situation {
   SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;  // of the agent last heard
   SteadyMs heard = {};             // last contact
-  SteadyMs alone_since =
-      {};                    // since when nobody at all is heard, though several should be; none: somebody is
-  bool departed = false;     // boot_disk, reboot: the agent reported that it goes
-  bool may_netboot = false;  // the plan allows to netboot this node again
+  SteadyMs alone_since = {};  // since when nobody at all is heard, though several should be; none: somebody
+                              // is, or that has lasted too long to be the controller's own fault
+  bool departed = false;      // boot_disk, reboot: the agent reported that it goes
+  bool may_netboot = false;   // the plan allows to netboot this node again
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};

@@ -25,6 +25,7 @@ bool NodeTurn::claim_or_pause() {
 }
 
 void NodeTurn::netboot() {
+  if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::netboot);
   if (w.now >= s.deadline) return lose_attempt("no power cycle within its time; " + s.power_error, true);
   if (s.person) return netboot_by_hand();
   if (!claim_or_pause()) return;
@@ -317,6 +318,7 @@ void NodeTurn::on(const input::SwitchedOff& off) {
   const Error& error = off.status.error();
   if (s.person || (error.code != Code::timeout && error.code != Code::unavailable))
     return fail_attempt(fail(error.code, "power: " + error.message), Json());
+  if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::power_off);
   if (w.now >= s.deadline) return lose_attempt("power: " + error.message, false);
   pause(w.timing.look_again,
         {"power off", "the BMC's answer", error.message, "it is asked again", w.now,

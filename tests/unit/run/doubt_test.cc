@@ -8,6 +8,7 @@ namespace {
 using testing::action;
 using Bench = testing::RunBench;
 
+const ExecutorTiming kTiming;
 const std::vector<std::string> kNodes = {"n1", "n2", "n3"};
 
 // Three nodes in the RAM system, each with an order to write its disk.
@@ -73,6 +74,140 @@ TEST_CASE("when all agents fall silent at once the controller suspects itself fi
     heard_for(b, 4 * kMinute, {"n1"});
     CHECK(b.powered == std::vector<std::string>{"n2", "n3"});
   }
+}
+
+namespace {
+
+// Three nodes with installed systems, each of which probes the next one.
+struct Ring : Bench {
+  Ring() {
+    Json ring = Json::array();
+    for (int i = 1; i <= 3; ++i)
+      ring.push_back({{"name", "n" + std::to_string(i)}, {"address", "10.0.0." + std::to_string(i)}});
+    for (int i = 1; i <= 3; ++i) {
+      const Json step = {{"id", "probe"},
+                         {"params", {{"host", "10.0.0." + std::to_string(i % 3 + 1)}, {"next_live", true}}}};
+      add(action("n" + std::to_string(i), "probe", ActionKind::steps,
+                 {{"steps", Json::array({step})}, {"ring", ring}}));
+    }
+    live();
+    for (const auto& node : kNodes) hello(node, wire::Mode::installed, "boot-" + node);
+    executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+    reactor.advance(100);
+  }
+  std::string probed_by(const std::string& node) {
+    return offers.count(node) ? offers[node].params["steps"][0]["params"].value("host", "") : "";
+  }
+  void fails(const std::string& node) {
+    finish(node, false, "failed", {{"steps", {{{"step", "probe"}, {"status", "failed"}}}}});
+  }
+  void pass(DurationMs span, const std::vector<std::string>& alive) {
+    for (DurationMs at = 0; at < span; at += 10 * kSecond) {
+      for (const auto& node : alive) executor->on_contact(node);
+      reactor.advance(10 * kSecond);
+    }
+  }
+  bool out(const std::string& node) { return row(node).state == "quarantined"; }
+};
+
+}  // namespace
+
+TEST_CASE("nobody is blamed for a probe by a controller that hears nobody at all", "[run]") {
+  Ring r;
+  r.finish("n3");
+  const bool at_work = GENERATE(true, false);  // else n2 did its part already, and waits
+  CAPTURE(at_work);
+  if (!at_work) r.finish("n2");
+  r.fails("n1");
+  SECTION("all are heard again") {
+    r.pass(14 * kMinute, {});
+    CHECK_FALSE(r.out("n2"));
+    CHECK(r.offered("n1").empty());
+    const Json wait = r.executor->why("n1")["wait"];
+    CHECK(wait["awaited"] == "a sign of life of any agent");
+    CHECK(wait["until"] > r.reactor.now());
+    r.pass(20 * kSecond, {"n1", "n3"});  // n2 has its time to be heard, too
+    CHECK_FALSE(r.out("n2"));
+    CHECK(r.offered("n1").empty());
+    r.pass(20 * kSecond, kNodes);
+    CHECK(r.offered("n1") == r.id("n1/probe", 2));
+    CHECK(r.probed_by("n1") == "10.0.0.2");
+    r.finish("n1");
+    if (at_work) r.finish("n2");
+    REQUIRE(r.ended.size() == 1);
+    CHECK(r.ended[0].state == "done");
+  }
+  SECTION("all but the one that was probed: its silence is its own") {
+    r.pass(14 * kMinute, {});
+    r.pass(kTiming.lost_after + 20 * kSecond, {"n1", "n3"});
+    CHECK(r.probed_by("n1") == "10.0.0.3");
+    CHECK(r.out("n2") == at_work);
+  }
+  SECTION("not without end") {
+    r.pass(kTiming.alone_for + kTiming.lost_after + kMinute, {});
+    CHECK(r.offered("n1") == r.id("n1/probe", 2));
+    CHECK(r.out("n2") == at_work);
+  }
+  SECTION("not while another is heard") {
+    r.pass(kTiming.lost_after + 20 * kSecond, {"n1", "n3"});
+    CHECK(r.probed_by("n1") == "10.0.0.3");
+    CHECK(r.out("n2") == at_work);
+  }
+}
+
+TEST_CASE("a RAM system that cannot be heard by anybody is not given up meanwhile", "[run]") {
+  Bench b;
+  for (const auto& node : {"n1", "n2"}) {
+    Action image = action(node, "image", ActionKind::image);
+    image.timeout = 24 * 60 * kMinute;
+    b.add(image);
+  }
+  Action boot = action("n3", "netboot", ActionKind::netboot);
+  boot.timeout = 10 * kMinute;
+  boot.max_attempts = 2;
+  b.add(boot);
+  b.start();
+  for (const auto& node : {"n1", "n2"}) b.hello(node, wire::Mode::ram, std::string("boot-") + node);
+  REQUIRE(b.powered == std::vector<std::string>{"n3"});
+  heard_for(b, 6 * kMinute, {"n1", "n2"});
+  SECTION("nobody is heard when its time is over") {
+    b.reactor.advance(10 * kMinute);
+    CHECK(b.powered.size() == 1);
+    CHECK(b.executor->why("n3")["wait"]["awaited"] == "a sign of life of any agent");
+    heard_for(b, 2 * kMinute, {"n1", "n2"});
+    CHECK(b.powered.size() == 1);
+    SECTION("it comes then") {
+      b.hello("n3", wire::Mode::ram, "boot-n3");
+      CHECK(b.row("n3").state == "accepted");
+    }
+    SECTION("it does not: it is booted anew") {
+      heard_for(b, 8 * kMinute, {"n1", "n2"});
+      CHECK(b.powered.size() == 2);
+    }
+  }
+  SECTION("somebody is") {
+    heard_for(b, 6 * kMinute, {"n1"});
+    CHECK(std::count(b.powered.begin(), b.powered.end(), "n3") == 2);
+  }
+  SECTION("it was seen to be off") {
+    b.reactor.advance(kMinute);
+    b.power_state = PowerState::off;
+    b.reactor.advance(3 * kMinute);
+    CHECK(std::count(b.powered.begin(), b.powered.end(), "n3") >= 2);
+  }
+}
+
+TEST_CASE("a link that comes and goes keeps no node waiting for ever", "[run]") {
+  Bench b;
+  start_imaging(b);
+  DurationMs waited = 0;
+  for (; waited < 5 * 60 * kMinute && !std::count(b.powered.begin(), b.powered.end(), "n2");
+       waited += 10 * kMinute) {
+    b.executor->on_contact("n1", {"boot-n1", wire::Mode::ram});
+    b.reactor.advance(10 * kMinute);
+  }
+  CHECK(waited > 30 * kMinute);
+  CHECK(waited <= kTiming.alone_most + 30 * kMinute);
 }
 
 TEST_CASE("one agent alone that falls silent is looked after as ever", "[run]") {
