@@ -27,8 +27,9 @@ Overload(F...) -> Overload<F...>;
 
 // Who writes the signs of life: no node, and not the run, whose rows wait for those of its nodes.
 constexpr const char* kSigns = "(signs of life)";
-// And the beginnings of runs: they wait for no row of a node.
-constexpr const char* kStarts = "(runs)";
+// And the beginnings of runs, and the ends of those that were cancelled: they wait for no row of a node. Of
+// one that the store refuses for good a run that is to end would never come to its end.
+constexpr const char* kRuns = "(runs)";
 
 void append(std::vector<Write>& rows, std::vector<Write> more) {
   std::move(more.begin(), more.end(), std::back_inserter(rows));
@@ -275,7 +276,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by,
                                       dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
-  write(kStarts, std::move(rows), [this, done, id = row.id] {
+  write(kRuns, std::move(rows), [this, done, id = row.id] {
     done(id);
     observe("", "run", {{"state", "running"}, {"kind", plan_.kind}});
     kick();
@@ -447,7 +448,7 @@ void Executor::end_run(const std::string& state, const std::string& reason) {
   observe("", "run", row.data);
   rows.push_back(row);
   rows.insert(rows.begin(), run_);
-  write("", std::move(rows), [this, ended = run_] {
+  write(state == "cancelled" ? kRuns : "", std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
 }

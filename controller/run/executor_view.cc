@@ -63,6 +63,15 @@ Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());
   const std::string trouble = journal_.trouble(node.run.name);
   if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
+  // It is out, or came through, and the store knows nothing of it yet: the end of the run waits for that.
+  if (node.run.over() && !trouble.empty())
+    out["wait"] = to_json({"what became of it cannot be written",
+                           "the store",
+                           trouble,
+                           "it is tried again every second",
+                           {},
+                           {}},
+                          ahead());
   return out;
 }
 

@@ -243,6 +243,62 @@ TEST_CASE("a node whose row cannot be written waits for the store, and says so; 
   CHECK(b.ended[0].state == "done");
 }
 
+TEST_CASE("a node that is given up while its row is refused says that nothing of it is written", "[run]") {
+  Bench b;
+  b.conclude = [](const RunRow&) { return Conclusion{}; };
+  for (const char* node : {"n1", "n2"}) b.add(action(node, "configure", ActionKind::steps));
+  b.start();
+  for (const char* node : {"n1", "n2"}) b.hello(node, wire::Mode::installed, std::string("boot-") + node);
+  b.store.refuse([](const Write& row) { return is_journal_row(row, "n1", "succeeded"); },
+                 fail(Code::failed, "string or blob too big"));
+  b.finish("n1");
+  b.finish("n2");
+  b.executor->quarantine("n1", "no more of it");
+  b.reactor.advance(10 * kSecond);
+  CHECK(b.ended.empty());
+  const Json why = b.executor->why("n1");
+  CHECK(why["reason"].get<std::string>().find("no more of it") != std::string::npos);
+  CHECK(why["wait"]["awaited"] == "the store");
+  CHECK(why["wait"]["observed"] == "string or blob too big");
+  CHECK_FALSE(b.executor->why("n2").contains("wait"));
+  CHECK(b.executor->unwritten() == "n1: string or blob too big");
+  SECTION("the store takes it: the run ends, and nothing is said any more") {
+    b.store.refuse({}, {});
+    b.reactor.advance(5 * kSecond);
+    REQUIRE(b.ended.size() == 1);
+    CHECK(b.row("n1").state == "quarantined");
+    CHECK_FALSE(b.executor->why("n1").contains("wait"));
+    CHECK(b.executor->unwritten().empty());
+  }
+  SECTION("it never does: the run can be cancelled all the same") {
+    b.executor->cancel("by an operator");
+    b.reactor.advance(5 * kSecond);
+    REQUIRE(b.ended.size() == 1);
+    CHECK(b.store.run(1)->state == "cancelled");
+    CHECK_FALSE(b.executor->active());
+    CHECK(b.executor->unwritten() == "n1: string or blob too big");
+  }
+}
+
+TEST_CASE("a cancelled run ends as soon as anything can be written", "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "boot-n1");
+  b.store.refuse([](const Write&) { return true; }, fail(Code::failed, "disk full"));
+  b.executor->cancel("by an operator");
+  b.reactor.advance(kMinute);
+  CHECK(b.ended.empty());
+  CHECK_FALSE(b.executor->unwritten().empty());
+  CHECK(b.store.run(1)->state == "running");
+  b.store.refuse({}, {});
+  b.reactor.advance(5 * kSecond);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.store.run(1)->state == "cancelled");
+  CHECK(b.row("n1").reason == "by an operator");
+  CHECK(b.executor->unwritten().empty());
+}
+
 TEST_CASE("every wait of a run has a reason, the wait for the disk too", "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
