@@ -241,22 +241,10 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   took_ = {};
   book_.load();
   ++adopted_;
-  for (const auto& name : plan_.nodes) {
-    auto node = std::make_unique<Node>();
-    node->run.name = name;
-    node->run.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
-    node->run.person = ports_.power.by_hand(name);
-    nodes_[name] = std::move(node);
+  for (auto& [name, begins] : nodes_of(plan_, ports_.power)) {
+    begins.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
+    nodes_[name] = std::make_unique<Node>(Node{std::move(begins)});
   }
-  for (const auto& action : plan_.actions) {
-    Node* node = find(action.node);
-    if (!node) continue;
-    node->run.actions.push_back(&action);
-    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
-    const auto named = action.params.find("reinstall");
-    if (named != action.params.end()) node->run.reinstall = &*named;
-  }
-  for (auto& [name, node] : nodes_) node->run.in_band = !node->run.reinstall && !ports_.power.netboots(name);
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by,

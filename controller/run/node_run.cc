@@ -66,6 +66,28 @@ bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
   return order == own || (node.awaiting_ram && node.in_band && order == own + "-kexec");
 }
 
+std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power) {
+  std::map<std::string, NodeRun> nodes;
+  for (const auto& name : plan.nodes) {
+    NodeRun& node = nodes[name];
+    node.name = name;
+    node.person = power.by_hand(name);
+    node.in_band = !power.netboots(name);
+    node.rented = node.in_band && power.switches(name);
+  }
+  for (const auto& action : plan.actions) {
+    const auto node = nodes.find(action.node);
+    if (node == nodes.end()) continue;
+    node->second.actions.push_back(&action);
+    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
+    const auto named = action.params.find("reinstall");
+    if (named == action.params.end()) continue;
+    node->second.reinstall = &*named;
+    node->second.in_band = false;
+  }
+  return nodes;
+}
+
 Lane lane_of(const NodeRun& node) {
   const ActionKind kind = node.action().kind;
   const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
@@ -269,6 +291,7 @@ Situation NodeTurn::situation() const {
   Situation now;
   now.kind = s.action().kind;
   now.in_band = s.in_band;
+  now.rented = s.rented;
   now.by_hand = s.person.has_value();
   now.awaiting_ram = s.awaiting_ram;
   now.power_certain = s.power_certain;

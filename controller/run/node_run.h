@@ -85,7 +85,8 @@ struct NodeRun {
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
+  // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order is
+  // on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
   std::optional<Person> person;     // who switches it, where nothing else does
@@ -115,6 +116,7 @@ struct NodeRun {
   double done = 0, total = 0, first_done = 0;
   SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
+  bool rented = false;  // its provider switches it, and cannot boot it from the network
 
   const Action& action() const { return *actions[index]; }
   bool acts() const { return index < actions.size(); }  // it has an action left
@@ -289,6 +291,9 @@ Turn take(NodeRun state, Input input, const Around& around);
 std::string order_id(const RunRow& run, const std::string& action, int attempt);
 // Whether this order is what the node has to do now: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
+
+// What each node of the plan begins with, by name. Points into the plan.
+std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
 // The place it takes while its action is under way: who waits for a person holds none that others could have.
 Limits::Lane lane_of(const NodeRun& node);

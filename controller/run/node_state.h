@@ -64,7 +64,7 @@ Json to_json(const Wait& wait, DurationMs ahead);
 // One action under way.
 struct Situation {
   ActionKind kind = ActionKind::steps;
-  bool in_band = false;        // nothing can switch it or tell its power: only its agent can be asked
+  bool in_band = false;        // nothing can boot it from the network: only its agent can be asked
   bool by_hand = false;        // a person switches it; nobody can tell its power
   bool awaiting_ram = false;   // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
@@ -85,7 +85,8 @@ struct Situation {
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};
-  std::string panic;  // that its console showed in this attempt
+  std::string panic;    // that its console showed in this attempt
+  bool rented = false;  // its provider switches it, and cannot boot it from the network
 };
 
 struct Decision {
@@ -109,6 +110,8 @@ Decision advance(const Situation& situation, const ExecutorTiming& timing);
 
 // What the last look at the power showed, for people.
 std::string power_text(const Situation& situation);
+// Who switches it, for people: "the BMC".
+std::string switcher(bool rented);
 
 // The system an order of that kind needs: none for power actions, either for inventory.
 std::optional<wire::Mode> mode_needed(ActionKind kind);

@@ -33,6 +33,7 @@ struct NodeTurn {
   Situation situation() const;
   SteadyMs alone();
   void wait_alone(SteadyMs since, NodeRun::Next next);
+  std::string switched_by() const { return switcher(s.rented); }
   wire::WorkOrder order_for() const;
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;

@@ -258,6 +258,36 @@ TEST_CASE("a RAM system that does not come is not given up while nobody at all i
   CHECK(what(s) == What::again);
 }
 
+TEST_CASE("nothing is said of a rented machine that is true of one without power only", "[run][phy]") {
+  const auto words = [](Situation s, bool rented) {
+    s.rented = rented;
+    const Wait wait = advance(s, kTiming).wait;
+    return power_text(s) + wait.observed + wait.next;
+  };
+  Situation silent = imaging(), restarts = imaging();
+  silent.in_band = restarts.in_band = true;
+  silent.heard = silent.now - kMinute;
+  restarts.kind = ActionKind::reboot;
+  restarts.departed = true;
+  for (const Situation& s : {silent, restarts})
+    for (const bool rented : {false, true}) {
+      const std::string said = words(s, rented);
+      CHECK((said.find("driver ssh") == std::string::npos) == rented);
+      CHECK((said.find("nothing here can switch it") == std::string::npos) == rented);
+      CHECK((said.find("provider") != std::string::npos) == rented);
+    }
+  Situation wakes = silent;  // the provider is asked here, and tells
+  wakes.kind = ActionKind::wake;
+  wakes.rented = true;
+  wakes.power = PowerState::off;
+  CHECK(power_text(wakes) == "power is off");
+  Situation asked = booting();
+  asked.power_error = "timeout";
+  asked.looked = asked.now;
+  CHECK(words(asked, false).find("BMC") != std::string::npos);
+  CHECK(words(asked, true).find("BMC") == std::string::npos);
+}
+
 TEST_CASE("a panic that its console showed is named as the reason of a boot that failed", "[run][sol]") {
   Situation s;
   s.kind = ActionKind::boot_disk;
