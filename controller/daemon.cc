@@ -24,6 +24,7 @@
 #include "controller/dhcp_service.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
+#include "controller/held_run.h"
 #include "controller/image_service.h"
 #include "controller/kexec_order.h"
 #include "controller/link_hub.h"
@@ -78,6 +79,7 @@ struct Core {
        [this](const std::string& node) { power.hands().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
+  HeldRun held_run{reactor, *store, spec, executor, problems};
   Discovery discovery{reactor,
                       boot,
                       link,
@@ -116,6 +118,7 @@ struct Core {
   std::string address();
   void connect_agents();
   void forget_declared();
+  void warn_of_older_copy();
 };
 
 Status Core::finish() {
@@ -137,6 +140,7 @@ Status Core::finish() {
     forget_declared();
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
+    held_run.spec_changed();
   });
   discovery.on_change([this] { reopen(); });
   return Ok{};
@@ -145,26 +149,27 @@ Status Core::finish() {
 // Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
-  link.connect(
-      {[this, undeclared](const Hello& hello) {
-         if (undeclared(hello.node))
-           discovery.on_hello(hello);
-         else
-           executor.on_hello(hello);
-       },
-       [this, undeclared](const std::string& node, const wire::Event& event) {
-         if (undeclared(node))
-           discovery.on_event(node, event);
-         else
-           executor.on_event(node, event);
-       },
-       [this, undeclared](const std::string& node, const Presence& present) {
-         if (undeclared(node)) return discovery.on_contact(node);
-         if (present.storage) storage.heard(node, *present.storage);
-         executor.on_contact(node, present);
-         power.hands().saw_agent(node);
-       },
-       [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
+  link.connect({[this, undeclared](const Hello& hello) {
+                  if (undeclared(hello.node))
+                    discovery.on_hello(hello);
+                  else
+                    executor.on_hello(hello);
+                },
+                [this, undeclared](const std::string& node, const wire::Event& event) {
+                  if (undeclared(node))
+                    discovery.on_event(node, event);
+                  else
+                    executor.on_event(node, event);
+                },
+                [this, undeclared](const std::string& node, const Presence& present) {
+                  if (undeclared(node)) return discovery.on_contact(node);
+                  if (present.storage) storage.heard(node, *present.storage);
+                  executor.on_contact(node, present);
+                  power.hands().saw_agent(node);
+                },
+                [this](const std::string& node, const std::string& order) {
+                  return held_run.holds() || executor.expects(node, order);
+                }});
 }
 
 // A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its
@@ -179,6 +184,13 @@ void Core::forget_declared() {
       if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
     });
   }
+}
+
+void Core::warn_of_older_copy() {
+  const std::string why = store->restored_why();
+  if (why.empty()) return;
+  problems["database"] = why;
+  log::warning("the database is an older copy", {{"why", why}});
 }
 
 ExecutorHooks Core::hooks() {
@@ -352,7 +364,6 @@ class RealDaemon : public Daemon {
   Status open_unix();
   void open_network();
   Status open_port(api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server);
-  void resume();
 
   LockFile lock_;
   std::unique_ptr<Core> core_;
@@ -426,30 +437,6 @@ void RealDaemon::open_network() {
   if (core_->options.dhcp && current.ok()) dhcp_.apply((*current)->spec, address, core_->discovery.active());
 }
 
-void RealDaemon::resume() {
-  if (const std::string why = core_->store->restored_why(); !why.empty()) {
-    core_->problems["database"] = why;
-    log::warning("the database is an older copy", {{"why", why}});
-  }
-  const auto runs = core_->store->runs();
-  if (!runs.ok()) return;
-  for (const auto& run : *runs) {
-    if (run.state != to_string(RunState::running)) continue;
-    log::info("continuing a run", {{"run", std::to_string(run.id)}});
-    const auto resumed = core_->executor.resume(run.id);
-    if (resumed.ok()) return;
-    // Left as it is it would be in the way of every later one at the next start.
-    core_->problems["run"] = fmt::format("run {} cannot be continued: {}", run.id, resumed.error().message);
-    log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", resumed.error().message}});
-    RunRow ended = run;
-    ended.state = to_string(RunState::failed);
-    ended.ended = core_->reactor.now();
-    core_->store->write({ended}, [](Status written) {
-      if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
-    });
-  }
-}
-
 Status RealDaemon::start() {
   core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
@@ -458,7 +445,8 @@ Status RealDaemon::start() {
   // Doors first: agents that find the controller back get answers while the run is being continued.
   core_->reactor.post([this] {
     open_network();
-    resume();
+    core_->warn_of_older_copy();
+    core_->held_run.begin();
   });
   // Last: an operator's request must find a run that goes on already going on.
   TRY_(open_unix());

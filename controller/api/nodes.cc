@@ -143,6 +143,8 @@ void get_status(const CallPtr& call) {
     });
   }
   Executor& executor = services.bringup.executor();
+  if (const std::string why = executor.unwritten(); !why.empty())
+    status["problems"]["store"] = "what happens cannot be written, it is tried again every second: " + why;
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;

@@ -107,8 +107,12 @@ void get_run(const CallPtr& call) {
 
 void cancel_run(const CallPtr& call) {
   Executor& executor = call->services.bringup.executor();
-  if (!executor.active() || executor.run_id() != run_of(*call))
-    return call->error(fail(Code::conflict, "this run is not under way"));
+  if (!executor.active() || executor.run_id() != run_of(*call)) {
+    const auto held = call->services.problems.find("run");  // controller/held_run.h
+    return call->error(fail(Code::conflict, held == call->services.problems.end()
+                                                ? "this run is not under way"
+                                                : "this run is not under way: " + held->second));
+  }
   executor.cancel("cancelled by an operator");
   call->ok({{"run", executor.run_id()}});
 }

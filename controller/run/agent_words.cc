@@ -69,6 +69,7 @@ void NodeTurn::got_ram() {
   agent.heard = w.now;
   add(effect::HearFrom{agent.heard});
   s.deadline = w.now + time_for(s.action());
+  s.alone_from = {};  // that time is whole
   s.stage = Stage::awaiting;
   consider();
   add(effect::Kick{});

@@ -31,6 +31,7 @@ void NodeTurn::end_attempt() {
   s.retry = 0;
   s.weighing.reset();
   s.alone_from = {};
+  s.given_back = 0;
   s.done = s.total = s.first_done = 0;
   s.first_at = s.last_at = {};
   s.text.clear();

@@ -66,9 +66,13 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   return probe;
 }
 
+// Whose silence it is nobody knows while no agent at all is heard: nobody is blamed for it then.
 void NodeTurn::weigh() {
   FailedProbe& probe = s.weighing->probe;
   const Error error = s.weighing->error;
+  const DurationMs given_back = s.given_back;
+  if (const SteadyMs since = alone(); since) return wait_alone(since, Next::weigh);
+  if (s.given_back > given_back) probe.listens = w.now;
   probe.now = w.now;
   probe.tries_left = tries_left();
   for (auto& other : probe.others) {

@@ -19,7 +19,8 @@ Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     if (n.heard > p.failed) continue;
     // Contacts of before a restart of the controller are not known: silence is counted from shortly before
     // the failure at the earliest.
-    const SteadyMs from = std::max(n.heard, p.failed - t.silent_after), until = from + t.lost_after;
+    const SteadyMs from = std::max({n.heard, p.failed - t.silent_after, p.listens});
+    const SteadyMs until = from + t.lost_after;
     if (p.now < until) return {What::wait, n.name, "", until};
     return {What::accuse, n.name, "not heard for " + to_human(p.now - from)};
   }

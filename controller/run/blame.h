@@ -4,6 +4,8 @@
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict
 // waits until each of the others was heard after the failure, or is silent for so long that it counts as
 // lost. Then:
+//   - nobody at all was heard for a while meanwhile: that may be the controller's own fault, and from then on
+//     each has the whole time again to be heard;
 //   - one of them was given up, or was away while the attempt went on: the failure does not count, the next
 //      try is without whoever is gone;
 //   - the attempt began before the controller was there: nobody knows who was away meanwhile, and it does
@@ -35,7 +37,8 @@ struct FailedProbe {
   SteadyMs watched = {};  // since when it is known who came and went: the controller was not there before
   bool tries_left = true;
   std::vector<Neighbour> others;  // whom the failed steps are about
-  std::string next;  // of those the only one, while another live node could take its place; else empty
+  std::string next;       // of those the only one, while another live node could take its place; else empty
+  SteadyMs listens = {};  // since when anybody is heard again, after nobody at all was; none: all the time
 };
 
 struct Blame {

@@ -27,8 +27,9 @@ Overload(F...) -> Overload<F...>;
 
 // Who writes the signs of life: no node, and not the run, whose rows wait for those of its nodes.
 constexpr const char* kSigns = "(signs of life)";
-// And the beginnings of runs: they wait for no row of a node.
-constexpr const char* kStarts = "(runs)";
+// And the beginnings of runs, and the ends of those that were cancelled: they wait for no row of a node. Of
+// one that the store refuses for good a run that is to end would never come to its end.
+constexpr const char* kRuns = "(runs)";
 
 void append(std::vector<Write>& rows, std::vector<Write> more) {
   std::move(more.begin(), more.end(), std::back_inserter(rows));
@@ -243,22 +244,10 @@ void Executor::adopt(const Plan& plan, const RunRow& row) {
   took_ = {};
   book_.load();
   ++adopted_;
-  for (const auto& name : plan_.nodes) {
-    auto node = std::make_unique<Node>();
-    node->run.name = name;
-    node->run.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
-    node->run.person = ports_.power.by_hand(name);
-    nodes_[name] = std::move(node);
+  for (auto& [name, begins] : nodes_of(plan_, ports_.power)) {
+    begins.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
+    nodes_[name] = std::make_unique<Node>(Node{std::move(begins)});
   }
-  for (const auto& action : plan_.actions) {
-    Node* node = find(action.node);
-    if (!node) continue;
-    node->run.actions.push_back(&action);
-    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
-    const auto named = action.params.find("reinstall");
-    if (named != action.params.end()) node->run.reinstall = &*named;
-  }
-  for (auto& [name, node] : nodes_) node->run.in_band = !node->run.reinstall && !ports_.power.netboots(name);
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by,
@@ -278,7 +267,7 @@ void Executor::start(const Plan& plan, const std::string& approved_by,
                                       dump_json(to_json(plan))});
   adopt(plan, row);
   stay_alive();
-  write(kStarts, std::move(rows), [this, done, id = row.id] {
+  write(kRuns, std::move(rows), [this, done, id = row.id] {
     done(id);
     observe("", "run", {{"state", "running"}, {"kind", plan_.kind}});
     kick();
@@ -450,7 +439,7 @@ void Executor::end_run(const std::string& state, const std::string& reason) {
   observe("", "run", row.data);
   rows.push_back(row);
   rows.insert(rows.begin(), run_);
-  write("", std::move(rows), [this, ended = run_] {
+  write(state == "cancelled" ? kRuns : "", std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
 }

@@ -7,7 +7,8 @@
 //     and an `inventory` right behind a `netboot`, include the right to netboot their own node again when its
 //     RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//      on it; a row that cannot be written holds its node and the run's end, not the others;
+//      on it; a row that cannot be written holds its node and the run's end, not the others, and not the end
+//      of a run that is cancelled;
 //   - when all agents fall silent at once the controller suspects its own link first: for a while it does
 //     nothing but look (node_state.h);
 //   - a node that a person switches (PowerPort::by_hand) is asked for, waits with a deadline, and holds no
@@ -122,6 +123,9 @@ class Executor : private Others {
   // Shared: every power call for a node never seen takes it.
   std::shared_ptr<const Machines> machines() const { return book_.machines(); }
   const StepLog& log() const { return log_; }
+  // Why what happened is not durable yet, and whose rows that are; "": nothing was refused. No run ends, but
+  // for one that is cancelled, before it is.
+  std::string unwritten() const { return journal_.trouble(""); }
 
  private:
   using Rows = std::vector<Write>;

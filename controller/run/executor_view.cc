@@ -1,5 +1,6 @@
 // The executor's functions that change nothing: what a node's turn may ask about others, what operators see.
 #include <algorithm>
+#include <set>
 
 #include "controller/run/executor.h"
 
@@ -30,14 +31,24 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
                   node ? node->run.left_at : SteadyMs{}) >= time;
 }
 
-// Two agents at least should be at work, and nobody at all is heard: that they all fell silent at once is
-// less likely than that the controller does not hear.
+// Two agents at least should be heard, and nobody at all is: that they all fell silent at once is less likely
+// than that the controller does not hear. Heard should be who is at work, who reported a failure that is being
+// weighed, and those whose silence would be held against them for it.
 SteadyMs Executor::alone_since() const {
   const SteadyMs last = book_.last_heard();
   if (reactor_.steady() - last < timing_.silent_after) return {};
-  int at_work = 0;
-  for (const auto& [name, node] : nodes_) at_work += node->run.offered;
-  return at_work >= 2 ? last : SteadyMs{};
+  std::set<std::string> expected;
+  const auto expect = [&](const std::string& name) {
+    const Node* node = find(name);
+    if (!gone(name) && !(node && (node->run.awaiting_ram || node->run.departed))) expected.insert(name);
+  };
+  for (const auto& [name, node] : nodes_) {
+    if (node->run.offered || node->run.weighing) expect(name);
+    if (node->run.weighing)
+      for (const auto& other : node->run.weighing->probe.others) expect(other.name);
+    if (expected.size() >= 2) return last;
+  }
+  return {};
 }
 
 bool Executor::never_seen(const std::string& name) const { return !find(name) && book_.never_seen(name); }
@@ -52,6 +63,15 @@ Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());
   const std::string trouble = journal_.trouble(node.run.name);
   if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
+  // It is out, or came through, and the store knows nothing of it yet: the end of the run waits for that.
+  if (node.run.over() && !trouble.empty())
+    out["wait"] = to_json({"what became of it cannot be written",
+                           "the store",
+                           trouble,
+                           "it is tried again every second",
+                           {},
+                           {}},
+                          ahead());
   return out;
 }
 

@@ -20,7 +20,10 @@ void JournalWriter::write(const std::string& node, Rows rows, std::function<void
 
 std::string JournalWriter::trouble(const std::string& node) const {
   const auto found = troubles_.find(node);
-  return found == troubles_.end() ? "" : found->second;
+  if (found != troubles_.end()) return found->second;
+  if (!node.empty() || troubles_.empty()) return "";
+  const auto& [whose, why] = *troubles_.begin();
+  return whose + ": " + why;
 }
 
 bool JournalWriter::must_wait(const std::string& node) const {

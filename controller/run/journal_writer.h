@@ -33,7 +33,8 @@ class JournalWriter {
   // All or nothing. `then` runs when these rows are durable, and all that this node wrote before them; for
   // `node` "": all that anybody wrote before them.
   void write(const std::string& node, Rows rows, std::function<void()> then = {});
-  // Why what this node wrote is not durable yet; "": nothing of it was refused.
+  // Why what this node wrote is not durable yet; "": nothing of it was refused. For `node` "": why the first
+  // of those is not that anybody wrote, and whose it is.
   std::string trouble(const std::string& node) const;
 
  private:

@@ -66,6 +66,28 @@ bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
   return order == own || (node.awaiting_ram && node.in_band && order == own + "-kexec");
 }
 
+std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power) {
+  std::map<std::string, NodeRun> nodes;
+  for (const auto& name : plan.nodes) {
+    NodeRun& node = nodes[name];
+    node.name = name;
+    node.person = power.by_hand(name);
+    node.in_band = !power.netboots(name);
+    node.rented = node.in_band && power.switches(name);
+  }
+  for (const auto& action : plan.actions) {
+    const auto node = nodes.find(action.node);
+    if (node == nodes.end()) continue;
+    node->second.actions.push_back(&action);
+    if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
+    const auto named = action.params.find("reinstall");
+    if (named == action.params.end()) continue;
+    node->second.reinstall = &*named;
+    node->second.in_band = false;
+  }
+  return nodes;
+}
+
 Lane lane_of(const NodeRun& node) {
   const ActionKind kind = node.action().kind;
   const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
@@ -269,6 +291,7 @@ Situation NodeTurn::situation() const {
   Situation now;
   now.kind = s.action().kind;
   now.in_band = s.in_band;
+  now.rented = s.rented;
   now.by_hand = s.person.has_value();
   now.awaiting_ram = s.awaiting_ram;
   now.power_certain = s.power_certain;
@@ -293,23 +316,41 @@ Situation NodeTurn::situation() const {
   now.looked = s.looked;
   now.off_since = s.off_since;
   if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
-  if (w.now - agent.heard >= w.timing.silent_after) now.alone_since = w.others.alone_since();
   return now;
 }
 
-// What a node does while nobody can tell the controller is not held against it.
-void NodeTurn::stop_the_clock(Situation& now) {
-  if (now.alone_since && !s.alone_from) s.alone_from = w.now;
-  if (now.alone_since || !s.alone_from) return;
-  s.deadline += w.now - std::exchange(s.alone_from, {});
-  now.deadline = s.deadline;
+// Since when nobody at all is heard; none: somebody is, or the silence has lasted, or this attempt was given
+// as much time back as any can have. What a node does meanwhile nobody can tell, and it is not held against
+// it: its time stands still. Asked before the attempt's time is looked at.
+SteadyMs NodeTurn::alone() {
+  SteadyMs since = w.others.alone_since();
+  const DurationMs left = w.timing.alone_most - s.given_back;
+  if (since && (w.now >= since + w.timing.alone_for || left <= 0)) since = {};
+  if (s.alone_from && w.now - s.alone_from >= left) since = {};
+  if (since && !s.alone_from) s.alone_from = w.now;
+  if (since || !s.alone_from) return since;
+  const DurationMs gone = std::min({w.now - std::exchange(s.alone_from, {}), w.timing.alone_for, left});
+  s.given_back += gone;
+  s.deadline += gone;
+  return {};
+}
+
+// Nothing is decided meanwhile; then `next`.
+void NodeTurn::wait_alone(SteadyMs since, Next next) {
+  const SteadyMs until = since + w.timing.alone_for;
+  pause(std::min<DurationMs>(2 * kSecond, until - w.now),
+        {"no agent at all is heard: the controller itself may be cut off", "a sign of life of any agent",
+         s.weighing ? s.weighing->error.message : s.power_error, "the silence counts as the node's own",
+         since, until},
+        next);
 }
 
 void NodeTurn::consider() {
   if (s.stage != Stage::awaiting) return;
   if (s.action().kind == ActionKind::wake) return wake();
+  const SteadyMs alone_since = alone();
   Situation now = situation();
-  stop_the_clock(now);
+  if (w.now - agent.heard >= w.timing.silent_after || w.now >= s.deadline) now.alone_since = alone_since;
   Decision decision = advance(now, w.timing);
   switch (decision.what) {
     case Decision::What::look:

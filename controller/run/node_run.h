@@ -85,7 +85,8 @@ struct NodeRun {
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // Nothing can switch it: its own agent hands over to the RAM system. `leaving`: that order is on offer.
+  // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order is
+  // on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
   std::optional<Person> person;     // who switches it, where nothing else does
@@ -101,7 +102,8 @@ struct NodeRun {
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};  // since then nobody at all is heard, and its time does not pass
+  SteadyMs alone_from = {};   // since then nobody at all is heard, and its time does not pass
+  DurationMs given_back = 0;  // of the attempt's time, for such silences
   // Of the action under way, over its attempts.
   std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
   // whom this attempt is tried without, for a second opinion, and why
@@ -114,6 +116,7 @@ struct NodeRun {
   double done = 0, total = 0, first_done = 0;
   SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
+  bool rented = false;  // its provider switches it, and cannot boot it from the network
 
   const Action& action() const { return *actions[index]; }
   bool acts() const { return index < actions.size(); }  // it has an action left
@@ -259,7 +262,7 @@ class Others {
   // not heard since. `gone_since`: and it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
-  // Since when nobody at all is heard, though agents of several nodes should be at work; none: somebody is.
+  // Since when nobody at all is heard, though agents of several nodes should be; none: somebody is.
   virtual SteadyMs alone_since() const = 0;
 };
 
@@ -288,6 +291,9 @@ Turn take(NodeRun state, Input input, const Around& around);
 std::string order_id(const RunRow& run, const std::string& action, int attempt);
 // Whether this order is what the node has to do now: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
+
+// What each node of the plan begins with, by name. Points into the plan.
+std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
 // The place it takes while its action is under way: who waits for a person holds none that others could have.
 Limits::Lane lane_of(const NodeRun& node);

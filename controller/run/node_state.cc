@@ -21,6 +21,12 @@ Decision act(What what, std::string reason, bool with_netboot = false) {
   return d;
 }
 
+// What becomes of a node in the end that cannot be fetched back.
+std::string last_resort(const Situation& s) {
+  return s.rented ? "quarantine: its provider cannot boot it from the network"
+                  : "quarantine: nothing here can switch it";
+}
+
 // What its console told of, for people; "" where it told of nothing.
 std::string console_text(const Situation& s) { return s.panic.empty() ? "" : "; its console: " + s.panic; }
 
@@ -34,7 +40,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.power_asked;
   if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
   if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
-    return act(What::fail, "the BMC was asked " + std::to_string(t.power_tries) +
+    return act(What::fail, switcher(s.rented) + " was asked " + std::to_string(t.power_tries) +
                                " times to power the machine on, and it is off");
   if (looked && s.power == PowerState::off)
     return act(What::netboot, "the power cycle did not happen: power is off");
@@ -100,7 +106,7 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   if (s.in_band)
     return wait_for("restarting", "hello of the installed system's agent",
                     "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
-                    "quarantine: nothing here can switch it");
+                    last_resort(s));
   if (s.by_hand)
     return wait_for("restarting", "hello of the installed system's agent",
                     "the agent reported that it restarts", s.started, s.deadline,
@@ -128,7 +134,7 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
       "agent not heard for " + to_human(silent) + "; " + power_text(s) + console_text(s);
   if (s.in_band)
     return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
-                    "quarantine: nothing here can switch it");
+                    last_resort(s));
   if (s.by_hand)
     return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
                     s.may_netboot ? "a person is asked to restart it from the network" : "quarantine");
@@ -157,11 +163,12 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return act(What::look, "whether the machine is on");
+  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not say hello"
+                                           : "agent not heard for " + to_human(s.now - s.heard);
   Decision d = wait_for("no agent at all is heard: the controller itself may be cut off",
-                        "a sign of life of any agent",
-                        "agent not heard for " + to_human(s.now - s.heard) + "; " + power_text(s),
-                        s.alone_since, s.alone_since + t.alone_for, "the silence counts as the node's own");
-  if (!s.in_band && !s.by_hand) d.check_at = next_look;
+                        "a sign of life of any agent", heard + "; " + power_text(s), s.alone_since,
+                        s.alone_since + t.alone_for, "the silence counts as the node's own");
+  d.check_at = s.in_band || s.by_hand ? s.now + t.look_again : next_look;
   return d;
 }
 
@@ -183,11 +190,17 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 
 }  // namespace
 
+std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; }
+
 std::string power_text(const Situation& s) {
-  if (s.in_band && s.power_error.empty()) return "nobody can ask for its power (driver ssh)";
-  if (s.in_band) return s.power_error;
+  // A provider is asked for the power of a node that is to wake, and of no other that hands over by itself.
+  if (s.in_band && !(s.rented && s.kind == ActionKind::wake)) {
+    if (!s.power_error.empty()) return s.power_error;
+    return s.rented ? "its power is not looked at: its provider cannot boot it from the network"
+                    : "nobody can ask for its power (driver ssh)";
+  }
   if (s.by_hand) return "nobody can ask for its power (driver manual)";
-  if (!s.power_error.empty()) return "the BMC does not tell the power state: " + s.power_error;
+  if (!s.power_error.empty()) return switcher(s.rented) + " does not tell the power state: " + s.power_error;
   if (!s.power) return "power state not looked at";
   return *s.power == PowerState::on    ? "power is on"
          : *s.power == PowerState::off ? "power is off"
@@ -223,10 +236,11 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 }
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
+  const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
+  const bool boots = s.awaiting_ram || s.departed;  // it is silent in any case, until its time is over
+  if (alone && (!boots || s.now >= s.deadline)) return cut_off(s, t);
   if (s.awaiting_ram)
     return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
-  const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
-  if (alone && (!s.departed || s.now >= s.deadline)) return cut_off(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =

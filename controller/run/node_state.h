@@ -49,6 +49,9 @@ struct ExecutorTiming {
       2 * kMinute;  // what was under way when the controller ended gets at least this long
   DurationMs sign_every = 5 * kMinute;        // a row in the journal says that the controller is there
   DurationMs abandoned_after = 60 * kMinute;  // a run without any row for so long is not continued by itself
+  // So much time one attempt is given back for such silences in all: a link that comes and goes keeps nobody
+  // waiting for ever.
+  DurationMs alone_most = 60 * kMinute;
 };
 
 struct Wait {
@@ -61,7 +64,7 @@ Json to_json(const Wait& wait, DurationMs ahead);
 // One action under way.
 struct Situation {
   ActionKind kind = ActionKind::steps;
-  bool in_band = false;        // nothing can switch it or tell its power: only its agent can be asked
+  bool in_band = false;        // nothing can boot it from the network: only its agent can be asked
   bool by_hand = false;        // a person switches it; nobody can tell its power
   bool awaiting_ram = false;   // a power cycle was asked for, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
@@ -75,14 +78,15 @@ struct Situation {
   SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;  // of the agent last heard
   SteadyMs heard = {};             // last contact
-  SteadyMs alone_since =
-      {};                    // since when nobody at all is heard, though several should be; none: somebody is
-  bool departed = false;     // boot_disk, reboot: the agent reported that it goes
-  bool may_netboot = false;  // the plan allows to netboot this node again
+  SteadyMs alone_since = {};  // since when nobody at all is heard, though several should be; none: somebody
+                              // is, or that has lasted too long to be the controller's own fault
+  bool departed = false;      // boot_disk, reboot: the agent reported that it goes
+  bool may_netboot = false;   // the plan allows to netboot this node again
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};
-  std::string panic;  // that its console showed in this attempt
+  std::string panic;    // that its console showed in this attempt
+  bool rented = false;  // its provider switches it, and cannot boot it from the network
 };
 
 struct Decision {
@@ -106,6 +110,8 @@ Decision advance(const Situation& situation, const ExecutorTiming& timing);
 
 // What the last look at the power showed, for people.
 std::string power_text(const Situation& situation);
+// Who switches it, for people: "the BMC".
+std::string switcher(bool rented);
 
 // The system an order of that kind needs: none for power actions, either for inventory.
 std::optional<wire::Mode> mode_needed(ActionKind kind);

@@ -31,7 +31,9 @@ struct NodeTurn {
   void withdraw();
   void consider();
   Situation situation() const;
-  void stop_the_clock(Situation& now);
+  SteadyMs alone();
+  void wait_alone(SteadyMs since, NodeRun::Next next);
+  std::string switched_by() const { return switcher(s.rented); }
   wire::WorkOrder order_for() const;
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;

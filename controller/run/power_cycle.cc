@@ -25,6 +25,7 @@ bool NodeTurn::claim_or_pause() {
 }
 
 void NodeTurn::netboot() {
+  if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::netboot);
   if (w.now >= s.deadline) return lose_attempt("no power cycle within its time; " + s.power_error, true);
   if (s.person) return netboot_by_hand();
   if (!claim_or_pause()) return;
@@ -35,8 +36,8 @@ void NodeTurn::netboot() {
   s.awaiting_ram = true;
   s.power_certain = false;
   s.power.reset();
-  set_wait({"power cycle into the RAM system", "the BMC's answer", s.power_error, "a look at the power state",
-            w.now, w.now + w.timing.power_call});
+  set_wait({"power cycle into the RAM system", switched_by() + "'s answer", s.power_error,
+            "a look at the power state", w.now, w.now + w.timing.power_call});
   add(effect::Call::arm);
 }
 
@@ -115,7 +116,7 @@ void NodeTurn::withdraw_stop() {
   if (std::exchange(s.stopping, false)) add(effect::Withdraw{stop_order().id});
 }
 
-// ---- a node that nothing can switch hands over by itself ----
+// ---- a node that nothing can boot from the network hands over by itself ----
 
 wire::WorkOrder NodeTurn::leave_order() const {
   wire::WorkOrder order;
@@ -242,8 +243,8 @@ void NodeTurn::switch_on() {
   s.stage = Stage::powering;
   s.power_asked = w.now;
   if (s.reinstall) return reinstall();
-  set_wait({"power cycle into the RAM system", "the BMC's answer", s.power_error, "a look at the power state",
-            s.power_asked, s.power_asked + w.timing.power_call});
+  set_wait({"power cycle into the RAM system", switched_by() + "'s answer", s.power_error,
+            "a look at the power state", s.power_asked, s.power_asked + w.timing.power_call});
   add(effect::Call::cycle);
 }
 
@@ -287,26 +288,29 @@ void NodeTurn::on_powered(const Status& result) {
   }
   withdraw_leave();
   const Error& error = result.error();
-  const std::string what = s.in_band ? "it cannot hand over to the RAM system: " : "power: ";
+  const std::string what = s.in_band     ? "it cannot hand over to the RAM system: "
+                           : s.reinstall ? "its provider: "
+                                         : "power: ";
   s.power_error = error.message;
   if (error.code == Code::timeout) return consider();  // unknown: look
   if (error.code == Code::failed || error.code == Code::conflict)
     return lose_attempt(what + error.message, true);
   if (error.code != Code::unavailable) return fail_attempt(fail(error.code, what + error.message), Json());
   s.retry = s.retry ? std::min(s.retry * 2, w.timing.retry_last) : w.timing.retry_first;
-  pause(
-      s.retry,
-      {s.in_band ? "it cannot hand over to the RAM system now" : "the BMC does not take the power cycle now",
-       s.in_band ? "its agent's answer" : "an answer of the BMC", error.message, "it is asked again", w.now,
-       w.now + s.retry},
-      Next::netboot);
+  pause(s.retry,
+        {s.in_band ? "it cannot hand over to the RAM system now"
+                   : switched_by() + " does not take the " + (s.reinstall ? "installation" : "power cycle") +
+                         " now",
+         (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "it is asked again", w.now,
+         w.now + s.retry},
+        Next::netboot);
 }
 
 void NodeTurn::power_off() {
   ++s.epoch;
   if (s.person) return ask_person("switch it off", s.started, effect::Call::switch_off);
   s.stage = Stage::powering;
-  set_wait({"power off", "the BMC's answer", s.power_error, "a look at the power state", w.now,
+  set_wait({"power off", switched_by() + "'s answer", s.power_error, "a look at the power state", w.now,
             w.now + w.timing.power_call});
   add(effect::Call::switch_off);
 }
@@ -317,9 +321,10 @@ void NodeTurn::on(const input::SwitchedOff& off) {
   const Error& error = off.status.error();
   if (s.person || (error.code != Code::timeout && error.code != Code::unavailable))
     return fail_attempt(fail(error.code, "power: " + error.message), Json());
+  if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::power_off);
   if (w.now >= s.deadline) return lose_attempt("power: " + error.message, false);
   pause(w.timing.look_again,
-        {"power off", "the BMC's answer", error.message, "it is asked again", w.now,
+        {"power off", switched_by() + "'s answer", error.message, "it is asked again", w.now,
          w.now + w.timing.look_again},
         Next::power_off);
 }
@@ -360,7 +365,7 @@ void NodeTurn::power_on() {
   add(effect::ReservePowerOn{});
   s.deadline = std::max(s.deadline, at + s.action().timeout);  // a boot's length from then on
   pause(at - w.now,
-        {"power on", "the BMC's answer", s.power_error, "a look at the power state", w.now,
+        {"power on", switched_by() + "'s answer", s.power_error, "a look at the power state", w.now,
          at + w.timing.power_call},
         Next::power_on);
 }
@@ -381,7 +386,7 @@ void NodeTurn::on(const input::SwitchedOn& on) {
 void NodeTurn::look() {
   ++s.epoch;
   s.stage = Stage::looking;
-  set_wait({"looking at the power state", "the BMC's answer", s.power_error, "a decision", w.now,
+  set_wait({"looking at the power state", switched_by() + "'s answer", s.power_error, "a decision", w.now,
             w.now + w.timing.power_call});
   add(effect::Call::look);
 }

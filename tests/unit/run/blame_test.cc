@@ -63,6 +63,13 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).what == What::accuse);
     CHECK(judge_probe(p, kTiming).node == "n2");
   }
+  SECTION("nobody at all was heard in between: it has its time from then on") {
+    p.now = p.listens = first.until + kMinute;
+    CHECK(judge_probe(p, kTiming).what == What::wait);
+    CHECK(judge_probe(p, kTiming).until == p.listens + kTiming.lost_after);
+    p.now = p.listens + kTiming.lost_after;
+    CHECK(judge_probe(p, kTiming).what == What::accuse);
+  }
   SECTION("contacts of before the controller's restart are unknown: nobody is accused at once") {
     p.others[0].heard = {0};
     CHECK(judge_probe(p, kTiming).what == What::wait);

@@ -64,10 +64,12 @@ TEST_CASE("a row that the store refuses holds its node, not all", "[run]") {
   CHECK(w.written() == w.durable);
   CHECK(w.journal.trouble("a") == "string or blob too big");
   CHECK(w.journal.trouble("b").empty());
+  CHECK(w.journal.trouble("") == "a: string or blob too big");
   w.store.refuse({}, {});
   w.reactor.advance(2 * kSecond);
   CHECK(w.durable == Names{"a1", "b1", "b2", "b3", "a2", "a3"});
   CHECK(w.journal.trouble("a").empty());
+  CHECK(w.journal.trouble("").empty());
 }
 
 TEST_CASE("the end of a run is behind every row that was refused", "[run]") {

@@ -362,6 +362,41 @@ TEST_CASE("a failure that is being weighed is not overtaken by a look at the pow
   CHECK(c.state.epoch > look);
 }
 
+TEST_CASE("the time that a silence of all gives back is bounded, of each and of all together", "[run]") {
+  Case c(ActionKind::steps);
+  c.world.plan.actions[0].timeout = c.actions[0].timeout = 24 * 60 * kMinute;
+  c.world.speaks(wire::Mode::installed, "boot1");
+  c.begin();
+  c.does(input::Durable{});
+  REQUIRE(c.state.offered);
+  const auto go_on = [&] {
+    if (c.state.stage == Stage::looking) return c.does(input::PowerSeen{PowerState::on});
+    return c.does(input::Timer{});
+  };
+  const SteadyMs first = c.state.deadline;
+  const auto silence = [&](DurationMs span) {
+    c.world.alone = c.world.now;
+    for (const SteadyMs end = c.world.now + span; c.world.now < end;) {
+      c.world.now += kMinute;
+      go_on();
+    }
+    c.world.alone = {};
+    c.world.speaks(wire::Mode::installed, "boot1");
+    while (c.state.stage == Stage::looking) go_on();
+    go_on();
+    return c.state.deadline - first;
+  };
+  const ExecutorTiming& timing = c.world.timing;
+  const DurationMs once = silence(6 * 60 * kMinute);  // most of it was the node's own
+  CHECK(once > timing.alone_for - 2 * kMinute);
+  CHECK(once <= timing.alone_for);
+  CHECK(silence(5 * kMinute) - once > 3 * kMinute);
+  DurationMs last = 0;
+  for (int i = 0; i < 10; ++i) last = silence(14 * kMinute);
+  CHECK(last == timing.alone_most);
+  CHECK(c.state.attempt == 1);
+}
+
 TEST_CASE("a controller that comes back looks at a power cycle before it touches it", "[run]") {
   Case c(ActionKind::netboot);
   c.cycle();

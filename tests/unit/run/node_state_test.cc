@@ -236,6 +236,58 @@ TEST_CASE("of a node that nothing can switch nothing is asked but its agent", "[
   CHECK(what(silent) == What::again);
 }
 
+TEST_CASE("a RAM system that does not come is not given up while nobody at all is heard", "[run]") {
+  Situation s = booting();
+  const int how = GENERATE(0, 1, 2);
+  s.in_band = how == 1;
+  s.by_hand = how == 2;
+  s.power_certain = true;
+  if (how == 0) s.power = PowerState::on;
+  s.now = s.looked = s.deadline;
+  REQUIRE(what(s) == What::again);
+  s.alone_since = s.now - 2 * kMinute;
+  const Decision d = advance(s, kTiming);
+  CHECK(d.what == What::wait);
+  CHECK(d.wait.until == s.alone_since + kTiming.alone_for);
+  CHECK(d.check_at > s.now);  // somebody may be heard before that
+  CHECK(d.check_at < d.wait.until);
+  s.power = PowerState::off;
+  CHECK(what(s) == What::again);
+  s.power.reset();
+  s.now = s.looked = s.alone_since + kTiming.alone_for;
+  CHECK(what(s) == What::again);
+}
+
+TEST_CASE("nothing is said of a rented machine that is true of one without power only", "[run][phy]") {
+  const auto words = [](Situation s, bool rented) {
+    s.rented = rented;
+    const Wait wait = advance(s, kTiming).wait;
+    return power_text(s) + wait.observed + wait.next;
+  };
+  Situation silent = imaging(), restarts = imaging();
+  silent.in_band = restarts.in_band = true;
+  silent.heard = silent.now - kMinute;
+  restarts.kind = ActionKind::reboot;
+  restarts.departed = true;
+  for (const Situation& s : {silent, restarts})
+    for (const bool rented : {false, true}) {
+      const std::string said = words(s, rented);
+      CHECK((said.find("driver ssh") == std::string::npos) == rented);
+      CHECK((said.find("nothing here can switch it") == std::string::npos) == rented);
+      CHECK((said.find("provider") != std::string::npos) == rented);
+    }
+  Situation wakes = silent;  // the provider is asked here, and tells
+  wakes.kind = ActionKind::wake;
+  wakes.rented = true;
+  wakes.power = PowerState::off;
+  CHECK(power_text(wakes) == "power is off");
+  Situation asked = booting();
+  asked.power_error = "timeout";
+  asked.looked = asked.now;
+  CHECK(words(asked, false).find("BMC") != std::string::npos);
+  CHECK(words(asked, true).find("BMC") == std::string::npos);
+}
+
 TEST_CASE("a panic that its console showed is named as the reason of a boot that failed", "[run][sol]") {
   Situation s;
   s.kind = ActionKind::boot_disk;

@@ -1,0 +1,90 @@
+#include "controller/held_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "controller/nodes/states.h"
+#include "controller/run_view.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kTopic = "run";
+constexpr DurationMs kAgain = 10 * kSecond;
+
+}  // namespace
+
+HeldRun::HeldRun(Reactor& reactor, Store& store, CurrentSpec& spec, Executor& executor,
+                 std::map<std::string, std::string>& problems)
+    : reactor_(reactor), store_(store), spec_(spec), executor_(executor), problems_(problems) {}
+
+HeldRun::~HeldRun() { *alive_ = false; }
+
+void HeldRun::begin() { try_now(); }
+
+void HeldRun::spec_changed() {
+  if (held_) try_now();
+}
+
+void HeldRun::try_now() {
+  held_ = false;
+  const auto runs = store_.runs();
+  if (!runs.ok()) return hold("the runs cannot be read: " + runs.error().message, true);
+  // Not one that was started while the store could not be read.
+  const auto open = [this](const RunRow& run) {
+    return run.state == to_string(RunState::running) && !(executor_.active() && executor_.run_id() == run.id);
+  };
+  const auto first = std::find_if(runs->begin(), runs->end(), open);
+  if (first == runs->end()) return void(problems_.erase(kTopic));
+  if (const auto spec = spec_.get(); !spec.ok()) {
+    const Code code = spec.error().code;
+    return hold(fmt::format("run {} waits for a spec that this version of muster accepts: {}", first->id,
+                            spec.error().message),
+                code != Code::invalid && code != Code::not_found);
+  }
+  problems_.erase(kTopic);
+  for (const auto& run : *runs) {
+    if (!open(run)) continue;
+    log::info("continuing a run", {{"run", std::to_string(run.id)}});
+    const Status resumed = go_on(run);
+    if (resumed.ok()) return;
+    end(run, resumed.error());
+  }
+}
+
+void HeldRun::hold(const std::string& why, bool again_by_itself) {
+  held_ = true;
+  std::string& told = problems_[kTopic];
+  if (told != why) log::error("a run is held", {{"why", why}});
+  told = why;
+  if (!again_by_itself) return;
+  reactor_.after(kAgain, [this, alive = alive_] {
+    if (*alive && held_) try_now();
+  });
+}
+
+// The spec may be another one by now. Of a node that it no longer declares nobody could say where its BMC is:
+// that is a run to be planned again, and no fault of the node.
+Status HeldRun::go_on(const RunRow& run) {
+  TRY(const auto spec, spec_.get());
+  TRY(const Plan plan, plan_of_run(store_, run));
+  for (const auto& name : plan.nodes)
+    if (!spec->spec.node(name))
+      return fail(Code::conflict, fmt::format("the spec no longer declares {}: plan it again", name));
+  return executor_.resume(run.id);
+}
+
+void HeldRun::end(const RunRow& run, const Error& error) {
+  problems_[kTopic] = fmt::format("run {} cannot be continued: {}", run.id, error.message);
+  log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", error.message}});
+  RunRow ended = run;
+  ended.state = to_string(RunState::failed);
+  ended.ended = reactor_.now();
+  store_.write({ended}, [](Status written) {
+    if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
+  });
+}
+
+}  // namespace muster
