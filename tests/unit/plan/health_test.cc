@@ -4,6 +4,7 @@
 
 #include "base/json_dump.h"
 #include "base/os.h"
+#include "base/standin.h"
 #include "kernels/kernels.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
@@ -19,9 +20,11 @@ namespace {
 
 // The script as hgx01 of the small reference cluster gets it.
 std::string planned_script() {
-  const Plan plan =
-      planned_of(shipped_input(replaced(text_of(source_dir() + "/lab/hgx.yaml"),
-                                        "\"ssh-ed25519 LAB_SSH_KEY lab\"", "\"" + std::string(kKey) + "\"")));
+  PlannerInput in =
+      shipped_input(replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
+                             "\"" + std::string(kKey) + "\""));
+  for (const char* node : {"hgx01", "hgx02"}) in.nodes[node].facts->gpus = standin_facts({2}, "abcd");
+  const Plan plan = planned_of(in);
   for (const auto& action : plan.actions)
     if (action.node == "hgx01" && action.params.is_object())
       for (const auto& step : action.params.value("steps", Json::array()))
