@@ -91,7 +91,7 @@ Measurement run_stream(const StreamOptions& options);
 struct LinkServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // 0: any free one (tests)
-  double seconds = 60;    // exits by itself at this deadline, whatever happens
+  double seconds = 60;    // accepts nobody after this deadline; whoever came before it has as long again
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   std::optional<Flip> flip = {};

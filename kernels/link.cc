@@ -27,7 +27,6 @@ namespace {
 
 constexpr size_t kPeriod = 1048573;  // prime
 constexpr size_t kChunk = kLargestFrame;
-constexpr double kGrace = 3;  // a session may run on for so long after the server's deadline
 
 enum Type : uint32_t { ping = 1, pong, data, end, result, go, bye };
 
@@ -233,7 +232,9 @@ Measurement LinkServer::run() {
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
-    Connection link(fd, until + kGrace);
+    // As long as the server stands, from here on: a repeated acceptance may reach the former one's server in
+    // its last second.
+    Connection link(fd, seconds_now() + options_.seconds);
     const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from},

@@ -30,7 +30,9 @@ namespace {
 
 using namespace rdma;
 
-constexpr double kGrace = 60;  // a session may run on for so long after the server's deadline
+// What was begun before the server's deadline is ended, however late that was: a repeated acceptance may reach
+// the former one's server in its last second. As long as a measurement may take (RdmaOptions::total_seconds).
+constexpr double kLeastSession = 600;
 // Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens;
 // beyond perftest's own deadline.
 constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
@@ -460,9 +462,9 @@ Measurement RdmaServer::run(const Files& files, Process& process) {
   std::mutex mutex;  // guards sessions
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
-    Connection link(fd, until + kGrace);
-    const int tests =
-        Session(files, process, link, from, port(), {until + kGrace, options_.idle_seconds}).serve();
+    const double limit = seconds_now() + std::max(options_.seconds, kLeastSession);
+    Connection link(fd, limit);
+    const int tests = Session(files, process, link, from, port(), {limit, options_.idle_seconds}).serve();
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from}, {"tests", tests}});
   });

@@ -112,7 +112,7 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
   Simulated(lab).change(steps);
   CHECK(steps[0].step.params == Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
   CHECK(steps[1].step.params == Json::parse(R"({"options":{"size":82,"random-seconds":1,"timeout":150}})"));
-  CHECK(steps[2].step.params == Json::parse(R"({"seconds":"1","serve_seconds":60})"));
+  CHECK(steps[2].step.params == Json::parse(R"({"seconds":"1","serve_seconds":900})"));
   CHECK(steps[3].step.params == Json::parse(R"({"max_bytes":1048576,"options":{"model":32,"heads":8}})"));
   CHECK(steps[4].step.params == Json::parse(R"({"seconds":"0.6","options":{"seconds":0.5}})"));
 }
