@@ -95,8 +95,8 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
                             space.available / kMib, needed / kMib));
 }
 
-// `where` is there; its `folder` is not yet. A full partition takes no folder either, so room comes first: it is
-// refused for what it is.
+// `where` is there; its `folder` is not yet. A full partition takes no folder either, so room comes first: it
+// is refused for what it is.
 Status write_system(const Files& files, const std::string& where, const std::string& folder,
                     const OneTimeBoot& boot) {
   TRY_(has_room(files, where, boot));
