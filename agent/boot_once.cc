@@ -95,8 +95,12 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
                             space.available / kMib, needed / kMib));
 }
 
-Status write_system(const Files& files, const std::string& folder, const OneTimeBoot& boot) {
-  TRY_(has_room(files, folder, boot));
+// `where` is there; its `folder` is not yet. A full partition takes no folder either, so room comes first: it
+// is refused for what it is.
+Status write_system(const Files& files, const std::string& where, const std::string& folder,
+                    const OneTimeBoot& boot) {
+  TRY_(has_room(files, where, boot));
+  TRY_(files.make_directories(folder, 0700));
   TRY_(files.write(folder + "/vmlinuz", boot.kernel, 0600));
   return files.write(folder + "/initrd", boot.initrd, 0600);
 }
@@ -133,8 +137,7 @@ void clear_esp(const Files& files) {
 
 Status write_esp(const Files& files, const OneTimeBoot& boot) {
   const std::string folder = std::string(kEsp) + "/" + kEntry;
-  TRY_(files.make_directories(folder, 0700));
-  TRY_(write_system(files, folder, boot));
+  TRY_(write_system(files, kEsp, folder, boot));
   return files.write(
       std::string(kEsp) + "/loader/entries/" + kEntry + ".conf",
       fmt::format("title muster RAM system, once\nlinux /{0}/vmlinuz\ninitrd /{0}/initrd\noptions {1}\n",
@@ -279,8 +282,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   if (uuid.empty() || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos ||
       path.empty() || path.find_first_of(" '\"\\\n") != std::string::npos)
     return denied("grub-probe and grub-mkrelpath say what is no place: " + uuid + " " + path);
-  TRY_(files.make_directories(kGrubFolder, 0700));
-  TRY_(write_system(files, kGrubFolder, boot));
+  TRY_(write_system(files, kGrub, kGrubFolder, boot));
   TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg", grub_entry(uuid, path, words), 0600));
   const std::string custom = files.read(kCustom).value_or("");
   TRY_(write_custom(

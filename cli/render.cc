@@ -77,7 +77,9 @@ Row row_of(const Json& node, const Look& look, TimeMs now) {
   if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
     row.eta = to_human(static_cast<DurationMs>(eta));
   if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
-  if (row.words.empty()) row.words = text_at(node, "waiting");
+  // What a person has to do comes before what the run calls it, or nobody goes there.
+  const auto waiting = text_at(node, "waiting");
+  if (row.words.empty() || (node.value("by_hand", false) && !waiting.empty())) row.words = waiting;
   if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
     row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) +
                 (row.words.empty() ? "" : "; " + row.words);

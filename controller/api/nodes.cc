@@ -85,9 +85,12 @@ void add_progress(Json& node, const Json& p) {
   else if (p.contains("title"))
     node["text"] = p["title"];
   if (p.contains("state")) node["run_state"] = p["state"];
-  if (p.contains("reason") && p["reason"].is_string() && !p["reason"].get<std::string>().empty()) {
-    // Why it waits, or why it was given up: the row's own reason wins.
-    if (node.value("reason", "").empty()) node["waiting"] = p["reason"];
+  if (p.contains("by_hand")) node["by_hand"] = p["by_hand"];
+  // Why it was given up, where the row does not say so itself; else what it waits for.
+  if (const std::string lost = p.value("reason", ""); !lost.empty()) {
+    if (node.value("reason", "").empty()) node["waiting"] = lost;
+  } else if (p.contains("wait")) {
+    node["waiting"] = p["wait"].value("reason", "");
   }
 }
 

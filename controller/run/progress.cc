@@ -53,6 +53,7 @@ Json node_progress(const NodeRun& node, DurationMs ahead) {
     if (node.total > node.done)
       out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
   }
+  if (node.person && node.stage == NodeRun::Stage::powering) out["by_hand"] = true;
   if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait, ahead);
   return out;
 }

@@ -10,7 +10,9 @@
 namespace muster {
 
 // {"node","state","reason","index","of","action","phase","title","attempt","since","percent","unit","text",
-//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next}}; what is not known is left out.
+//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; what is not known is left
+// out.
+// "by_hand": true while a person is asked to switch it; "wait" says what they have to do.
 // `ahead`: what the wall clock shows more than the steady one.
 Json node_progress(const NodeRun& node, DurationMs ahead);
 

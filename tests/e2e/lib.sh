@@ -2,6 +2,7 @@
 # Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool is missing: scripts/deps.sh test" >&2; exit 1; }; done
 
 muster=${MUSTER_BUILD:-build}/muster   # musterd and the agent are those beside it
 work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
@@ -57,6 +58,12 @@ node_ssh() { local n=$1; shift; $muster lab ssh "$n" -- "$@"; }
 fails_on() {  # fails_on NODE COMMAND-LINE
   node_ssh "$1" "if $2; then exit 1; else exit 0; fi"
 }
+# Nobody listens at this URL in the lab's network: curl itself says so, not a lab or a curl that is missing.
+nobody_listens() {  # nobody_listens URL
+  local got=0
+  $muster lab exec -- curl -sk -m 5 -o /dev/null "$1" || got=$?
+  [[ $got -eq 7 || $got -eq 28 ]]  # refused or no route; no answer
+}
 # A spec for this test: the quickstart's, edited with sed expressions.
 spec_from_quickstart() { sed "$@" lab/quickstart.yaml >"$work/cluster.yaml"; }
 # A spec with fewer machines (at most 3) and steps, for tests of faults: no shared storage, nothing measured.
@@ -97,12 +104,13 @@ up_ends() {
   [[ $got -eq $1 ]] || { cat "$work/up.log" >&2; die "up ended with $got instead of $1"; }
   echo "  ok: up ended with $1"
 }
-# Waits as long as the background `up` runs: image builds take their time on a busy machine.
+# Waits as long as the background `up` runs, and half an hour at most: image builds take their time on a busy machine.
 during_up() {  # during_up DESCRIPTION COMMAND...
-  local what=$1
+  local what=$1 deadline=$((SECONDS + 1800))
   shift
   until "$@"; do
     kill -0 "$up" 2>/dev/null || { cat "$work/up.log" >&2; die "up ended before: $what"; }
+    [[ $SECONDS -lt $deadline ]] || { cat "$work/up.log" >&2; die "not within 30 minutes: $what"; }
     sleep 0.3
   done
   echo "  ok: $what"

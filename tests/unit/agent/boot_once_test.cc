@@ -374,6 +374,19 @@ TEST_CASE("a systemd-boot that cannot is left untouched", "[kexec][once]") {
   denied(host);
 }
 
+TEST_CASE("a full boot partition is refused for want of room, not for the folder it does not take",
+          "[kexec][once]") {
+  Host host;
+  host.has_systemd_boot();
+  // A file system without a free block, which takes no folder; nobody else may read it.
+  REQUIRE(host.files.symlink("/proc/self/fd", "/run/muster-esp"));
+  const auto ready = host.prepare();
+  REQUIRE_FALSE(ready.ok());
+  CHECK(ready.error().code == Code::denied);
+  CHECK(ready.error().message.find("are free where the boot loader reads") != std::string::npos);
+  CHECK_FALSE(host.left_anything());
+}
+
 TEST_CASE("what was armed and is withdrawn leaves nothing", "[kexec][once]") {
   Host host;
   const bool grub = GENERATE(true, false);

@@ -211,3 +211,40 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(ended == 2);
   CHECK(done("node02") == 409);
 }
+
+TEST_CASE("the status says what a person has to do, where and until when", "[api][power][manual]") {
+  testing::Controller c;
+  put_spec(c, R"(  - { name: node01, role: cpu, power: { driver: manual, address: "rack 3", within: 2 h },
+      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+)");
+  Plan plan;
+  plan.kind = "install";
+  plan.nodes = {"node01"};
+  Action boot;
+  boot.id = "node01/netboot";
+  boot.node = "node01";
+  boot.kind = ActionKind::netboot;
+  boot.title = "boot into the RAM system";
+  boot.timeout = 20 * kMinute;
+  boot.max_attempts = 3;
+  plan.actions = {boot};
+  std::promise<bool> started;
+  c.on_reactor([&] {
+    c.services().bringup.executor().start(plan, "test",
+                                          [&](Result<int64_t> id) { started.set_value(id.ok()); });
+  });
+  REQUIRE(started.get_future().get());
+  Json node;
+  // Its intent and its token are written before anybody is asked: writes are carried out in order.
+  for (int i = 0; i < 20 && !node.contains("by_hand"); ++i) {
+    std::promise<void> written;
+    c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
+    written.get_future().get();
+    node = parse_json(c.call(Door::local, "GET", "/v1/status").body).value()["nodes"][0];
+  }
+  INFO(node.dump());
+  CHECK(node.value("by_hand", false));
+  const std::string waiting = node.value("waiting", "");
+  CHECK(waiting.rfind("by hand until ", 0) == 0);
+  CHECK(waiting.find("(rack 3)") != std::string::npos);
+}

@@ -33,6 +33,20 @@ TEST_CASE("the live table shows phase, bar, percent, rate, ETA and reasons", "[c
         "node03  quarantined  power                                          the BMC answers 503\n");
 }
 
+TEST_CASE("the live table says what a person has to do, and not what the action is called", "[cli][manual]") {
+  Json status = status_in_mid_imaging();
+  Json& node = status["nodes"][0];
+  node["waiting"] = "by hand until noon: restart it (rack 3)";
+  const auto shows = [&](const char* text) {
+    return render_status(status, {110, false, false}).find(text) != std::string::npos;
+  };
+  CHECK(shows("writing root a"));
+  CHECK_FALSE(shows("rack 3"));
+  node["by_hand"] = true;
+  CHECK(shows("by hand until noon: restart it (rack 3)\n"));
+  CHECK_FALSE(shows("writing root a"));
+}
+
 TEST_CASE("a narrow terminal cuts lines instead of wrapping them", "[cli]") {
   const std::string table = render_status(status_in_mid_imaging(), {30, false, true});
   size_t begin = 0;
