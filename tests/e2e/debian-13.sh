@@ -13,7 +13,7 @@ check "they run Debian 13" test "$(on node01 sh -c "'. /etc/os-release; echo \$V
 check "with Debian 13's kernel" sh -c "$muster lab ssh node02 -- uname -r | grep -q deb13"
 kernel=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .kernel')
 check "and the RAM system boots the image's only kernel ($kernel)" test "$kernel" = "$(on node02 uname -r)"
-check "no unit failed" test -z "$(on node01 systemctl --failed --no-legend --plain)"
+check "no unit failed" fails_on node01 "systemctl --failed --no-legend --plain | grep -q ."
 check "local scratch is XFS" test "$(on node01 findmnt -n -o FSTYPE /scratch)" = xfs
 check "on the RAID" sh -c "$muster lab ssh node01 -- cat /proc/mdstat | grep -q 'active raid0'"
 node_ssh node01 sudo sh -c "'echo from-node01 > /shared/e2e && sync'"

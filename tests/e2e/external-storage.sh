@@ -58,7 +58,7 @@ for n in comp01 comp02; do
   check "$n has both mounted, without set-user-id and devices" sh -c "$muster lab ssh $n -- cat /proc/self/mountinfo | grep -cE ' (/home/site|/papers) r[wo],nosuid,nodev.* - nfs4 10.20.0.50:/srv/site' | grep -qx 2"
   check "$n has a mirror" sh -c "$muster lab ssh $n -- cat /proc/mdstat | grep -q 'active raid1'"
 done
-check "nothing was written where that is not declared" sh -c "$muster lab ssh site01 -- ls -A /srv/site/papers | grep -qx one"
+check "nothing was written where that is not declared" test "$(node_ssh site01 ls -A /srv/site/papers)" = one
 check "nothing is left where it is" fails_on site01 "ls -A /srv/site | grep -q muster-probe"
 
 $muster up "$work/cluster.yaml" --yes >"$work/again.log"

@@ -89,7 +89,8 @@ system=$(node_ssh server02 findmnt -n -o SOURCE /)
 walk_section last "7. Is it accepted?"
 check "the key of the reports was written" grep -q 'PUBLIC KEY' "$walk/report.pub"
 check "both were measured together and accepted" says last '2 of 2 nodes accepted'
-check "re-imaged: server02 runs from its other slot" test "$(node_ssh server02 findmnt -n -o SOURCE /)" != "$system"
+slot=$(node_ssh server02 findmnt -n -o SOURCE /)
+check "re-imaged: server02 runs from its other slot" test "$slot" != "$system"
 check "it is accepted again" test "$(node_state server02)" = accepted
 check "the backup is a database" test "$(sqlite3 -readonly "$walk/muster.db" 'pragma integrity_check')" = ok
 keep_images

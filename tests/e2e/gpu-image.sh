@@ -45,7 +45,7 @@ check "NCCL is 2.22 ($(version libnccl2))" grep -q '^2\.22\.3-' <<<"$(version li
 check "the set is held" test "$(on apt-mark showhold | grep -cE '^(nvidia-kernel-dkms|libcuda1|libnvidia-ml1|nvidia-cuda-toolkit|libnccl2|apptainer)$')" = 6
 check "Open MPI and Slurm are there" on sh -c "'command -v mpirun slurmd srun'"
 check "nouveau and nvidia are not loaded" fails_on node01 "grep -qE '^(nouveau|nvidia)' /proc/modules"
-check "no unit failed" test -z "$(on systemctl --failed --no-legend --plain)"
+check "no unit failed" fails_on node01 "systemctl --failed --no-legend --plain | grep -q ."
 check "no key that dkms made is shared through the image" on sh -c "'! ls /var/lib/dkms/mok.* 2>/dev/null'"
 
 # Apptainer, as the account that has no right but its own: not even sudo.

@@ -2,7 +2,7 @@
 # the machine that musterd runs on is a node of its own cluster: configured like the other one, which it goes on booting through its own firewall; never re-imaged, wiped or switched off
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
-cpack --config build/CPackConfig.cmake -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
+cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
 deb() { echo "$debs"/"$1"_*.deb; }
 
 # node01 becomes the head node of the cluster, with more memory, room, and a second drive; node02 stays bare.
@@ -115,7 +115,7 @@ refused() {  # refused DESCRIPTION COMMAND: it fails, and says why
 }
 refused "re-imaged" 'muster reimage head01 --yes'
 refused "re-imaged, forced" 'muster plan --kind reimage --limit head01 --force head01'
-refused "admitted" 'muster node admit head01 --yes'
+refused "admitted" 'muster plan --kind admit --limit head01'
 refused "switched off" 'muster power off head01'
 refused "cycled" 'muster power cycle head01'
 # As a node that is installed, over its own name or over another one with its BMC.

@@ -2,7 +2,7 @@
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
-cpack --config build/CPackConfig.cmake -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
+cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
 deb() { echo "$debs"/"$1"_*.deb; }
 needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"

@@ -24,7 +24,8 @@ down() { ! answers; }
 check "it goes down" wait_until 60 down
 expect_exit 0 $muster up "$work/cluster.yaml" --yes --report "$work/report-1"
 check "it is back" wait_until 240 answers
-check "it was a boot" test "$(boot)" != "$boot_before"
+boot_now=$(boot)
+check "it was a boot" test "$boot_now" != "$boot_before"
 kept "rebooted"
 check "rebooted: nobody powered it on" test "$(resets On)" = "$on"
 
