@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace muster::kernels {
 namespace {
@@ -20,9 +21,10 @@ constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
                           {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
 
 using Parts = std::map<std::string, uint64_t>;
-const Parts& parts_of(const NvmlCounts& counts, const std::string& metric) {
+// The name by value: of a temporary behind a reference GCC 14 believes that the result refers to it.
+const Parts& parts_of(const NvmlCounts& counts, std::string_view metric) {
   static const Parts none;
-  const auto found = counts.find(metric);
+  const auto found = counts.find(std::string(metric));
   return found == counts.end() ? none : found->second;
 }
 std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& metric,
