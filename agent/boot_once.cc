@@ -249,10 +249,11 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
-// The entry is there only in the boot that GRUB was told to take it in, and only when GRUB has taken that back
-// for certain: its environment is read anew, since a firmware or disk that does not write lets save_env fail,
-// or does not say so, and the next boot would be this one again. What cannot be read counts as not taken back.
-// Then, and where the entry does not start, the first one is taken, not the menu that waits for somebody.
+// The entry is there only in the boot that GRUB was told to take it in, and only when GRUB has taken that
+// back for certain: its environment is read anew, since a firmware or disk that does not write lets
+// save_env fail, or does not say so, and the next boot would be this one again. What cannot be read counts
+// as not taken back. Then, and where the entry does not start, the first one is taken, not the menu that
+// waits for somebody.
 std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
   return fmt::format(
       "if [ \"${{boot_once}}\" = \"true\" ]; then\n"

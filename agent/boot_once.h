@@ -4,10 +4,11 @@
 // The loader is told to take the entry `muster-once` at the next boot and only then, which it does before it
 // starts it: whatever becomes of the RAM system, the boot after it is the old system's. GRUB as Debian and
 // Ubuntu set it up (grub.cfg that knows next_entry and custom.cfg, a grubenv that GRUB itself can write; that
-// it did is read back in the same boot, or the entry is not there), and systemd-boot. What is written: kernel, initrd and the entry, with a one-time token in it that root alone
-// can read, on the partition the loader reads; nothing that was there is changed but custom.cfg, by a marked
-// block. Under Secure Boot it is refused: the system that would be installed is signed by nobody and would
-// not start. Thread: blocking; a worker thread.
+// it did is read back in the same boot, or the entry is not there), and systemd-boot. What is written:
+// kernel, initrd and the entry, with a one-time token in it that root alone can read, on the partition the
+// loader reads; nothing that was there is changed but custom.cfg, by a marked block. Under Secure Boot it
+// is refused: the system that would be installed is signed by nobody and would not start. Thread: blocking;
+// a worker thread.
 #pragma once
 
 #include <string>

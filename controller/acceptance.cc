@@ -326,8 +326,7 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
       report.nodes.push_back(node_report(s, executor, name));
   add_measurements(report, store, executor, s);
   for (const auto& d : s.plan.destroys)
-    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.every_disk ? "every disk" : d.model,
-                                d.size_bytes, d.content, d.why});
+    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
   add_discovery(report, store, s);
   settle(report);
   return report;

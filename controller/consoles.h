@@ -1,9 +1,10 @@
 // Consoles: what the machines of a run say on their serial consoles, kept, and looked through for panics.
 //
 // While a run is under way, the nodes of it whose spec says `sol: true` are listened to (controller/power/
-// sol.h). What they say goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; nobody but root
-// reads folder or files, and tokens of joins are not in them). A kernel panic is told at once and remembered: a run names it as the reason where a system did not come.
-// It decides nothing: a machine that panicked may restart and come up. Thread: the reactor's.
+// sol.h). What they say goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; nobody but
+// root reads folder or files, and tokens of joins are not in them). A kernel panic is told at once and
+// remembered: a run names it as the reason where a system did not come. It decides nothing: a machine that
+// panicked may restart and come up. Thread: the reactor's.
 #pragma once
 
 #include <functional>

@@ -227,7 +227,8 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
   });
 }
 
-// Its own, and of servers those of all others, declared or not: a node keeps its server until it is forgotten.
+// Its own, and of servers those of all others, declared or not: a node keeps its server until it is
+// forgotten.
 void PowerService::add_pins(const std::string& node, PowerTarget& target) const {
   for (const auto& [name, pin] : pins_) {
     if (name == node && target.pin_sha256.empty()) target.pin_sha256 = pin;

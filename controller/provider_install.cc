@@ -212,7 +212,8 @@ void ProviderInstall::forget(const std::string& node) {
     hooks_.tell(node, "called off; the provider was asked for its installation, and goes on with it");
 }
 
-// Whoever waits is told by the RAM system's hello. Should that never come, the installed system is where it was.
+// Whoever waits is told by the RAM system's hello. Should that never come, the installed system is where it
+// was.
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
   const auto text = hooks_.load(node);

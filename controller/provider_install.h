@@ -9,12 +9,12 @@
 // one-time key in, has another host key than the one that answered before, is the declared operating system,
 // and started after the request. A RAM system that did not join, or was lost after it, leads back to the
 // installed system, which then hands over again without another installation.
-// An approval is used up by one installation. The record holds it, and stays when what it says turned out to
-// be of no use ("spent"): under the same approval nothing is asked for again, under another one it is. It ends
-// with the run in which the RAM system joined, with the node, or when the provider certainly began nothing.
-// The host key of a new system is taken as it is: nobody can say it beforehand, and what is told to that
-// system is the one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md).
-// Thread: the reactor's; what blocks runs through `offload`.
+// An approval is used up by one installation. The record holds it, and stays when what it says turned out
+// to be of no use ("spent"): under the same approval nothing is asked for again, under another one it is.
+// It ends with the run in which the RAM system joined, with the node, or when the provider certainly began
+// nothing. The host key of a new system is taken as it is: nobody can say it beforehand, and what is told
+// to that system is the one-time token that an iPXE script would show
+// (docs/decisions/0004-first-boot-stage.md). Thread: the reactor's; what blocks runs through `offload`.
 #pragma once
 
 #include <functional>
@@ -91,8 +91,8 @@ class ProviderInstall {
   // `order`: {"image", "os", "approval"}. Done: Ok when the RAM system is on its way. unavailable: not now,
   // nothing was begun; failed: this attempt is over; denied, invalid: no attempt can help.
   void install(const std::string& node, const Json& order, Done done);
-  // Nobody waits for it any more: from here on nothing is sent, neither to the provider nor to its new system.
-  // What was sent before, or may have been, is told; what the provider does goes on.
+  // Nobody waits for it any more: from here on nothing is sent, neither to the provider nor to its new
+  // system. What was sent before, or may have been, is told; what the provider does goes on.
   void forget(const std::string& node);
   // The RAM system is there.
   void joined(const std::string& node);

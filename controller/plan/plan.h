@@ -76,8 +76,8 @@ struct Destruction {
   std::string content;       // what is on it now, for people; "blank" when nothing was found
   std::string content_hash;  // bound: the agent refuses when it differs just before writing
   std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
-  // Of a machine that nobody looked into: whatever is on any of its disks. Then only node, content and why are
-  // known.
+  // Of a machine that nobody looked into: whatever is on any of its disks. Then only node, content and why
+  // are known.
   bool every_disk = false;
 };
 

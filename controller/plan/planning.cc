@@ -99,6 +99,7 @@ void add_netboot(Planning& p, Draft& d) {
          params, p.spec.limits.netboot + kReinstall, 2});
     Destruction lost;
     lost.node = d.spec->name;
+    lost.model = "every disk";
     lost.content = "whatever is there: nobody looked";
     lost.why = "its provider installs " + power.install_image + " anew";
     lost.every_disk = true;

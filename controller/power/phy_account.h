@@ -70,9 +70,9 @@ class PhyAccount {
   Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
   // GET servers/ID/PATH; 200 or an Error.
   Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
-  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end. `may_send` is asked
-  // when all waiting is over and the connection made, right before the request is written: false, and nothing
-  // is sent (Code::cancelled).
+  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end. `may_send` is
+  // asked when all waiting is over and the connection made, right before the request is written: false, and
+  // nothing is sent (Code::cancelled).
   using MaySend = std::function<bool()>;
   Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline,
               const MaySend& may_send = {});

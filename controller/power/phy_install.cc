@@ -95,7 +95,8 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "installing its operating system anew";
   if (!order.permit) return about(fail(Code::invalid, "nobody could call it off"), what);
-  const auto server = unlocked("", deadline);
+  if (order.server.empty()) return about(fail(Code::invalid, "no server is written down"), what);
+  const auto server = unlocked(order.server, deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
                      {"password", order.password},

@@ -46,8 +46,8 @@ struct PowerTarget {
   // sakura-phy: the other nodes, by what leads to their servers: ids, nicknames, pins. One server is one
   // node's: what leads to one of these is refused.
   std::map<std::string, std::string> servers_of_others = {};
-  // sakura-phy: addresses and names of the machine that muster runs on, lower case. A server that the provider
-  // knows by one of them takes no order.
+  // sakura-phy: addresses and names of the machine that muster runs on, lower case. A server that the
+  // provider knows by one of them takes no order.
   std::set<std::string> own_names = {};
 };
 

@@ -18,8 +18,8 @@ std::unique_ptr<Power> make_sakura_phy(PowerTarget target, Waiter waiter,
                                        std::shared_ptr<PhyAccount> account);
 PowerDriver sakura_phy_driver();
 
-// The server that a target names, as the list has it, and not another than the pinned one, nor another node's.
-// Learns the pin.
+// The server that a target names, as the list has it, and not another than the pinned one, nor another
+// node's. Learns the pin.
 Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask);
 
 }  // namespace muster

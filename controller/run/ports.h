@@ -34,11 +34,11 @@ class PowerPort {
   virtual bool switches(const std::string&) const { return true; }
   // Whether anything here can boot it from the network. Where nothing can, its agent is ordered as above.
   virtual bool netboots(const std::string& node) const { return switches(node); }
-  // The node's provider installs a system of its own anew, and the RAM system is started from that; whatever
-  // is on its disks may be lost. `order`: what the approved plan says ("reinstall" of a netboot's params), and
-  // "approval", its digest: under one there is one installation, and no second one whatever became of it.
-  // Done when the RAM system is on its way, which takes as long as an installation. Asked again while it is
-  // under way, or by a controller that comes back, it goes on with that one.
+  // The node's provider installs a system of its own anew, and the RAM system is started from that;
+  // whatever is on its disks may be lost. `order`: what the approved plan says ("reinstall" of a netboot's
+  // params), and "approval", its digest: under one there is one installation, and no second one whatever
+  // became of it. Done when the RAM system is on its way, which takes as long as an installation. Asked
+  // again while it is under way, or by a controller that comes back, it goes on with that one.
   virtual void reinstall(const std::string& node, const Json& order, Done done) {
     (void)order;
     done(fail(Code::invalid, node + ": nobody here installs systems"));

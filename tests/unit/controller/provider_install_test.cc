@@ -38,7 +38,8 @@ struct Host {
   Result<std::string> key() {
     if (!answers || !bench.machine().running() || (!is_new() && !answered_before))
       return fail(Code::unavailable, "connection refused");
-    return std::string(is_new() ? "SHA256:new" : "SHA256:old");
+    // Each installation makes its own.
+    return is_new() ? sha256(bench.keys_of[bench.ids[0]].front()) : std::string("SHA256:old");
   }
   Result<Output> run(const std::string& command, std::string_view input) {
     commands.push_back(command);
@@ -133,7 +134,7 @@ struct Bench {
       REQUIRE(mine.ok());
       if (given != std::vector<std::string>{*mine}) return fail(Code::denied, "the key was refused");
       CHECK(target.user == "debian");
-      CHECK(target.host_key == "SHA256:new");
+      CHECK(target.host_key == host.key().value_or(""));
       return std::unique_ptr<SshSession>(std::make_unique<Session>(host));
     };
     h.agent = [] { return Result<std::string>(std::string("agent program")); };
@@ -498,6 +499,7 @@ TEST_CASE("phy install: the server that was written down is installed, or none",
   bench.leads_to = "gpu1";
   // Somebody gives the nickname to another server between the look and the order.
   bench.before_order = [&] {
+    bench.provider.pass(kSecond);  // or the list would be the one of the look
     lab::PhyMachine first, second;
     first.id = bench.provider.ids[0], first.nickname = "gpu9";
     second.id = bench.provider.ids[1], second.nickname = "gpu1";
@@ -524,7 +526,8 @@ TEST_CASE("phy install: called off, the order is not sent, however far it had co
   Bench bench;
   const auto call_off = [&] { bench.service->forget("gpu01"); };
   SECTION("before the driver has it") { bench.before_order = call_off; }
-  SECTION("after the list was read, while it waits for its turn") {
+  SECTION("while the list is read right before it") {
+    bench.before_order = [&] { bench.provider.pass(kSecond); };
     bench.provider.on_request = [&](const HttpRequest& request) {
       const bool looks_again =
           bench.store.count("gpu01") && request.path.find("/servers/") != std::string::npos;

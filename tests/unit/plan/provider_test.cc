@@ -50,6 +50,7 @@ TEST_CASE("a rented node that was never seen is installed by its provider, and t
   REQUIRE(destroys.size() == 1);
   CHECK(destroys[0]["node"] == "node03");
   CHECK(destroys[0]["every_disk"] == true);
+  CHECK(destroys[0]["model"] == "every disk");  // as the report shows it
   CHECK(destroys[0]["why"].get<std::string>().find("debian12-x86_64") != std::string::npos);
   CHECK(to_json(*plan_from_json(to_json(plan))) == to_json(plan));
   CHECK(lint_plan(plan).empty());
