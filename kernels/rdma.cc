@@ -30,8 +30,9 @@ namespace {
 
 using namespace rdma;
 
-// What was begun before the server's deadline is ended, however late that was: a repeated acceptance may reach
-// the former one's server in its last second. As long as a measurement may take (RdmaOptions::total_seconds).
+// What was begun before the server's deadline is ended, however late that was: a repeated acceptance may
+// reach the former one's server in its last second. As long as a measurement may take
+// (RdmaOptions::total_seconds).
 constexpr double kLeastSession = 600;
 // Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens;
 // beyond perftest's own deadline.

@@ -1,7 +1,7 @@
 // Where the shared file system is mounted, and the copies and trash time of what is made in it.
 //
-// mfsmount is a process of the node's: when it ends without being asked, the kernel keeps a mount of the right
-// source that answers nobody. So a mount holds only when something answers through it.
+// mfsmount is a process of the node's: when it ends without being asked, the kernel keeps a mount of the
+// right source that answers nobody. So a mount holds only when something answers through it.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -46,8 +46,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
 }
 
-// What a mount of the right source says when it is asked. Another process asks: what waits for a master cannot
-// be called back. Dead: its mfsmount is gone, and nobody will ever answer.
+// What a mount of the right source says when it is asked. Another process asks: what waits for a master
+// cannot be called back. Dead: its mfsmount is gone, and nobody will ever answer.
 struct Answer {
   std::string problem = {};
   bool dead = false;

@@ -40,8 +40,8 @@ struct Amount {
   const char* key;
   double least;
 };
-// Seconds; MiB; bytes of the largest message. Not how long a server stands for its partners: that is patience,
-// which slow machines need most.
+// Seconds; MiB; bytes of the largest message. Not how long a server stands for its partners: that is
+// patience, which slow machines need most.
 constexpr Amount kAmounts[] = {
     {"seconds", 1}, {"random-seconds", 1}, {"parallel-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}};
 

@@ -32,8 +32,8 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
 }
 
 // Two agents at least should be heard, and nobody at all is: that they all fell silent at once is less likely
-// than that the controller does not hear. Heard should be who is at work, who reported a failure that is being
-// weighed, and those whose silence would be held against them for it.
+// than that the controller does not hear. Heard should be who is at work, who reported a failure that is
+// being weighed, and those whose silence would be held against them for it.
 SteadyMs Executor::alone_since() const {
   const SteadyMs last = book_.last_heard();
   if (reactor_.steady() - last < timing_.silent_after) return {};

@@ -85,8 +85,8 @@ struct NodeRun {
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order is
-  // on offer.
+  // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order
+  // is on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
   std::optional<Person> person;     // who switches it, where nothing else does

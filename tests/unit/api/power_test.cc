@@ -235,8 +235,9 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   });
   REQUIRE(started.get_future().get());
   Json node;
+  const auto asked = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
   // Its intent and its token are written before anybody is asked: writes are carried out in order.
-  for (int i = 0; i < 20 && !node.contains("by_hand"); ++i) {
+  for (int i = 0; i < 20 && !asked(); ++i) {
     std::promise<void> written;
     c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
     written.get_future().get();
@@ -244,7 +245,6 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   }
   INFO(node.dump());
   CHECK(node.value("by_hand", false));
-  const std::string waiting = node.value("waiting", "");
-  CHECK(waiting.rfind("by hand until ", 0) == 0);
-  CHECK(waiting.find("(rack 3)") != std::string::npos);
+  CHECK(asked());
+  CHECK(node.value("waiting", "").find("(rack 3)") != std::string::npos);
 }
