@@ -109,7 +109,8 @@ TEST_CASE(
     "[plan][standin]") {
   // What the image has.
   std::map<std::string, PlaybookStep> baked;
-  for (const auto& step : shipped_playbooks().at("gpu-vendor").steps)
+  const auto playbooks = shipped_playbooks();
+  for (const auto& step : playbooks.at("gpu-vendor").steps)
     if (step.phase == "image") baked[step.name] = step;
   const Json& enabled = baked.at("services").params["names"];
   CHECK(std::count(enabled.begin(), enabled.end(), "nvidia-dcgm") == 1);
