@@ -234,7 +234,7 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
                                           [&](Result<int64_t> id) { started.set_value(id.ok()); });
   });
   REQUIRE(started.get_future().get());
-  Json node;
+  Json node = Json::object();
   const auto asked = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
   // Its intent and its token are written before anybody is asked: writes are carried out in order.
   for (int i = 0; i < 20 && !asked(); ++i) {
