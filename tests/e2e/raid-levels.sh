@@ -34,20 +34,33 @@ for g in $groups; do check "after a restart $g is mounted" wait_until 60 sh -c "
 # mdadm makes the first parity by a resync: until it is through, no drive may be lost.
 for g in $groups; do on sudo mdadm --wait "/dev/$(array "$g")" >/dev/null 2>&1 || true; done
 # As many drives as each may lose; what was written is read from the others, not from memory.
-declare -A lost
+declare -A lost faulty
 for g in $groups; do
   gone=1
   [[ $g != six ]] || gone=2
   for ((i = 0; i < gone; i++)); do
     drive=$(member "$g" 1)
     lost[$g]+=" $(on cat "/sys/block/${drive#/dev/}/device/serial" | tr -d ' ')"
+    faulty[$g]+=" $drive"
     on sudo mdadm "/dev/$(array "$g")" --fail "$drive" >/dev/null 2>&1
   done
   on sudo sh -c "'echo 3 >/proc/sys/vm/drop_caches'"
   check "$g is whole without${lost[$g]}" test "$(on "sudo sh -c 'sha256sum </$g/data'")" = "${sum[$g]}"
 done
-got=0
-$muster approve "$($muster plan --force node01 --json | jq -r .digest)" >"$work/degraded.log" 2>&1 || got=$?
-check "degraded arrays are not accepted (exit $got)" test "$got" = 1
-named() { for serial in ${lost[five]}; do node_is node01 ".reason | contains(\"$serial\")" || return 1; done; }
-check "the first one's lost drive is named" named
+# Its steps once more: they stop at the first array that is degraded, so each is mended by hand after it was named.
+for g in $groups; do
+  got=0
+  $muster approve "$($muster plan --force node01 --json | jq -r .digest)" >"$work/$g-degraded.log" 2>&1 || got=$?
+  check "a degraded ${level[$g]} is not accepted (exit $got)" test "$got" = 1
+  for serial in ${lost[$g]}; do
+    check "$serial is named" node_is node01 ".state == \"quarantined\" and (.reason | contains(\"$serial\"))"
+  done
+  for drive in ${faulty[$g]}; do
+    on sudo mdadm "/dev/$(array "$g")" --remove "$drive" >/dev/null 2>&1
+    on sudo mdadm "/dev/$(array "$g")" --add "$drive" >/dev/null 2>&1
+  done
+  on sudo mdadm --wait "/dev/$(array "$g")" >/dev/null 2>&1 || true
+done
+expect_exit 0 $muster approve "$($muster plan --force node01 --json | jq -r .digest)"
+check "mended, it is accepted" test "$(node_state node01)" = accepted
+for g in $groups; do check "$g has what was written" test "$(on "sudo sh -c 'sha256sum </$g/data'")" = "${sum[$g]}"; done

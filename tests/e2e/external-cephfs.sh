@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# one node mounts a CephFS that two others serve as the site would, with a key of the site's; written there, read here; unmounted and back with the monitor
+source "$(dirname "$0")/lib.sh"
+basics="base, ssh, firewall"
+key=$(sed -n 's/^  ops: //p' lab/quickstart.yaml)
+machine() {  # machine NAME NUMBER ROLE IMAGE
+  printf '  - { name: %s, role: %s, image: %s, address: 10.20.0.5%s, mac: "52:54:00:23:00:0%s", power: { driver: redfish, address: 10.20.1.1%s, secret: bmc }, hardware: { cpus: 1, memory: ">= 1800 MiB" },\n' "$1" "$3" "$4" "$2" "$2" "$2"
+  printf '      disks: { os: { match: { serial: "LABOS*", size: 8 GiB, count: 1 }, policy: format-if-blank }%s } }\n' "$5"
+}
+store=', store: { match: { serial: "LABSTORE*", size: 4 GiB, count: 1 }, policy: format-if-blank }'
+# The key is the site's: a playbook of one's own puts it there, as docs/storage.md says.
+mkdir "$work/own"
+cat >"$work/own/site-key.yaml" <<'YAML'
+playbook: site-key
+help: the key of the site's file system
+steps:
+  - name: key
+    module: file
+    params: { path: /etc/site.secret, mode: "0600", owner: root, group: root, content: "secret:site-ceph" }
+YAML
+# spec FSID NAME-OF-THE-KEY: the site's cluster is known by both, and only once it is there.
+spec() {
+  cat <<YAML
+cluster: tenant
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc:          { cidr: 10.20.1.0/24 }
+users:
+  ops: $key
+playbooks: [ own ]
+images:
+  work: { recipe: debian-13, kernel: cloud, bake: [ $basics, storage-external ] }
+  nas:  { recipe: debian-13, kernel: cloud, bake: [ $basics, storage-ceph ] }
+nodes:
+$(machine comp01 1 compute work "")
+$(machine site01 2 site nas "$store")
+$(machine site02 3 site nas "$store")
+storage:
+  vault: { engine: ceph, disks: store, copies: 2, mount: /vault, nodes: { role: site } }
+  home:  { engine: external, fstype: ceph, source: "muster@$1.vault=/", options: "mon_addr=10.20.0.52:3300,ms_mode=prefer-crc,secretfile=/etc/site.secret", mount: /home/site, nodes: { role: compute }, writable: true }
+roles:
+  compute: { playbooks: [ $basics, site-key, storage-external ], packages: [ ceph-common ] }
+  site:    { playbooks: [ $basics, storage-ceph ] }
+acceptance: { profile: lab }
+limits: { netboot: 10 min, boot: 10 min }
+lab:
+  memory_mib: 3072
+  smp: 1
+  profile: generic
+  drives:
+    - { name: os,    size: 8 GiB, serial_prefix: LABOS }
+    - { name: store, size: 4 GiB, serial_prefix: LABSTORE }
+YAML
+}
+spec 11111111-2222-8333-a444-555555555555 >"$work/cluster.yaml"
+lab_up
+on() { node_ssh "$@"; }
+echo "none yet" | $muster secret set site-ceph
+$muster up "$work/cluster.yaml" --yes --limit site01,site02 >"$work/site.log" || { tail -n 40 "$work/site.log"; die "the site"; }
+fsid=$(on site01 sudo ceph fsid | tr -d '\r')
+spec "$fsid" >"$work/cluster.yaml"
+
+# A key that is not the site's: its words, in good time, and the node is in nobody's way.
+on site01 sudo ceph-authtool --gen-print-key | tr -d '\r\n' | $muster secret set site-ceph
+if $muster up "$work/cluster.yaml" --yes >"$work/refused.log"; then die "mounted with a key that is not the site's"; fi
+check "the server and what it said are named" node_is comp01 '.state == "quarantined" and (.reason | contains("10.20.0.52"))'
+$muster why comp01
+on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r\n' | $muster secret set site-ceph
+$muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "comp01"; }
+check "comp01 is accepted" test "$(node_state comp01)" = accepted
+check "it is the kernel's mount of that cluster, without set-user-id and devices" \
+  sh -c "$muster lab ssh comp01 -- cat /proc/self/mountinfo | grep -qE ' /home/site rw,nosuid,nodev.* - ceph muster@$fsid.vault=/'"
+check "no key is among its options, in a unit, log or report" \
+  sh -c "! grep -rqF -- '$(on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r')' '$MUSTER_LAB_DIR'/musterd.log '$work/report' '$work/up.log'"
+check "it has none of the site's daemons, and no ceph.conf of muster's" fails_on comp01 "test -e /etc/ceph/ceph.conf -o -e /usr/bin/ceph-osd"
+check "no floor is applied to the site's storage" \
+  jq -e '[.nodes[] | select(.name == "comp01") | .checks[] | select(.name | test("^site storage/.*_mbps"))] | length > 0 and all(.derivation | test("floor") | not)' "$work/report/report.json"
+on site02 sudo sh -c "'dd if=/dev/urandom of=/vault/blob bs=1M count=8 conv=fsync 2>/dev/null; sha256sum </vault/blob'" >"$work/blob"
+check "written on a node of the site, the same here" sh -c "$muster lab ssh comp01 -- 'sha256sum </home/site/blob' | diff - '$work/blob'"
+check "nothing is left of what muster wrote" fails_on site01 "ls -A /vault | grep -q muster-probe"
+$muster up "$work/cluster.yaml" --yes >"$work/again.log"
+check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
+
+# At a boot the monitor is not there: it is mounted once it is.
+on site01 sudo iptables -I INPUT -s 10.20.0.51 -j DROP
+on comp01 sudo systemctl reboot || true
+state() { $muster status --json | jq -e '.storage[] | select(.name == "home") | .healthy == false' >/dev/null; }
+check "status tells of it" wait_until 600 state
+on site01 sudo iptables -D INPUT -s 10.20.0.51 -j DROP
+back() { timeout 15 "$muster" lab ssh comp01 -- "sha256sum </home/site/blob" 2>/dev/null | diff -q - "$work/blob" >/dev/null; }
+check "mounted by itself once the monitor is back" wait_until 240 back
