@@ -18,7 +18,7 @@ check "and from nowhere else" fails_on node01 "ls -A /etc/apt/sources.list.d | g
 check "the declared package is there" node_ssh node01 test -x /usr/bin/tree
 check "and was found there" sh -c "$muster lab ssh node01 -- apt-cache policy tree | grep -q ' $mirror '"
 check "apt believes the lists" node_ssh node01 sudo apt-get -qq update --error-on=any
-$muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log"
+$muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
 
 # A node whose list was changed is put right as soon as it is configured again.

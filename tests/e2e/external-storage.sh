@@ -44,7 +44,7 @@ check "two drives are no raid5" sh -c "! $muster spec check '$work/wrong.yaml' >
 
 lab_up
 # The site's server is nobody's business but the site's: its export is made by hand.
-$muster up "$work/cluster.yaml" --yes --limit site01 >"$work/site.log"
+$muster up "$work/cluster.yaml" --yes --limit site01 >"$work/site.log" || { tail -n 40 "$work/site.log"; die "site01"; }
 node_ssh site01 "sudo sh -c 'set -e; mkdir -p /srv/site/papers /etc/exports.d /etc/nfs.conf.d; chown nobody:nogroup /srv/site; chmod 1777 /srv/site; echo paper >/srv/site/papers/one
   printf \"[nfsd]\nvers3=n\n\" >/etc/nfs.conf.d/site.conf   # the image has no rpcbind, which NFSv3 needs
   echo \"/srv/site 10.20.0.0/24(rw,sync,no_subtree_check,root_squash,crossmnt)\" >/etc/exports.d/site.exports; systemctl enable -q --now nfs-server; exportfs -ra'"
@@ -61,7 +61,7 @@ done
 check "nothing was written where that is not declared" test "$(node_ssh site01 ls -A /srv/site/papers)" = one
 check "nothing is left where it is" fails_on site01 "ls -A /srv/site | grep -q muster-probe"
 
-$muster up "$work/cluster.yaml" --yes >"$work/again.log"
+$muster up "$work/cluster.yaml" --yes >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
 
 # A mirror's half dies: named by its serial, never made anew; put in again by hand, it goes on.

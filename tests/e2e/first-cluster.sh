@@ -31,7 +31,7 @@ walk_section() {  # walk_section NUMBER HEADING
   while IFS= read -r line; do
     [[ -n $line ]] || continue
     echo "  \$ $line"
-    at_terminal 3600 "$line" >>"$work/$1.log" 2>&1 || { tail -n 40 "$work/$1.log" >&2; die "exit $?: $line"; }
+    at_terminal 3600 "$line" >>"$work/$1.log" 2>&1 || { local got=$?; tail -n 40 "$work/$1.log" >&2; die "exit $got: $line"; }
   done < <(commands "$2")
 }
 says() { grep -qE -- "$2" "$work/$1.log"; }   # says SECTION PATTERN

@@ -68,7 +68,7 @@ check "it runs on the head only" fails_on comp01 "systemctl is-active -q prometh
 check "the storage node serves both others" sh -c "test \$($muster lab ssh arc01 -- sudo exportfs -s | grep -c root_squash) = 2"
 check "names are of all nodes" sh -c "$muster lab ssh comp01 -- grep -c -E \"'(arc01|comp01|zhead01)\$'\" /etc/hosts | grep -qx 3"
 
-$muster up "$work/cluster.yaml" --yes >"$work/again.log"
+$muster up "$work/cluster.yaml" --yes >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
 # Without the head: what it leads is not the storage node's.
 $muster power off zhead01
