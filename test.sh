@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is needed, builds, and runs all tests. Exit 0 only when every listed test ran and passed.
-#   ./test.sh             everything, including one short end-to-end run on virtual machines
-#   ./test.sh --no-e2e    without the end-to-end run (says so, and exits 3 when all else passed)
+# Installs what is needed, builds, and runs what has to pass before a change goes in: format, all unit tests, the
+# simulation with fixed seeds, the GPU kernels' host side where there is nvcc (else it says that this was left out),
+# and of the end-to-end tests `bmc` and `short`. The others take hours: tests/e2e/run.sh NAME, or `all`.
+# Exit 0 only when all of these passed, and as many unit tests ran as there are.
+#   ./test.sh             all of it
+#   ./test.sh --no-e2e    without the two end-to-end tests (says so, and exits 3 when all else passed)
 set -uo pipefail
 cd "$(dirname "$0")" || exit 2
 e2e=1

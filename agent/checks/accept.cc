@@ -73,7 +73,7 @@ Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> argum
               {"error",
                "muster-accept-gpu is not on this node, so its GPUs cannot be measured: install the package "
                "muster-accept-gpu where the controller runs (scripts/build-gpu-package.sh makes it), then "
-               "`muster image build` and `muster up`"}};
+               "`muster reimage` this node: it comes with the system that is written"}};
 }
 
 template <size_t N>

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "controller/plan/lint.h"
+#include "controller/spec/address.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"
 
@@ -77,6 +78,37 @@ TEST_CASE("the specs that are shown have a plan without an objection", "[plan][d
       }
     }
   }
+}
+
+TEST_CASE("nodes of the specs that are shown have declared addresses, numbered alike in all networks",
+          "[plan][docs]") {
+  for (const auto& path : shown_specs()) {
+    CAPTURE(path.filename().string());
+    const Spec spec = shipped_input(text_of(path)).spec;
+    const auto number_of = [](const std::string& address) {
+      const auto parsed = parse_ipv4(address);
+      REQUIRE(parsed);
+      return *parsed & 0xff;
+    };
+    for (const auto& node : spec.nodes) {
+      CAPTURE(node.name, node.address, node.power.address);
+      // With an address of muster's choice one that leaves would move the others.
+      CHECK((spec.nodes.size() == 1 || !node.address_chosen));
+      CHECK(number_of(node.power.address) == number_of(node.address));
+      for (const auto& rail : node.rails) CHECK(number_of(rail.address) == number_of(node.address));
+    }
+  }
+  // The node's number goes in without the zeros of its name.
+  const auto addresses = [](const char* file, const char* name) {
+    const Spec spec = shipped_input(text_of(source_dir() + "/docs/specs/" + file)).spec;
+    const NodeSpec* node = spec.node(name);
+    REQUIRE(node);
+    return node->address + " " + node->power.address;
+  };
+  CHECK(addresses("cpu-cluster.yaml", "cpu01") == "10.20.0.11 10.20.1.11");
+  CHECK(addresses("cpu-cluster.yaml", "cpu16") == "10.20.0.26 10.20.1.26");
+  CHECK(addresses("hgx-h100.yaml", "hgx08") == "10.20.0.18 10.20.1.18");
+  CHECK(addresses("hgx-h100.yaml", "store02") == "10.20.0.112 10.20.1.112");
 }
 
 TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of whom", "[plan][docs][rails]") {
