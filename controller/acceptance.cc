@@ -14,6 +14,7 @@
 #include "controller/report/collective.h"
 #include "controller/report/floors.h"
 #include "controller/report/signature.h"
+#include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
 #include "controller/run/answers.h"
 #include "controller/run/executor.h"
@@ -125,10 +126,9 @@ void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
     if (const auto step = wire::step_from_json(json); step.ok() && loads_gpus(step->params))
       on_gpus.insert(step->id);
   for (auto& step : steps) {
-    // What their made-up driver counts is read and judged; the line says whose it is.
-    if (step.group.rfind("gpu ", 0) == 0)
-      step.title = fmt::format("{} ({})", step.title.empty() ? step.group : step.title, kSimulatedGpu);
+    // What their made-up driver counts is read and judged.
     if (!on_gpus.count(step.id)) continue;
+    step.title = fmt::format("{} ({})", step.title, kSimulatedGpu);
     step.status = lab ? "not_applicable" : "failed";
     step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";
     step.mandatory = step.mandatory && !lab;
@@ -301,6 +301,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   for (auto& node : report.nodes) {
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
     carry_over(node, history);
+    if (facts.count(node.name)) say_simulated(facts[node.name], node.checks);
   }
 }
 
@@ -339,12 +340,9 @@ std::vector<Check> own_checks(CurrentSpec& spec, const Executor& executor, const
   if (const auto current = spec.get(); current.ok()) own.drives = drive_models_of((*current)->spec);
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
-  return std::move(judge_measurements(told_steps(executor, action, result), own)[action.node]);
-}
-
-std::string reason_of(const Check& check) {
-  const std::string subject = check.subject.empty() ? "" : " (" + check.subject + ")";
-  return fmt::format("{}{}: {}", check.name, subject, check.reason);
+  auto checks = std::move(judge_measurements(told_steps(executor, action, result), own)[action.node]);
+  if (facts) say_simulated(*facts, checks);
+  return checks;
 }
 
 // What the action's node alone is held to: everything but tests of several nodes, which only have to have

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/standin.h"
 #include "controller/plan/services.h"
 
 namespace muster {
@@ -147,6 +148,8 @@ class StepPlanner {
       ids_.insert(out_.back().step.id);
     }
     const NodeView all = context_.view();
+    const std::string what_it_is =
+        step.for_each == "own_gpus" && has_stand_ins() ? fmt::format(", {}", kSimulatedGpu) : "";
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(step, items[i])) continue;
       // What is about the nodes is about those that have this storage section mounted.
@@ -155,8 +158,15 @@ class StepPlanner {
                              : nullptr;
       context_.enter(section ? NodeView{section, all.leader} : all);
       context_.values()["item"] = items[i];
-      plan_item(step, id_of(step) + "[" + item_label(items[i], i) + "]");
+      plan_item(step, id_of(step) + "[" + item_label(items[i], i) + what_it_is + "]");
     }
+  }
+
+  // The step's name is what plan, logs and report show of it.
+  bool has_stand_ins() const {
+    const auto& machines = context_.cluster().machines();
+    const auto found = machines.find(context_.node().name);
+    return found != machines.end() && simulated_gpus(*found->second) > 0;
   }
 
   // False when `when` says no.

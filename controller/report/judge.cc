@@ -329,6 +329,19 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
                            amount(floor, bounds.unit())));
 }
 
+// Counters tell of each part in what it moved: only the parts behind this metric are at fault for it. Other
+// measurements of one part name it.
+std::vector<std::string> parts_behind(const MeasuredStep& step, const std::string& metric) {
+  const Json& detail = field(step.result, "detail");
+  std::vector<std::string> out;
+  if (const Json& moved = field(detail, "moved"); moved.is_object())
+    for (const auto& [part, by] : moved.items())
+      if (by.is_object() && by.contains(metric)) out.push_back(part);
+  if (std::string part = text_of(field(detail, "part")); out.empty() && !part.empty())
+    out.push_back(std::move(part));
+  return out;
+}
+
 Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation,
                    const Fleet& fleet, const Comparison& with) {
   Check check = begin_check(step, metric);
@@ -375,10 +388,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     check.verdict = Verdict::skipped;
     check.reason = unproven;
   }
-  // A measurement of one part names it.
-  const std::string part = text_of(field(field(step.result, "detail"), "part"));
   const bool bad = check.verdict == Verdict::fail || check.verdict == Verdict::degraded;
-  if (bad && check.blame.empty() && !part.empty()) check.blame.push_back(part);
+  if (bad && check.blame.empty()) check.blame = parts_behind(step, metric);
   return check;
 }
 

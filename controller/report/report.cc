@@ -3,6 +3,37 @@
 #include <fmt/format.h>
 
 namespace muster {
+namespace {
+
+constexpr size_t kPartsNamed = 3;
+
+std::string named(const Check& check) {
+  return check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
+}
+
+// As a whole word: "cpu 3" is not named by "cpu 31".
+bool names(const std::string& text, const std::string& part) {
+  const auto is_one_of = [](char c, std::string_view these) { return these.find(c) != these.npos; };
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    const size_t end = at + part.size();
+    if ((at == 0 || is_one_of(text[at - 1], " (,;")) && (end == text.size() || is_one_of(text[end], " ),;:")))
+      return true;
+  }
+  return false;
+}
+
+// ": 1 is above 0, at fault: GPU 0000:3b:00 and 1 more"; the report's column has all of the parts.
+std::string why(const Check& check) {
+  const std::string reason = check.reason.empty() ? "" : ": " + check.reason;
+  const std::string said = named(check) + reason;
+  std::string parts;
+  size_t found = 0;
+  for (const auto& part : check.blame)
+    if (!names(said, part) && ++found <= kPartsNamed) parts += (found == 1 ? ", at fault: " : ", ") + part;
+  return reason + parts + (found > kPartsNamed ? fmt::format(" and {} more", found - kPartsNamed) : "");
+}
+
+}  // namespace
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
@@ -34,6 +65,8 @@ std::string_view to_string(NodeVerdict verdict) {
   return "failed";
 }
 
+std::string reason_of(const Check& check) { return named(check) + why(check); }
+
 std::string obstacle(const NodeReport& node) {
   size_t proven = 0;
   std::string out;
@@ -41,9 +74,7 @@ std::string obstacle(const NodeReport& node) {
     if (check.verdict == Verdict::pass || check.verdict == Verdict::degraded) ++proven;
     if (!check.mandatory || (check.verdict != Verdict::fail && check.verdict != Verdict::skipped)) continue;
     if (!out.empty()) out += "; ";
-    const std::string what = check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
-    out += fmt::format("{} {}", what, check.verdict == Verdict::fail ? "failed" : "was not run");
-    if (!check.reason.empty()) out += ": " + check.reason;
+    out += named(check) + (check.verdict == Verdict::fail ? " failed" : " was not run") + why(check);
   }
   if (out.empty() && proven == 0) return "no acceptance check ran";
   return out;
@@ -53,11 +84,7 @@ std::string shortfall(const NodeReport& node) {
   std::string out;
   for (const auto& check : node.checks) {
     if (!check.mandatory || check.verdict != Verdict::degraded) continue;
-    if (!out.empty()) out += "; ";
-    out += check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
-    if (!check.reason.empty()) out += ": " + check.reason;
-    for (const auto& part : check.blame)
-      out += (&part == &check.blame.front() ? ", at fault: " : ", ") + part;
+    out += (out.empty() ? "" : "; ") + reason_of(check);
   }
   return out;
 }

@@ -124,8 +124,12 @@ struct Report {
   std::string digest = {}, signed_by = {};
 };
 
-// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all; "" when
-// it may.
+// "counters/gpu_xids: 1 lines is above 0 lines, at fault: GPU 0000:3b:00": a check that did not pass in one
+// clause, for the reason of its node. Of its parts at fault three are named, the others counted; those that
+// the clause names anyway are not named again.
+std::string reason_of(const Check& check);
+// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all, each as
+// reason_of() has it; "" when it may.
 std::string obstacle(const NodeReport& node);
 // The mandatory checks that are degraded, with what is at fault; "" when none is.
 std::string shortfall(const NodeReport& node);

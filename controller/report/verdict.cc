@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 #include <set>
 
-#include "base/standin.h"
 #include "controller/plan/disks.h"
 #include "controller/plan/hardware.h"
 #include "controller/report/measured.h"
+#include "controller/report/stand_ins.h"
 
 namespace muster {
 namespace {
@@ -108,16 +108,13 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
 }
 
 void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vector<Check>& out) {
-  const bool simulated = simulated_gpus(facts) > 0;
-  const std::string found =
-      fmt::format("{} found{}", facts.gpus.size(), simulated ? fmt::format(", {}", kSimulatedGpu) : "");
-  const std::string title = simulated ? fmt::format("GPUs ({})", kSimulatedGpu) : "GPUs";
+  const std::string found = fmt::format("{} found", facts.gpus.size());
   const bool declared = spec.gpus.value_or(0) > 0 || !spec.gpu_model.empty();
   if (!declared && (!spec.gpus || facts.gpus.empty())) {  // a GPU where the spec says 0 is no match either
-    out.push_back(not_declared("gpus", title, found));
+    out.push_back(not_declared("gpus", "GPUs", found));
     return;
   }
-  Check count = hardware_check("gpus", title);
+  Check count = hardware_check("gpus", "GPUs");
   if (spec.gpus) {
     judge_count(count, static_cast<double>(facts.gpus.size()), *spec.gpus, "GPUs");
   } else {
@@ -127,7 +124,6 @@ void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vecto
     count.derivation = "a GPU model is declared";
     if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared and absent";
   }
-  if (simulated) count.measured_text = found;
   out.push_back(std::move(count));
   if (spec.gpu_model.empty()) return;
   std::vector<std::pair<std::string, std::string>> models;
@@ -228,6 +224,7 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
   else
     out.push_back(not_declared("nics", "Network ports", fmt::format("{} ports", facts->nics.size())));
   for (const auto& [name, group] : node.disks) out.push_back(judge_disks(group, *facts));
+  say_simulated(*facts, out);
   return out;
 }
 

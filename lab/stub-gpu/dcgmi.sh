@@ -9,5 +9,5 @@ if ! systemctl is-active -q nvidia-dcgm; then
   exit 1
 fi
 count=$(nvidia-smi -L | grep -c '^GPU ')
-if [ "$count" = 1 ]; then echo "1 GPU found."; else echo "$count GPUs found."; fi
+if [ "$count" = 1 ]; then echo "1 GPU found. (SIMULATED GPU)"; else echo "$count GPUs found. (SIMULATED GPU)"; fi
 nvidia-smi -L | sed -n 's/^GPU \([0-9]*\): \(.*\) (UUID: .*/| \1      | Name: \2 |/p'

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/facts.h"
+#include "base/standin.h"
 #include "controller/report/signature.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
@@ -778,6 +779,36 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
           (lab ? Verdict::not_applicable : Verdict::fail));
     CHECK(check_of(b.report(), "node04", "gpu memory/data").verdict == Verdict::fail);
   }
+}
+
+TEST_CASE("a node that is out for one of its GPUs says which, and that a lab stands in for it",
+          "[acceptance][standin]") {
+  Bench b;
+  b.plan.simulated = true;
+  for (const auto& name : b.names) {
+    HardwareFacts facts = facts_of(name);
+    facts.gpus = standin_facts({2}, name);
+    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    b.check(name, {Bench::step("acceptance/counters", "accept", {{"kernel", "counters"}},
+                               {{"gpu_xids", {{"max", 0}}}})});
+  }
+  b.reactor.advance(100);
+  b.measure = [](const std::string& node, const wire::Step&) {
+    Json told = measured("counters", "gpu_xids", node == "node02" ? 12 : 0);
+    if (node == "node02")
+      told["detail"]["moved"] = {{"NIC 52:54:00:20:00:02", {{"link_down", 1}}},
+                                 {"SIMULATED GPU 0000:e1:00", {{"gpu_xids", 12}}}};
+    return told;
+  };
+  b.run();
+  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  const std::string reason = b.store.node("node02").value().reason;
+  CAPTURE(reason);
+  CHECK(reason.find("SIMULATED GPU 0000:e1:00") != std::string::npos);
+  CHECK(reason.find("NIC") == std::string::npos);
+  for (const auto& name : b.names)
+    CHECK(check_of(b.report(), name, "counters/gpu_xids").measured_text.find(kSimulatedGpu) !=
+          std::string::npos);
 }
 
 // Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.

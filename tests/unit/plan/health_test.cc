@@ -87,6 +87,8 @@ class Bench {
 };
 
 const char* kHardware = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.";
+const char* kStandIn = "NVRM: Xid (PCI:0000:e1:00): 79, pid=1, SIMULATED GPU, has fallen off the bus.";
+const char* kDrive = "I/O error, dev sda, sector 1 op 0x0:(READ)";
 const char* kProgram = "NVRM: Xid (PCI:0000:3b:00): 31, pid=1, name=python3, MMU Fault";
 
 }  // namespace
@@ -103,6 +105,21 @@ TEST_CASE("before a job a GPU's hardware Xid takes the node out of Slurm; a prog
   CHECK(bench.health() == 1);
   CHECK(bench.drained().find("nodename=hgx01 state=drain") != std::string::npos);
   CHECK(bench.drained().find("gpu_xids +1") != std::string::npos);
+}
+
+TEST_CASE("the reason in Slurm names the GPU, and says SIMULATED GPU of one that a lab stands in for",
+          "[plan][scheduler][standin]") {
+  Bench bench;
+  bench.counted({kDrive, kHardware});
+  CHECK(bench.health() == 1);
+  CHECK(bench.drained().find("GPU 0000:3b:00") != std::string::npos);
+  CHECK(bench.drained().find("sda") == std::string::npos);  // a drive's error takes no node out here
+  CHECK(bench.drained().find(kSimulatedGpu) == std::string::npos);
+  bench.counted({kStandIn, kHardware, kHardware});
+  CHECK(bench.health() == 1);
+  CHECK(bench.drained().find("gpu_xids +3") != std::string::npos);
+  CHECK(bench.drained().find("SIMULATED GPU 0000:e1:00") != std::string::npos);
+  CHECK(bench.drained().find("GPU 0000:3b:00") != std::string::npos);
 }
 
 TEST_CASE("what Slurm's health check could not look at, or finds on many nodes, is logged and drains nobody",

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/os.h"
+#include "base/standin.h"
 #include "controller/plan/lint.h"
 #include "lab/spec.h"
 #include "tests/fakes/temp_dir.h"
@@ -15,6 +16,9 @@ using namespace muster;
 using namespace muster::testing;
 
 namespace {
+
+// What the names of steps end with that are carried out for its GPUs.
+const std::string kOfHgx01 = "[hgx01, SIMULATED GPU]";
 
 std::string spec_text() {
   return replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
@@ -94,10 +98,10 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
   CHECK(slurm.find("NodeName=hgx01 ") != std::string::npos);
   CHECK(slurm.find(" Gres=gpu:h100:2 ") != std::string::npos);
   CHECK(slurm.find("NodeName=store01 ") == std::string::npos);
-  const Json gres = steps.at("scheduler/gpus[hgx01]")["params"];
+  const Json gres = steps.at("scheduler/gpus" + kOfHgx01)["params"];
   CHECK(gres["content"] == "# Written by muster.\nName=gpu Type=h100 File=/dev/nvidia[0-1]\n");
-  CHECK(steps.at("gpu-vendor/devices for containers[hgx01]")["params"]["gpus"] == 2);
-  CHECK(steps.count("apptainer/GPUs in a container of an unprivileged user[hgx01]") == 1);
+  CHECK(steps.at("gpu-vendor/devices for containers" + kOfHgx01)["params"]["gpus"] == 2);
+  CHECK(steps.count("apptainer/GPUs in a container of an unprivileged user" + kOfHgx01) == 1);
   CHECK(steps.count("quick/gpu bf16") == 1);      // which the node then calls not applicable
   CHECK(steps.count("quick/gpu counters") == 1);  // which it reads
   const auto others = steps_of(plan, "head01");
@@ -121,11 +125,11 @@ TEST_CASE(
 
   // What a node with GPUs is asked.
   const auto steps = steps_of(planned_of(input_of(spec_text())), "hgx01");
-  const Json dcgm = steps.at("gpu-vendor/DCGM[hgx01]");
+  const Json dcgm = steps.at("gpu-vendor/DCGM" + kOfHgx01);
   CHECK(dcgm["params"]["names"] == Json::array({"nvidia-dcgm"}));
   CHECK(dcgm["params"]["enabled"] == true);
   CHECK(dcgm["verify"]["params"]["command"].dump().find("^2 GPUs? found") != std::string::npos);
-  const Json nvcc = steps.at("gpu-vendor/CUDA's compiler in a login shell[hgx01]")["params"]["command"];
+  const Json nvcc = steps.at("gpu-vendor/CUDA's compiler in a login shell" + kOfHgx01)["params"]["command"];
   CHECK(nvcc[1] == "-lc");  // which reads /etc/profile.d
   CHECK(nvcc[2].get<std::string>().find("/usr/local/cuda/bin/nvcc") != std::string::npos);
 
@@ -165,6 +169,25 @@ TEST_CASE("every limit that the small reference cluster sets is one of quick's o
   }
 }
 
+TEST_CASE("steps for a node's GPUs say SIMULATED GPU in their names, and of real GPUs nothing of the kind",
+          "[plan][standin]") {
+  PlannerInput in = input_of(spec_text());
+  const auto named = [&](const std::string& words) {
+    std::set<std::string> out;
+    for (const auto& [id, step] : steps_of(planned_of(in), "hgx01"))
+      if (id.find(words) != std::string::npos) out.insert(id.substr(0, id.find('[')));
+    return out;
+  };
+  const auto simulated = named(kSimulatedGpu);
+  CHECK(simulated.count("gpu-vendor/every GPU answers") == 1);
+  CHECK(simulated.count("apptainer/GPUs in a container of an unprivileged user") == 1);
+  CHECK(simulated.count("gpu-vendor/archive") == 0);
+  for (auto& [name, seen] : in.nodes)
+    for (auto& gpu : seen.facts->gpus) gpu.simulated = false, gpu.model = "NVIDIA H100 80GB HBM3";
+  CHECK(named(kSimulatedGpu).empty());
+  CHECK(named("[hgx01]").count("gpu-vendor/every GPU answers") == 1);
+}
+
 TEST_CASE("GPUs of unknown type are scheduled untyped", "[plan][standin]") {
   PlannerInput in = input_of(replaced(spec_text(), ", gpu_model: \"*H100*\"", ""));
   for (auto& [name, seen] : in.nodes)
@@ -172,6 +195,6 @@ TEST_CASE("GPUs of unknown type are scheduled untyped", "[plan][standin]") {
   const auto steps = steps_of(planned_of(in), "hgx01");
   const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
   CHECK(slurm.find(" Gres=gpu:2 ") != std::string::npos);
-  CHECK(steps.at("scheduler/gpus[hgx01]")["params"]["content"] ==
+  CHECK(steps.at("scheduler/gpus" + kOfHgx01)["params"]["content"] ==
         "# Written by muster.\nName=gpu File=/dev/nvidia[0-1]\n");
 }

@@ -1,0 +1,43 @@
+#include "controller/report/stand_ins.h"
+
+#include <fmt/format.h>
+
+#include "base/standin.h"
+
+namespace muster {
+namespace {
+
+bool says_it(const std::string& text) { return text.find(kSimulatedGpu) != std::string::npos; }
+
+bool begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+// Their step is; hardware/pcie is the links of the GPUs and of nothing else.
+bool all_about_gpus(const Check& check) {
+  return says_it(check.title) || begins(check.name, "gpu ") || begins(check.name, "hardware/gpu") ||
+         check.name == "hardware/pcie";
+}
+
+bool metric_of_gpus(const Check& check) {
+  const std::string metric = check.name.substr(check.name.rfind('/') + 1);
+  return begins(metric, "gpu") || begins(metric, "nvlink");
+}
+
+void say_it(std::string& text) {
+  if (!text.empty() && !says_it(text)) text += fmt::format(" ({})", kSimulatedGpu);
+}
+
+}  // namespace
+
+void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks) {
+  if (simulated_gpus(facts) == 0) return;
+  for (auto& check : checks) {
+    const bool all = all_about_gpus(check);
+    if (!all && !metric_of_gpus(check)) continue;
+    if (all) say_it(check.title);  // a title stands over the same metric of all nodes
+    say_it(check.measured_text);
+    say_it(check.reason);
+    if (check.measured_text.empty() && check.reason.empty()) check.measured_text = kSimulatedGpu;
+  }
+}
+
+}  // namespace muster
