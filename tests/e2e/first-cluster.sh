@@ -2,13 +2,8 @@
 # docs/first-cluster.md walked: the commands of its rehearsal and of sections 4 to 7, read from the page, show what the page says
 source "$(dirname "$0")/lib.sh"
 page=docs/first-cluster.md
-# The commands of a section: its indented blocks, without what is said beside them. Names as the page's last section says.
-commands() {  # commands HEADING
-  awk -v heading="## $1" '
-    /^## / { inside = index($0, heading) == 1; next }
-    inside && /^    / { print substr($0, 5) }' "$page" |
-    sed -E 's/ {3,}# .*$//; s/gpu01/server01/g; s/gpu08/server02/g'
-}
+# The commands of a section, with the names that "Rehearse it" gives.
+commands() { page_commands "$1" | sed 's/gpu01/server01/g; s/gpu08/server02/g'; }  # commands HEADING
 # The page's commands run in a folder of their own, with this build, as root.
 walk=$work/walk
 mkdir -p "$walk" "$work/bin"

@@ -3,13 +3,28 @@
 source "$(dirname "$0")/lib.sh"
 for tool in gpg gcc dpkg-deb python3; do command -v $tool >/dev/null || die "there is no $tool here"; done
 
-# The stand-ins' packages in an archive of their own, whose key the spec pins.
-port=8099 url=http://10.20.0.1:8099
-lab/stub-gpu/build.sh "$work/www" >"$work/stub.log" 2>&1 || { cat "$work/stub.log"; die "the stand-ins' packages"; }
-{ sed '/^  nvidia_/d' lab/hgx.yaml; sed "s#ARCHIVE#$url#" "$work/www/vars.yaml"; } >"$work/cluster.yaml"
+# As docs/first-cluster.md says, command by command, in a folder with the tree's `lab`: the stand-ins' packages in an archive of their
+# own, whose key the spec pins; the lab; `up` and `accept`, which are told here where their reports go, and to ask nobody.
+walk=$work/walk
+mkdir -p "$walk" "$work/bin"
+ln -s "$PWD/lab" "$walk/lab"
+ln -s "$(realpath "$muster")" "$work/bin/muster"
+says() { page_commands "Rehearse eight HGX servers" | grep -E "$1" || die "docs/first-cluster.md does not say: $1"; }
+walked() {  # walked PATTERN [WHAT-COMES-BEHIND-IT]
+  local line
+  line=$(says "$1")
+  echo "  \$ $line"
+  (cd "$walk" && PATH=$work/bin:$PATH && eval "$line ${2:-}")
+}
+walked '^lab/stub-gpu/build.sh' '>../stub.log 2>&1' || { cat "$work/stub.log"; die "the stand-ins' packages"; }
+walked "^\\{ sed '/\^  nvidia_/d' lab/hgx.yaml"
+cp "$walk/hgx.yaml" "$work/cluster.yaml"
+walked '^muster spec check hgx.yaml'
 export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
-lab_up
-ip netns exec muster-hgx python3 -m http.server -d "$work/www" -b 10.20.0.1 $port >"$work/http.log" 2>&1 &
+says '^sudo muster lab up hgx.yaml$' >/dev/null
+lab_up   # the page's command, and images of earlier tests
+serving=$(says '^sudo muster lab exec -- python3 .* &$' | sed 's/^sudo muster //; s/ &$//')
+(cd "$walk" && eval "exec $work/bin/muster $serving") >"$work/http.log" 2>&1 &
 
 names="head01 hgx01 hgx02 login01 store01"
 verdicts() { jq -r '[.nodes | sort_by(.name)[] | .name + " " + .verdict] | join("\n")' "$1"; }
@@ -18,7 +33,7 @@ on() { node_ssh "$@" | tr -d '\r'; }
 
 # ---- installed, configured, accepted by quick
 start=$SECONDS
-$muster up "$work/cluster.yaml" --yes --report "$work/quick" >"$work/up.log" || { tail -n 60 "$work/up.log"; findings "$work/quick/report.json" || true; die "bring-up"; }
+walked '^muster up hgx.yaml$' '--yes --report ../quick' >"$work/up.log" || { tail -n 60 "$work/up.log"; findings "$work/quick/report.json" || true; die "bring-up"; }
 report=$work/quick/report.json
 echo "  bring-up with quick took $((SECONDS - start)) s"
 verdicts "$report" | sed 's/^/  /'
@@ -86,7 +101,7 @@ check "the Xid of a program is in the log" sh -c "$muster lab ssh hgx01 -- sudo 
 check "the link was away" sh -c "test \$($muster lab ssh login01 -- cat /sys/bus/pci/devices/0000:01:00.0/virtio*/net/*/carrier_down_count) -ge 1"
 wait_until 120 on login01 timeout 10 stat --file-system /home/shared >/dev/null || die "login01 has its storage back"
 start=$SECONDS
-expect_exit 0 $muster accept --profile standard --yes --report "$work/standard"
+walked '^muster accept --profile standard$' '--yes --report ../standard' || die "standard"
 report=$work/standard/report.json
 echo "  standard took $((SECONDS - start)) s"
 check "five of five are accepted by standard" accepted "$report"

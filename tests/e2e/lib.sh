@@ -53,6 +53,12 @@ expect_exit() {  # expect_exit STATUS COMMAND...
   [[ $got -eq $want ]] || die "exit $got instead of $want: $*"
   echo "  ok: exit $want: $*"
 }
+# The commands under a heading of docs/first-cluster.md, one each line: its indented blocks, without what is said beside them.
+page_commands() {  # page_commands HEADING
+  awk -v heading="## $1" '
+    /^## / { inside = index($0, heading) == 1; next }
+    inside && /^    / { print substr($0, 5) }' docs/first-cluster.md | sed -E 's/ {3,}# .*$//'
+}
 node_ssh() { local n=$1; shift; $muster lab ssh "$n" -- "$@"; }
 # A shell command of the node's fails there. The node has to answer: ssh that fails is no such thing.
 fails_on() {  # fails_on NODE COMMAND-LINE
