@@ -25,6 +25,7 @@ cluster: tenant
 network:
   provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
   bmc:          { cidr: 10.20.1.0/24 }
+  proxy: http://10.20.0.1:3142
 users:
   ops: $key
 playbooks: [ own ]
@@ -39,7 +40,7 @@ storage:
   vault: { engine: ceph, disks: store, copies: 2, mount: /vault, nodes: { role: site } }
   home:  { engine: external, fstype: ceph, source: "muster@$1.vault=/", options: "mon_addr=10.20.0.52:3300,ms_mode=prefer-crc,secretfile=/etc/site.secret", mount: /home/site, nodes: { role: compute }, writable: true }
 roles:
-  compute: { playbooks: [ $basics, site-key, storage-external ], packages: [ ceph-common ] }
+  compute: { playbooks: [ $basics, site-key, storage-external ] }
   site:    { playbooks: [ $basics, storage-ceph ] }
 acceptance: { profile: lab }
 limits: { netboot: 10 min, boot: 10 min }
@@ -68,6 +69,8 @@ $muster why comp01
 on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r\n' | $muster secret set site-ceph
 $muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "comp01"; }
 check "comp01 is accepted" test "$(node_state comp01)" = accepted
+check "CephFS's client was in no image: the playbook installed it" test "$(journal "select count(*) from journal where node = 'comp01' and event = 'step'
+  and json_extract(data, '\$.step') like '%client of CephFS%' and json_extract(data, '\$.status') = 'applied'")" -gt 0
 check "it is the kernel's mount of that cluster, without set-user-id and devices" \
   sh -c "$muster lab ssh comp01 -- cat /proc/self/mountinfo | grep -qE ' /home/site rw,nosuid,nodev.* - ceph muster@$fsid.vault=/'"
 check "no key is among its options, in a unit, log or report" \
