@@ -9,20 +9,15 @@
 
 #include "agent/steps/accounts.h"
 #include "agent/steps/array_health.h"
-#include "agent/steps/mounts.h"
 #include "base/json_dump.h"
 
 namespace muster {
 namespace {
 
-constexpr DurationMs kAnswer = 3 * kSecond;
+constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
 constexpr int64_t kAskAgain = 60;  // seconds
 constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
-
-// Block size, blocks, free ones.
-std::vector<std::string> question(const std::string& target) {
-  return {"stat", "--file-system", "--format=%S %b %a", target};
-}
+constexpr size_t kWords = 400;     // of an engine's complaint
 
 bool is_below(const std::string& path, const std::string& folder) {
   return path == folder || path.rfind(folder + "/", 0) == 0;
@@ -52,94 +47,132 @@ StorageState::~StorageState() {
     if (answer.helper.joinable()) answer.helper.join();
 }
 
+// Block size, blocks, free ones.
+StorageState::Question StorageState::of_mount(const std::string& target) {
+  Command command;
+  command.argv = {"stat", "--file-system", "--format=%S %b %a", target};
+  command.deadline = kAnswer;
+  return {target, command, [](const std::string& out) -> Json {
+            const auto words = steps::split(out, ' ');
+            if (words.size() != 3) return nullptr;
+            const auto number = [&](size_t at) { return std::strtoull(words[at].c_str(), nullptr, 10); };
+            const uint64_t size = number(0) * number(1);
+            return {{"size", size}, {"used", size - std::min<uint64_t>(size, number(0) * number(2))}};
+          }};
+}
+
+StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
+  Command command;
+  command.argv = question.argv;
+  command.deadline = kEnginesAnswer;
+  return {question.engine, command, [wrong = question.wrong](const std::string& out) -> Json {
+            const auto words = wrong(out);
+            if (!words.ok()) return nullptr;
+            if (words->empty()) return {{"ok", true}};
+            return {{"ok", false}, {"health", words->substr(0, kWords)}};
+          }};
+}
+
 // The process of an earlier question: in uninterruptible sleep it does not die. Of others only the name is
 // read: a command line lies in the memory of its process, and who reads it can hang with one that hangs.
-bool StorageState::still_asks(const std::string& target) const {
+bool StorageState::still_asks(const Command& command) const {
   std::string line;
-  for (const std::string& word : question(target)) line += word + '\0';
+  for (const std::string& word : command.argv) line += word + '\0';
   for (const auto& name : files_.list("/proc")) {
     if (!isdigit(static_cast<unsigned char>(name[0]))) continue;
     const std::string process = "/proc/" + name;
-    if (files_.read_line(process + "/comm") != "stat") continue;
+    if (files_.read_line(process + "/comm") != command.argv[0]) continue;
     if (steps::look(files_, process).uid != ::geteuid()) continue;  // root, who started it, too
     if (const auto have = files_.read(process + "/cmdline"); have.ok() && *have == line) return true;
   }
   return false;
 }
 
-void StorageState::ask(const std::string& target, int64_t seconds) {
-  Answer& answer = answers_[target];
+void StorageState::ask(Question question, int64_t seconds) {
+  Answer& answer = answers_[question.of];
   if (answer.busy || (answer.asked >= 0 && seconds - answer.asked < kAskAgain)) return;
   const bool first = answer.asked < 0;
   answer.asked = seconds;
-  if ((first || answer.silent) && still_asks(target)) {
+  if ((first || answer.silent) && still_asks(question.command)) {
     answer.silent = true;
     return;
   }
   if (answer.helper.joinable()) answer.helper.join();  // it has ended: it was the one that was busy
   answer.busy = true;
-  answer.helper = std::thread([this, target, seconds] { run(target, seconds); });
+  answer.helper = std::thread([this, question = std::move(question), seconds] { run(question, seconds); });
 }
 
-void StorageState::run(const std::string& target, int64_t seconds) {
-  Command command;
-  command.argv = question(target);
-  command.deadline = kAnswer;
-  const auto out = process_.run(command);
-  const auto words = out.ok() && out->ok() ? steps::split(out->out, ' ') : std::vector<std::string>{};
-  const auto number = [&](size_t at) { return std::strtoull(words[at].c_str(), nullptr, 10); };
+void StorageState::run(const Question& question, int64_t seconds) {
+  const auto out = process_.run(question.command);
+  Json said = out.ok() && out->ok() ? question.read(out->out) : Json();
   const std::lock_guard<std::mutex> lock(mutex_);
-  Answer& answer = answers_[target];
+  Answer& answer = answers_[question.of];
   answer.busy = false;
-  answer.silent = words.size() != 3;
+  answer.silent = said.is_null();
   if (!answer.silent) {
     answer.answered = seconds;
-    answer.size = number(0) * number(1);
-    answer.used = answer.size - std::min<uint64_t>(answer.size, number(0) * number(2));
+    answer.said = std::move(said);
   }
   done_.notify_all();
 }
 
+Json StorageState::mount_entry(const steps::MountEntry& mount, int64_t seconds) {
+  Json one = {{"at", mount.target}, {"fs", mount.fs}, {"from", mount.source}};
+  if (is_local(mount)) {
+    struct statvfs fs = {};
+    if (::statvfs(files_.real(mount.target).c_str(), &fs) == 0)
+      one.update({{"size", static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize},
+                  {"used", static_cast<uint64_t>(fs.f_blocks - fs.f_bfree) * fs.f_frsize}});
+    const ArrayHealth health = array_health(files_, steps::kernel_name(files_, mount.source));
+    if (!health.level.empty()) one["array"] = health.level;
+    if (const std::string words = in_words(health); !words.empty()) one["health"] = words;
+    if (!health.ok) one["ok"] = false;
+    return one;
+  }
+  const Answer& answer = answers_[mount.target];
+  const bool late = answer.busy || answer.silent;
+  if (answer.silent || (late && answer.answered < 0)) one["silent"] = true;
+  if (late && answer.answered >= 0) one["age"] = seconds - answer.answered;
+  if (!one.contains("silent")) one.update(answer.said);
+  return one;
+}
+
 Json StorageState::look(int64_t seconds) {
-  Json out = Json::array();
   const auto mounts = steps::all_mounts(files_);
+  const auto engines = health_questions(files_);
   std::unique_lock<std::mutex> lock(mutex_);
   for (const auto& [target, mount] : mounts)
-    if (!is_systems(target) && is_served(mount)) ask(target, seconds);
+    if (!is_systems(target) && is_served(mount)) ask(of_mount(target), seconds);
+  for (const auto& engine : engines) ask(of_engine(engine), seconds);
   done_.wait_for(lock, std::chrono::milliseconds(patience_), [&] {
     return std::none_of(answers_.begin(), answers_.end(),
                         [&](const auto& one) { return one.second.busy && one.second.asked == seconds; });
   });
-  for (const auto& [target, mount] : mounts) {
-    const bool local = is_local(mount);
-    if (is_systems(target) || (!local && !is_served(mount))) continue;
-    Json one = {{"at", target}, {"fs", mount.fs}, {"from", mount.source}};
-    if (local) {
-      struct statvfs fs = {};
-      if (::statvfs(files_.real(target).c_str(), &fs) == 0)
-        one.update({{"size", static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize},
-                    {"used", static_cast<uint64_t>(fs.f_blocks - fs.f_bfree) * fs.f_frsize}});
-      const ArrayHealth health = array_health(files_, steps::kernel_name(files_, mount.source));
-      if (!health.level.empty()) one["array"] = health.level;
-      if (const std::string words = in_words(health); !words.empty()) one["health"] = words;
-      if (!health.ok) one["ok"] = false;
-    } else {
-      const Answer& answer = answers_[target];
-      const bool late = answer.busy || answer.silent;
-      if (answer.silent || (late && answer.answered < 0)) one["silent"] = true;
-      if (late && answer.answered >= 0) one["age"] = seconds - answer.answered;
-      if (!one.contains("silent")) one.update({{"size", answer.size}, {"used", answer.used}});
-    }
+  Json out = Json::array();
+  for (const auto& engine : engines) {
+    const Answer& answer = answers_[engine.engine];
+    Json one = {{"engine", engine.engine}};
+    if (answer.silent)
+      one["silent"] = true;
+    else if (answer.answered >= 0)
+      one.update(answer.said);
+    else
+      continue;  // asked for the first time just now
     out.push_back(std::move(one));
   }
+  for (const auto& [target, mount] : mounts)
+    if (!is_systems(target) && (is_local(mount) || is_served(mount)))
+      out.push_back(mount_entry(mount, seconds));
   return out;
 }
 
 std::string StorageState::text(int64_t seconds) {
   Json all = look(seconds);
   std::string out = dump_json(all);
-  while (out.size() > kLongest && !all.empty()) {
-    all.erase(all.size() - 1);
+  if (out.size() <= kLongest) return out;
+  all.push_back({{"cut", true}});
+  while (out.size() > kLongest && all.size() > 1) {
+    all.erase(all.size() - 2);
     out = dump_json(all);
   }
   return out;

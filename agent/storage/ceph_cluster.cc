@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "agent/steps/stack_modules.h"
+#include "agent/storage/health.h"
 
 namespace muster::steps {
 
@@ -174,23 +175,11 @@ Status apply_fs(StepContext& context, const Json& params) {
 
 // ---- who takes part ----
 
-// A warning that says nothing about the data: Debian 13's manager cannot load most of its Python modules
-// (PyO3 and subinterpreters).
-constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
-
 // `whole`: all declared nodes take part, so nothing may be amiss at all. Else what is missing of the others
 // is no fault of these.
 Result<std::string> unhealthy(StepContext& context, bool whole) {
   TRY(const Json health, ceph_json(context, {"health"}));
-  Diff diff;
-  const Json checks = health.value("checks", Json::object());
-  for (const auto& [code, found] : checks.items()) {
-    const bool bad = found.value("severity", "") == "HEALTH_ERR" || code == "PG_AVAILABILITY" ||
-                     (whole && code != kHarmless);
-    if (bad)
-      diff.add(fmt::format("{}: {}", code, found.value("summary", Json::object()).value("message", "")));
-  }
-  return diff.result().diff;
+  return ceph_wrong(health, whole);
 }
 
 Result<std::string> members_lacking(StepContext& context, const Json& params) {

@@ -18,6 +18,7 @@
 #include "agent/steps/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/stack_modules.h"
+#include "agent/storage/health.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
 
@@ -149,7 +150,7 @@ Result<Volume> look_at_volume(StepContext& context, const Json& params) {
                                                 "-SIN", "-n", "-s", "|"}));
   const std::string own = text_of(params, "address");
   Volume now;
-  size_t disks = 0, classes = 0;
+  size_t disks = 0;
   for (const auto& line : lines_of(out)) {
     const auto f = split(line, '|');
     if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own)
@@ -159,12 +160,9 @@ Result<Volume> look_at_volume(StepContext& context, const Json& params) {
       if (f.size() > 6) now.own_used += number(f[f.size() - 2]);
       if (f[4] != "marked for removal (ready)") now.lacking.add("disk " + f[1] + " is " + f[4]);
     }
-    if (f.size() > 2 && f[0] == "all chunks matrix:")
-      for (const char* bad : {"missing", "endangered", "undergoal"})
-        if (f[1] == std::string("chunkclass ") + bad + ":" && ++classes && f[2] != "0")
-          now.lacking.add(f[2] + " chunks are " + bad);
   }
-  if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
+  TRY(const std::string chunks, moosefs_wrong(out));
+  if (!chunks.empty()) now.lacking.add(chunks);
   if (disks != params.at("disks").size())
     now.lacking.add(fmt::format("the master knows {} of this node's disks", disks));
   return now;

@@ -1,10 +1,13 @@
 #include "controller/nodes/storage_told.h"
 
+#include <fnmatch.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/plan/interconnect.h"
 
 namespace muster {
 namespace {
@@ -23,27 +26,79 @@ Json mount_at(const Json& all, const std::string& path) {
   return nullptr;
 }
 
+bool is_true(const Json& object, const char* key) { return object.value(key, Json()) == true; }
+
+// Whether a node with very many mounts did not tell of all of them.
+bool was_cut(const Json& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [](const Json& one) { return one.is_object() && is_true(one, "cut"); });
+}
+
+// What must be mounted at a section's mount point. Empty source: a device of the node's own, by any name, as
+// links to devices are the node's to follow.
+struct Right {
+  RightMount mount;
+  bool as_text = false;  // no globs
+};
+bool fits(const Right& right, const std::string& fs, const std::string& from) {
+  const RightMount& want = right.mount;
+  if (right.as_text) return fs == want.fstype && from == want.source;
+  if (::fnmatch(want.fstype.c_str(), fs.c_str(), 0) != 0) return false;
+  return want.source.empty() ? from.rfind("/dev/", 0) == 0
+                             : ::fnmatch(want.source.c_str(), from.c_str(), 0) == 0;
+}
+
+// Of a whole section: its leader may have something else mounted than the others.
+struct Section {
+  Section(const Spec& of, const StorageSpec& section) : spec(section) {
+    const StorageEngine& engine = engine_of(section);
+    const NodeSpec* first = engine.mount ? storage_leader(of, section) : nullptr;
+    if (engine.reach == Reach::of_a_site) {
+      others = {{section.fstype, section.source}, true};
+    } else if (!engine.mount) {
+      others = {{section.fs, ""}};
+    } else if (!first) {
+      others = {{"*", "*"}};  // nobody serves it: nothing is known of what is right
+    } else {
+      const std::string address = SectionNetwork(of, section).address(*first);
+      others = {engine.mount({of.cluster, section, address, false})};
+      leaders = {engine.mount({of.cluster, section, address, true})};
+      if (leaders.mount.source.rfind("/dev/", 0) == 0) leaders.mount.source.clear();
+      leader = first->name;
+    }
+  }
+  const Right& right(const std::string& node) const { return node == leader ? leaders : others; }
+
+  const StorageSpec& spec;
+  std::string leader;  // empty: all have the same mounted
+  Right leaders, others;
+};
+
 void copy_number(const Json& from, const char* key, Json& to, const char* as) {
   if (const auto it = from.find(key); it != from.end() && it->is_number_unsigned()) to[as] = *it;
 }
 
 // What this node says of the section, and in `problem` what is wrong with that.
-Json of_node(const StorageSpec& s, const std::string& node, const Json* told, std::string& problem) {
+Json of_node(const Section& section, const std::string& node, const Json* told, std::string& problem) {
+  const StorageSpec& s = section.spec;
   Json out = {{"node", node}, {"state", "unknown"}};
   if (!told) return out;
   const Json mount = mount_at(*told, s.mount);
+  if (mount.is_null() && was_cut(*told)) return out;
   if (mount.is_null()) {
     out["state"] = "absent";
     problem = s.mount + " is not mounted";
     return out;
   }
   const std::string from = text_of(mount, "from"), fs = text_of(mount, "fs");
-  if (engine_of(s).reach == Reach::of_a_site && (fs != s.fstype || from != s.source)) {
+  if (const Right& right = section.right(node); !fits(right, fs, from)) {
+    const RightMount& want = right.mount;
     out["state"] = "other";
-    problem = fmt::format("{} is {} ({}), not {}", s.mount, from, fs, s.source);
+    problem = fmt::format("{} is {} ({}), not {}", s.mount, from, fs,
+                          want.source.empty() ? want.fstype + " of the node's own drives" : want.source);
     return out;
   }
-  if (mount.value("silent", Json()) == true) {
+  if (is_true(mount, "silent")) {
     out["state"] = "silent";
     problem = from + " does not answer";
     if (const auto age = mount.find("age"); age != mount.end() && age->is_number_unsigned())
@@ -59,6 +114,30 @@ Json of_node(const StorageSpec& s, const std::string& node, const Json* told, st
     problem = fmt::format("{} {}", text_of(mount, "array"), text_of(mount, "health"));
   return out;
 }
+
+// What the engine says of itself on the nodes that can ask it. One that complains counts whatever others say;
+// one that gets no answer, only where nobody gets one: a monitor that is cut off is none of the cluster's.
+class EnginesWord {
+ public:
+  void heard(const std::string& engine, const std::string& node, const Json& told) {
+    for (const auto& one : told) {
+      if (!one.is_object() || text_of(one, "engine") != engine) continue;
+      const Json ok = one.value("ok", Json());
+      const std::string words = text_of(one, "health");
+      if (ok == false && wrong_.is_null())
+        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is not well" : words}};
+      well_ = well_ || ok == true;
+      if (is_true(one, "silent") && silent_.is_null())
+        silent_ = {{"node", node}, {"problem", engine + " does not answer"}};
+    }
+  }
+  // Null: none.
+  Json problem() const { return wrong_.is_null() && !well_ ? silent_ : wrong_; }
+
+ private:
+  Json wrong_ = nullptr, silent_ = nullptr;
+  bool well_ = false;
+};
 
 void add_sizes(const Json& node, bool each_its_own, Json& section) {
   for (const char* key : {"size_bytes", "used_bytes"}) {
@@ -82,19 +161,26 @@ void StorageTold::heard(const std::string& node, const std::string& text) {
 Json StorageTold::status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const {
   Json out = Json::array();
   for (const auto& s : spec.storage) {
+    const Section of(spec, s);
     const bool local = engine_of(s).reach == Reach::own;
     Json section = {{"name", s.name},           {"engine", s.engine},     {"mount", s.mount},
                     {"healthy", Json(nullptr)}, {"nodes", Json::array()}, {"problems", Json::array()}};
+    EnginesWord engine;
     for (const auto& n : spec.nodes) {
       if (local ? !is_member(s, n) : !mounts(s, n)) continue;
       const auto found = told_.find(n.name);
+      const Json* told = found == told_.end() || silent(n.name) ? nullptr : &found->second;
       std::string problem;
-      Json one =
-          of_node(s, n.name, found == told_.end() || silent(n.name) ? nullptr : &found->second, problem);
+      Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
+      if (told && is_member(s, n)) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});
       if (one["state"] != "unknown" && section["healthy"] != false) section["healthy"] = problem.empty();
       section["nodes"].push_back(std::move(one));
+    }
+    if (Json problem = engine.problem(); !problem.is_null()) {
+      section["problems"].push_back(std::move(problem));
+      section["healthy"] = false;
     }
     out.push_back(std::move(section));
   }

@@ -70,6 +70,8 @@ check "the server and what mount said are named" \
 on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r\n' | $muster secret set site-ceph
 $muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "comp01"; }
 check "comp01 is accepted" test "$(node_state comp01)" = accepted
+check "CephFS's client was in no image: the playbook installed it" test "$(journal "select count(*) from journal where node = 'comp01' and event = 'step'
+  and json_extract(data, '\$.step') like '%client of CephFS%' and json_extract(data, '\$.status') = 'applied'")" -gt 0
 check "it is the kernel's mount of that cluster, without set-user-id and devices" \
   sh -c "$muster lab ssh comp01 -- cat /proc/self/mountinfo | grep -qE ' /home/site rw,nosuid,nodev.* - ceph muster@$fsid.vault=/'"
 for path in "$MUSTER_LAB_DIR/musterd.log" "$work/report/report.json" "$work/up.log"; do check "$path has text" test -s "$path"; done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# a node with the distribution's full kernel (kernel: full), as metal gets it: netbooted, imaged, configured; with declared network services
+# a node with the distribution's full kernel and firmware (kernel: full, recipe debian-12-metal), as metal gets it: netbooted, imaged, configured; with declared network services
 source "$(dirname "$0")/lib.sh"
 # Nobody answers at these addresses: what is looked at is what the node was told.
 services='  dns: [ 10.20.0.1 ]\n  search: [ lab.example ]\n  ntp: [ 10.20.0.1 ]\n  proxy: http://10.20.0.1:3142\ntime_zone: Europe/Berlin\n'
 services+='firewall: [ { from: 10.7.0.0/16, port: 443, roles: [ cpu ], comment: portal } ]\npackages: [ less ]\nsysctls: { vm.swappiness: 7, kernel.panic: 40 }'
-small_spec 1 's/kernel: cloud/kernel: full/' "s|^users:|$services\nusers:|" >"$work/cluster.yaml"
+small_spec 1 's/recipe: debian-12, kernel: cloud/recipe: debian-12-metal, kernel: full/' "s|^users:|$services\nusers:|" >"$work/cluster.yaml"
 $muster lab up "$work/cluster.yaml"
 up_begins
 up_ends 0
@@ -16,7 +16,23 @@ check "so did the RAM system, which boots the image's only kernel ($kernel)" tes
 check "the package is linux-image-amd64" node_ssh node01 dpkg-query -W linux-image-amd64
 check "a driver that the cloud kernel lacks is there" node_ssh node01 /sbin/modinfo ice
 
+# Firmware comes from the mirror's component non-free-firmware. No emulated adapter asks for any and no virtual processor takes microcode:
+# what is looked at is that both are where the kernel would find them.
 on() { node_ssh node01 "$@" | tr -d '\r'; }
+for package in firmware-misc-nonfree firmware-bnx2x firmware-qlogic intel-microcode amd64-microcode; do
+  check "$package is installed" test "$(on dpkg-query -W -f "'\${Status}'" "$package")" = "install ok installed"
+done
+image=$MUSTER_LAB_DIR/state/images/cpu/current
+asked=$(on /sbin/modinfo -F firmware ice | head -n 1)
+check "the file that ice asks for ($asked) is on the node" node_ssh node01 test -s "/lib/firmware/$asked"
+check "and in the RAM system" test -s "$image/ram/usr/lib/firmware/$asked"
+for initrd in initrd ram-initrd; do
+  check "microcode stands in front of $initrd" sh -c "head -c 512 '$image/$initrd' | grep -aqF kernel/x86/microcode"
+  for maker in GenuineIntel AuthenticAMD; do
+    check "that of $maker" grep -aqF "kernel/x86/microcode/$maker.bin" "$image/$initrd"
+  done
+done
+
 check "it asks the declared name server" test "$(on grep -v '^#' /etc/resolv.conf)" = $'search lab.example\nnameserver 10.20.0.1'
 check "which is in its port's settings as well" test "$(on grep -c -e '^DNS=10.20.0.1$' -e '^Domains=lab.example$' /etc/systemd/network/10-muster.network)" = 2
 check "and the declared time server, and no other" test "$(on sudo chronyc -n sources | grep -c '^[\^=#]')" = 1

@@ -39,3 +39,16 @@ got=0
 $muster up "$work/cluster.yaml" --yes >"$work/gone.log" 2>&1 || got=$?
 check "the run fails (exit $got)" test "$got" != 0
 check "rail and port are named" sh -c "$muster why node02 | grep -q 'rail 0 on node02: there is no port 0000:99:00.0'"
+
+# PFC on ports that have no DCB, as virtio's: refused by name, and nothing of it stays.
+sed -i 's/mtu: 8000, ports: \[[^]]*\]/mtu: 8000, qos: { pfc: [ 3 ] }/' "$work/cluster.yaml"
+check "the spec with priorities is valid" $muster spec check "$work/cluster.yaml"
+got=0
+$muster up "$work/cluster.yaml" --yes >"$work/qos.log" 2>&1 || got=$?
+check "nobody is accepted (exit $got)" test "$got" = 1
+for node in node01 node02; do
+  check "$node is refused, and the rail, its driver and DCB are named" \
+    node_is "$node" '.state == "quarantined" and (.reason | test("rail 0 on '"$node"': .*driver virtio_net has no DCB"))'
+done
+check "no unit of it is left for the next boot" fails_on node01 "test -e /etc/systemd/system/muster-rail-qos.service"
+check "the rails are as they were" test "$(rail_port node02 1)" = "$port"

@@ -41,9 +41,25 @@ struct Node {
                                                                         {"dev-sdb/state", "in_sync"}})
       machine.put("/sys/block/md127/md/" + name, value + "\n");
   }
+  // Nothing mounted that a server has to answer for.
+  void only_local() { machine.put("/proc/self/mountinfo", "23 1 259:3 / /scratch rw - xfs /dev/md127 rw\n"); }
+  void put_master() {
+    machine.put("/etc/mfs/mfsmaster.cfg", "# Written by muster.\n");
+    machine.put("/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs", "77\n");
+    machine.put("/mfs/servers", "10.20.0.11 10.20.0.12");
+  }
+  void put_monitor() {
+    machine.put("/etc/ceph/muster-admin.secret", "KEY\n");
+    machine.put("/var/lib/ceph/mon/ceph-node01/store.db/CURRENT", "x");
+  }
+  Json of(const std::string& engine, int64_t seconds = 0) {
+    for (const Json& one : state.look(seconds))
+      if (one.value("engine", "") == engine) return one;
+    return nullptr;
+  }
   Json at(const std::string& target, int64_t seconds = 0) {
     for (const Json& one : state.look(seconds))
-      if (one["at"] == target) return one;
+      if (one.value("at", "") == target) return one;
     return nullptr;
   }
   size_t asked() const {
@@ -98,17 +114,23 @@ TEST_CASE("storage state: very many mounts still fit into a request") {
     all +=
         "30 1 259:9 / /local/disk" + std::to_string(i) + " rw - xfs /dev/sdb" + std::to_string(i) + " rw\n";
   node.machine.put("/proc/self/mountinfo", all);
-  CHECK(node.state.look(0).size() == 200);
+  node.put_master();
+  CHECK(node.state.look(0).size() == 201);
   CHECK(node.state.text(0).size() <= 2048);
-  CHECK(parse_json(node.state.text(0)).ok());
+  const auto told = parse_json(node.state.text(0));
+  REQUIRE(told.ok());
+  REQUIRE(told->size() > 2);
+  CHECK(told->front()["engine"] == "moosefs");
+  CHECK(told->back() == Json({{"cut", true}}));
+  CHECK((*told)[1]["at"] == "/local/disk0");
 }
 
 // A server that never answers: who asks it waits until the test lets go.
 class Hanging : public Process {
  public:
-  explicit Hanging(Process& others) : others_(others) {}
+  explicit Hanging(Process& others, std::string word = "/data") : others_(others), word_(std::move(word)) {}
   Result<Output> run(const Command& command) override {
-    if (command.argv.back() != "/data") return others_.run(command);
+    if (command.argv.back() != word_) return others_.run(command);
     ++questions;
     released_.wait();
     return fail(Code::timeout, "killed");
@@ -118,6 +140,7 @@ class Hanging : public Process {
 
  private:
   Process& others_;
+  std::string word_;
   std::promise<void> release_;
   std::shared_future<void> released_ = release_.get_future().share();
 };
@@ -135,6 +158,83 @@ TEST_CASE("storage state: a server that never answers holds up nobody, and is no
   CHECK(at("/scratch", 0)["array"] == "raid1");
   for (int64_t minute = 1; minute < 10; ++minute) CHECK(at("/data", 60 * minute)["silent"] == true);
   CHECK(process.questions <= 1);  // 0: it has not even been started on a busy machine
+  process.release();
+}
+
+TEST_CASE("storage state: MooseFS' master is asked how its chunks are, once a minute and where it runs") {
+  Node node;
+  node.only_local();
+  node.put_master();
+  REQUIRE(
+      node.machine.files().remove("/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs").ok());
+  CHECK(node.of("moosefs").is_null());  // another node took over: its settings are still here
+  CHECK_FALSE(node.machine.called("mfscli"));
+  node.put_master();
+  CHECK(node.of("moosefs") == Json({{"engine", "moosefs"}, {"ok", true}}));
+  node.machine.put("/mfs/undergoal", "3");
+  CHECK(node.of("moosefs", 59)["ok"] == true);
+  CHECK(node.of("moosefs", 60) ==
+        Json({{"engine", "moosefs"}, {"ok", false}, {"health", "3 chunks are undergoal"}}));
+  node.machine.broken.insert("mfscli");
+  CHECK(node.of("moosefs", 120) == Json({{"engine", "moosefs"}, {"silent", true}}));
+  node.machine.broken.clear();
+  CHECK(node.of("moosefs", 180)["ok"] == false);
+  REQUIRE(node.machine.files().remove("/mfs/servers").ok());  // it answers, and says nothing of chunks
+  CHECK(node.of("moosefs", 240)["silent"] == true);
+  CHECK(std::count_if(node.machine.calls.begin(), node.machine.calls.end(),
+                      [](const auto& call) { return call.rfind("mfscli ", 0) == 0; }) == 5);
+}
+
+TEST_CASE("storage state: a monitor is asked how Ceph is; nodes that only hold data are not") {
+  Node node;
+  node.only_local();
+  node.machine.put("/etc/ceph/muster-admin.secret", "KEY\n");
+  CHECK(node.of("ceph").is_null());
+  CHECK_FALSE(node.machine.called("ceph"));
+  node.put_monitor();
+  node.machine.put("/ceph/health", "MGR_MODULE_DEPENDENCY HEALTH_WARN\n");
+  CHECK(node.of("ceph") == Json({{"engine", "ceph"}, {"ok", true}}));
+  node.machine.put("/ceph/health", "MGR_MODULE_DEPENDENCY HEALTH_WARN\nOSD_DOWN HEALTH_WARN\n");
+  CHECK(node.of("ceph", 60) ==
+        Json({{"engine", "ceph"}, {"ok", false}, {"health", "OSD_DOWN: something about it"}}));
+}
+
+// Says one thing, whatever the question.
+class Says : public Process {
+ public:
+  std::string words;
+  Result<Output> run(const Command&) override { return Output{0, words, ""}; }
+};
+
+TEST_CASE("storage state: what is muted in Ceph is not told, and what is no answer is none") {
+  Node node;
+  node.only_local();
+  node.put_monitor();
+  Says process;
+  StorageState state(node.files, process, kMinute);
+  process.words = R"({"status": "HEALTH_OK", "checks": {"OSDMAP_FLAGS": {"severity": "HEALTH_WARN",
+      "summary": {"message": "noout"}, "muted": true}}})";
+  CHECK(state.look(0)[0] == Json({{"engine", "ceph"}, {"ok", true}}));
+  int64_t seconds = 0;
+  for (const char* odd : {"", "7", "[]", "{}", R"({"checks": 5})", "HEALTH_OK"}) {
+    process.words = odd;
+    CHECK(state.look(seconds += 60)[0] == Json({{"engine", "ceph"}, {"silent", true}}));
+  }
+  process.words = R"({"checks": {"A": 1, "B": {"severity": 2, "summary": "x"}}})";
+  CHECK(state.look(seconds + 60)[0]["ok"] == false);
+}
+
+TEST_CASE("storage state: an engine that takes its time holds up nobody, and nothing is said of it yet") {
+  Node node;
+  node.only_local();
+  node.put_monitor();
+  Hanging process(node.machine, "json");
+  StorageState state(node.files, process, 20);
+  const Json told = state.look(0);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0]["at"] == "/scratch");
+  CHECK(state.look(60).size() == 1);
+  CHECK(process.questions <= 1);
   process.release();
 }
 

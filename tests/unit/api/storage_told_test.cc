@@ -2,6 +2,7 @@
 #include "controller/nodes/storage_told.h"
 
 #include "base/json.h"
+#include "controller/engines/ceph.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -32,6 +33,23 @@ const std::string kHome =
     R"({"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "size": 500, "used": 5})";
 
 bool nobody(const std::string&) { return false; }
+
+// One section of an engine at /shared over both nodes; node01 leads it.
+Spec shared_by(const std::string& engine) {
+  Spec out = spec();
+  out.cluster = "gaggle";
+  out.nodes[0].address = "10.20.0.11", out.nodes[1].address = "10.20.0.12";
+  StorageSpec shared;
+  shared.name = "shared", shared.engine = engine, shared.disks = "fast", shared.mount = "/shared";
+  if (engine == "nfs") shared.server = "node01";
+  out.storage = {shared};
+  return out;
+}
+std::string mounted(const std::string& fs, const std::string& from) {
+  return R"({"at": "/shared", "fs": ")" + fs + R"(", "from": ")" + from + R"("})";
+}
+const std::string kMfs = mounted("fuse", "mfs#10.20.0.11:9421");
+std::string of_ceph() { return mounted("ceph", "muster@" + ceph_fsid("gaggle", "shared") + ".shared=/"); }
 
 }  // namespace
 
@@ -91,4 +109,87 @@ TEST_CASE("of a node that is not heard, or says nonsense, nothing is known of it
     CHECK(section["healthy"].is_null());
     CHECK_FALSE(section.contains("size_bytes"));
   }
+}
+
+TEST_CASE("an engine that is not well is said to be, with its own words", "[api]") {
+  const auto status = [](const std::string& engine, const std::string& first, const std::string& second) {
+    const std::string mount = engine == "ceph" ? of_ceph() : kMfs;
+    StorageTold told;
+    told.heard("node01", "[" + first + (first.empty() ? "" : ",") + mount + "]");
+    told.heard("node02", "[" + second + (second.empty() ? "" : ",") + mount + "]");
+    const Json all = told.status(shared_by(engine), nobody);
+    for (const Json& node : all[0]["nodes"]) CHECK(node["state"] == "mounted");
+    return all[0];
+  };
+  const std::string lost = R"({"engine": "moosefs", "ok": false, "health": "3 chunks are undergoal"})";
+  CHECK(status("moosefs", "", "")["healthy"] == true);  // agents of older versions, and no master among them
+  CHECK(status("moosefs", R"({"engine": "moosefs", "ok": true})", "")["healthy"] == true);
+  const Json bad = status("moosefs", lost, "");
+  CHECK(bad["healthy"] == false);
+  CHECK(bad["problems"] == Json::parse(R"([{"node": "node01", "problem": "3 chunks are undergoal"}])"));
+  CHECK(status("moosefs", R"({"engine": "moosefs", "silent": true})", "")["healthy"] == false);
+  CHECK(status("moosefs", R"({"engine": "ceph", "ok": false, "health": "x"})", "")["healthy"] == true);
+
+  const std::string well = R"({"engine": "ceph", "ok": true})",
+                    silent = R"({"engine": "ceph", "silent": true})",
+                    down = R"({"engine": "ceph", "ok": false, "health": "OSD_DOWN: 1 osds down"})";
+  CHECK(status("ceph", silent, well)["healthy"] == true);  // a monitor that is cut off
+  CHECK(status("ceph", silent, silent)["problems"].size() == 1);
+  CHECK(status("ceph", well, down)["healthy"] == false);
+  CHECK(status("ceph", down, down)["problems"] ==
+        Json::parse(R"([{"node": "node01", "problem": "OSD_DOWN: 1 osds down"}])"));
+  CHECK(status("ceph", R"({"engine": "ceph", "ok": false, "health": 5})", "")["healthy"] == false);
+  CHECK(status("ceph", R"({"engine": "ceph", "ok": "x", "silent": 1})", "")["healthy"] == true);
+}
+
+TEST_CASE("what a master said that is not heard any more is not shown", "[api]") {
+  StorageTold told;
+  told.heard("node01", R"([{"engine": "moosefs", "ok": false, "health": "1 chunks are missing"}])");
+  told.heard("node02", "[" + kMfs + "]");
+  const Json status =
+      told.status(shared_by("moosefs"), [](const std::string& node) { return node == "node01"; });
+  CHECK(status[0]["problems"].empty());
+}
+
+TEST_CASE("another file system over a section's mount is not the section, whatever its engine", "[api]") {
+  const std::string own = mounted("xfs", "/dev/md127"), site = mounted("nfs4", "10.0.0.5:/export"),
+                    nfs = mounted("nfs4", "10.20.0.11:/shared"), beegfs = mounted("beegfs", "beegfs_nodev");
+  struct Case {
+    const char* engine;
+    std::string first, second;  // rightly mounted
+  };
+  for (const Case& one : std::vector<Case>{{"local", own, own},
+                                           {"moosefs", kMfs, mounted("fuse.mfs", "10.20.0.11:9421")},
+                                           {"nfs", own, nfs},
+                                           {"ceph", of_ceph(), of_ceph()},
+                                           {"beegfs", beegfs, beegfs}}) {
+    CAPTURE(one.engine);
+    StorageTold told;
+    told.heard("node01", "[" + one.first + "]");
+    told.heard("node02", "[" + one.second + "]");
+    CHECK(told.status(shared_by(one.engine), nobody)[0]["healthy"] == true);
+    for (const std::string& other :
+         {own, site, nfs, beegfs, of_ceph(), mounted("fuse", "mfs#10.20.0.99:9421")}) {
+      if (other == one.second) continue;
+      CAPTURE(other);
+      told.heard("node02", "[" + other + "]");
+      const Json section = told.status(shared_by(one.engine), nobody)[0];
+      CHECK(section["nodes"][1]["state"] == "other");
+      CHECK(section["healthy"] == false);
+    }
+  }
+  StorageTold told;
+  told.heard("node01", "[" + nfs + "]");  // the server mounts no export of its own
+  CHECK(told.status(shared_by("nfs"), nobody)[0]["nodes"][0]["state"] == "other");
+}
+
+TEST_CASE("a mount that a node had no room to tell of is not known, and not absent", "[api]") {
+  StorageTold told;
+  told.heard("node01", "[" + kScratch + R"(, {"cut": true}])");
+  told.heard("node02", "[" + kScratch + R"(, {"cut": false}])");
+  const Json home = told.status(spec(), nobody)[1];
+  CHECK(home["nodes"][0]["state"] == "unknown");
+  CHECK(home["nodes"][1]["state"] == "absent");
+  CHECK(home["problems"].size() == 1);
+  CHECK(told.status(spec(), nobody)[0]["nodes"][0]["state"] == "mounted");
 }

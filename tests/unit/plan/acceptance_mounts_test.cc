@@ -18,7 +18,7 @@ using namespace muster::testing;
 
 namespace {
 
-const char* const kEngines[] = {"moosefs", "nfs", "ceph", "beegfs"};
+const char* const kEngines[] = {"moosefs", "nfs", "ceph", "beegfs", "external"};
 
 // "type source", as /proc/self/mountinfo has it. node01 is the leader: an NFS server has the file system
 // itself.
@@ -26,6 +26,7 @@ std::vector<std::string> mounted_by(const std::string& engine, const std::string
   if (engine == "moosefs")
     return {"fuse mfs#10.20.0.11:9421", "fuse.mfs 10.20.0.11:9421"};  // Debian 12's client, and later ones
   if (engine == "ceph") return {"ceph muster@" + ceph_fsid("gaggle", "shared") + ".shared=/"};
+  if (engine == "external") return {"nfs4 [fd00::5]:/export"};  // of the site, by an address with brackets
   if (engine == "beegfs") return {"beegfs beegfs_nodev"};
   return {node == "node01" ? "xfs /dev/sdq1" : "nfs4 10.20.0.11:/shared"};
 }
@@ -65,6 +66,8 @@ PlannerInput with(const std::string& engine, const std::string& profile) {
   StorageSpec& shared = in.spec.storage.back();
   shared.engine = engine;
   if (engine == "nfs") shared.server = "node01";
+  if (engine == "external")
+    shared.disks.clear(), shared.fstype = "nfs4", shared.source = "[fd00::5]:/export", shared.writable = true;
   in.playbooks["shared"].steps = {step("leaves", "drain", {{"node", "{{node.name}}"}})};
   std::ifstream file(source_dir() + "/playbooks/acceptance/" + profile + ".yaml");
   std::stringstream text;

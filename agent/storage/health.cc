@@ -1,0 +1,80 @@
+#include "agent/storage/health.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "agent/steps/modules.h"
+
+namespace muster {
+namespace {
+
+// A warning that says nothing about the data: Debian 13's manager cannot load most of its Python modules
+// (PyO3 and subinterpreters).
+constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
+
+// The file outlives a master that was retired; the processes of its service do not.
+constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
+constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
+
+// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are not asked, as
+// all would say the same.
+constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
+constexpr const char* kMonitors = "/var/lib/ceph/mon";
+
+bool is_true(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+// Muted is what somebody has seen and wants to hear no more of.
+Result<std::string> ceph_answer(const std::string& out) {
+  TRY(Json health, parse_json(out));
+  const auto checks = health.is_object() ? health.find("checks") : health.end();
+  if (!health.is_object() || checks == health.end() || !checks->is_object())
+    return fail(Code::failed, "ceph does not say how it is");
+  Json heard = Json::object();
+  for (const auto& [code, found] : checks->items())
+    if (found.is_object() && !is_true(found, "muted")) heard[code] = found;
+  return ceph_wrong({{"checks", heard}}, true);
+}
+
+}  // namespace
+
+Result<std::string> moosefs_wrong(const std::string& out) {
+  steps::Diff diff;
+  size_t classes = 0;
+  for (const auto& line : steps::lines_of(out)) {
+    const auto f = steps::split(line, '|');
+    if (f.size() < 3 || f[0] != "all chunks matrix:") continue;
+    for (const std::string bad : {"missing", "endangered", "undergoal"})
+      if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")
+        diff.add(fmt::format("{} chunks are {}", f[2], bad));
+  }
+  if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
+  return diff.result().diff;
+}
+
+std::string ceph_wrong(const Json& health, bool whole) {
+  steps::Diff diff;
+  const auto checks = health.find("checks");
+  if (checks == health.end() || !checks->is_object()) return "";
+  for (const auto& [code, found] : checks->items()) {
+    const bool bad = steps::text_of(found, "severity") == "HEALTH_ERR" || code == "PG_AVAILABILITY" ||
+                     (whole && code != kHarmless);
+    const Json& summary = steps::object_of(found, "summary");
+    if (bad) diff.add(fmt::format("{}: {}", code, steps::text_of(summary, "message")));
+  }
+  return diff.result().diff;
+}
+
+std::vector<HealthQuestion> health_questions(const Files& files) {
+  std::vector<HealthQuestion> out;
+  if (files.exists(kMaster) && !files.read_line(kMastersProcesses).empty())
+    out.push_back({"moosefs", {"mfscli", "-H", "127.0.0.1", "-SIN", "-n", "-s", "|"}, moosefs_wrong});
+  if (files.exists(kAdminKey) && !files.list(kMonitors).empty())
+    out.push_back({"ceph", {"ceph", "--connect-timeout", "15", "health", "-f", "json"}, ceph_answer});
+  return out;
+}
+
+}  // namespace muster
