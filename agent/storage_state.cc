@@ -15,7 +15,8 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
-constexpr int64_t kAskAgain = 60;  // seconds
+constexpr int64_t kAskAgain = 60, kLongestRest = 300;  // seconds
+constexpr int64_t kShare = 20;     // a question may take one part in that many of the time
 constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
 constexpr size_t kWords = 400;     // of an engine's complaint
 
@@ -90,7 +91,7 @@ bool StorageState::still_asks(const Command& command) const {
 
 void StorageState::ask(Question question, int64_t seconds) {
   Answer& answer = answers_[question.of];
-  if (answer.busy || (answer.asked >= 0 && seconds - answer.asked < kAskAgain)) return;
+  if (answer.busy || (answer.asked >= 0 && seconds - answer.asked < answer.rest)) return;
   const bool first = answer.asked < 0;
   answer.asked = seconds;
   if ((first || answer.silent) && still_asks(question.command)) {
@@ -102,12 +103,21 @@ void StorageState::ask(Question question, int64_t seconds) {
   answer.helper = std::thread([this, question = std::move(question), seconds] { run(question, seconds); });
 }
 
+int64_t StorageState::steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 void StorageState::run(const Question& question, int64_t seconds) {
+  const int64_t begun = clock_();
   const auto out = process_.run(question.command);
+  const int64_t took = clock_() - begun;
   Json said = out.ok() && out->ok() ? question.read(out->out) : Json();
   const std::lock_guard<std::mutex> lock(mutex_);
   Answer& answer = answers_[question.of];
   answer.busy = false;
+  answer.rest = std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   answer.silent = said.is_null();
   if (!answer.silent) {
     answer.answered = seconds;

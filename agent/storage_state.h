@@ -5,10 +5,11 @@
 // Cheap: /proc and /sys, statvfs() on local file systems. Of a file system whose server is elsewhere another
 // process asks, at most once a minute, under a deadline of 3 s. One that cannot even be killed is left alone,
 // and no second one is started beside it, not by the next agent either: it is looked for in /proc. An engine
-// is asked by its own program in the same way, under a deadline of 20 s, as that takes seconds to begin. Who
-// calls waits for all of them together no longer than `patience`; what is not there by then comes with the
-// next look, and until then the answer of before counts, of a mount with its age. Thread: one, any; the
-// destructor waits for questions under way, which end by their deadline.
+// is asked by its own program in the same way, under a deadline of 20 s, as that takes seconds to begin. None
+// is asked more than a twentieth of the time, so that a slow machine does not live on questions. Who calls
+// waits for all of them together no longer than `patience`; what is not there by then comes with the next
+// look, and until then the answer of before counts, of a mount with its age. Thread: one, any; the destructor
+// waits for questions under way, which end by their deadline.
 #pragma once
 
 #include <condition_variable>
@@ -28,8 +29,10 @@ namespace muster {
 
 class StorageState {
  public:
-  StorageState(const Files& files, Process& process, DurationMs patience = kSecond)
-      : files_(files), process_(process), patience_(patience) {}
+  // `clock`: milliseconds, by which questions are measured; called by several threads.
+  using Clock = std::function<int64_t()>;
+  StorageState(const Files& files, Process& process, DurationMs patience = kSecond, Clock clock = steady_ms)
+      : files_(files), process_(process), patience_(patience), clock_(std::move(clock)) {}
   ~StorageState();
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
@@ -43,13 +46,14 @@ class StorageState {
   std::string text(int64_t seconds);
 
  private:
+  static int64_t steady_ms();
   struct Question {
     std::string of;  // a mount point, or an engine's name
     Command command;
     std::function<Json(const std::string& out)> read;  // what it says; null: that is no answer
   };
   struct Answer {
-    int64_t asked = -1, answered = -1;
+    int64_t asked = -1, answered = -1, rest = 0;  // seconds
     bool silent = false, busy = false;
     Json said = nullptr;
     std::thread helper;
@@ -64,6 +68,7 @@ class StorageState {
   const Files& files_;
   Process& process_;
   DurationMs patience_;
+  Clock clock_;
   std::mutex mutex_;
   std::condition_variable done_;
   std::map<std::string, Answer> answers_;  // by what the question is of

@@ -84,6 +84,8 @@ StepContext FakeMachine::context() {
   static std::map<std::string, Files> held;  // StepContext keeps a reference
   StepContext out{held.insert_or_assign(root_, Files(root_)).first->second, *this, "node01"};
   out.module = [](const std::string& module) { return find_step_module(module); };
+  // Nobody on a dead machine waits for anything.
+  out.cancelled = [this] { return dies_at >= 0 && static_cast<int>(calls.size()) > dies_at; };
   return out;
 }
 

@@ -238,6 +238,40 @@ TEST_CASE("storage state: an engine that takes its time holds up nobody, and not
   process.release();
 }
 
+// On a slow machine to ask takes longer than everything else that the agent does.
+class Slow : public Process {
+ public:
+  explicit Slow(Process& under) : under_(under) {}
+  Result<Output> run(const Command& command) override {
+    now += takes;
+    return under_.run(command);
+  }
+  std::atomic<int64_t> now{0}, takes{0};
+
+ private:
+  Process& under_;
+};
+
+TEST_CASE("storage state: what takes long is asked less often, at most a twentieth of the time") {
+  Node node;
+  node.only_local();
+  node.put_monitor();
+  Slow process(node.machine);
+  StorageState state(node.files, process, kMinute, [&] { return process.now.load(); });
+  const auto asked = [&](int64_t seconds) {
+    const size_t before = node.machine.calls.size();
+    state.look(seconds);
+    return node.machine.calls.size() - before;
+  };
+  const auto [takes, rest] =
+      GENERATE(std::pair{int64_t{500}, int64_t{60}}, std::pair{int64_t{3000}, int64_t{60}},
+               std::pair{int64_t{10000}, int64_t{200}}, std::pair{int64_t{20000}, int64_t{300}});
+  process.takes = takes;
+  CHECK(asked(0) == 1);
+  CHECK(asked(rest - 1) == 0);
+  CHECK(asked(rest) == 1);
+}
+
 const std::string kStuck("stat\0--file-system\0--format=%S %b %a\0/data\0", 43);
 
 // To read a command line takes a lock of the process's memory, which a process that hangs may hold for ever.
