@@ -37,12 +37,12 @@ class StorageState {
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
   // Engines first: [{engine, ok, health?} or {engine, silent}], health in words where ok is false; then
-  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: level;
-  // health in words; ok: false when it is not; silent: its server does not answer; age: seconds since it did,
-  // where that is not this question. `seconds`: of a clock that only goes on.
+  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
+  // level; health in words; ok: false when it is not; silent: its server does not answer; age: seconds since
+  // it did, where that is not this question. `seconds`: of a clock that only goes on.
   Json look(int64_t seconds);
-  // The same as text that fits into a request: of very many mounts the last ones are left out, and {cut: true}
-  // stands in their place.
+  // The same as text that fits into a request: of very many mounts the last ones are left out, and
+  // {cut: true} stands in their place.
   std::string text(int64_t seconds);
 
  private:

@@ -21,9 +21,9 @@ class StorageTold {
   // problems}. `healthy`: false where something is wrong, true where nothing is and somebody told, else null.
   // size_bytes and used_bytes: of all nodes together where each has its own, else of the one file system;
   // absent when nobody told. nodes: [{node, state: mounted|absent|other|silent|unknown, size_bytes?,
-  // used_bytes?, array?, health?}]; other: what is mounted is not the section's, by type and source. problems:
-  // [{node, problem}], for people; of what an engine says of itself, the first node that says so. `silent`:
-  // nodes that are not heard now; what they said is history.
+  // used_bytes?, array?, health?}]; other: what is mounted is not the section's, by type and source.
+  // problems: [{node, problem}], for people; of what an engine says of itself, the first node that says so.
+  // `silent`: nodes that are not heard now; what they said is history.
   Json status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const;
 
  private:
