@@ -19,10 +19,10 @@ walked() {  # walked PATTERN [WHAT-COMES-BEHIND-IT]
 walked '^lab/stub-gpu/build.sh' '>../stub.log 2>&1' || { cat "$work/stub.log"; die "the stand-ins' packages"; }
 walked "^\\{ sed '/\^  nvidia_/d' lab/hgx.yaml"
 cp "$walk/hgx.yaml" "$work/cluster.yaml"
-walked '^muster spec check hgx.yaml'
 export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
 says '^sudo muster lab up hgx.yaml$' >/dev/null
 lab_up   # the page's command, and images of earlier tests
+walked '^muster spec check hgx.yaml'
 serving=$(says '^sudo muster lab exec -- python3 .* &$' | sed 's/^sudo muster //; s/ &$//')
 (cd "$walk" && eval "exec $work/bin/muster $serving") >"$work/http.log" 2>&1 &
 
