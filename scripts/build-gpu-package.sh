@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the package muster-accept-gpu: scripts/build-gpu-package.sh [--here] [FOLDER]
 # Needs no CUDA, and no GPU, on this machine: it is built in a Debian 13 of its own (non-free: nvidia-cuda-toolkit 12.4, libnccl-dev; about
-# 6 GB in MUSTER_CHROOT_CACHE, else ~/.cache/muster/chroot, which is kept), as root, with packages from the host's apt mirrors. With --here:
+# 9 GB in MUSTER_CHROOT_CACHE, else ~/.cache/muster/chroot, which is kept), as root, with packages from the host's apt mirrors. With --here:
 # with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb; default: build-packages.
 # Nodes need the glibc of the Debian it was built on, or a newer one. Install the .deb where the controller runs.
 set -euo pipefail
