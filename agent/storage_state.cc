@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
-constexpr int64_t kAskAgain = 60, kLongestRest = 300;  // seconds
+constexpr int64_t kAskAgain = 60, kLongestRest = 400;  // seconds
 constexpr int64_t kShare = 20;     // a question may take one part in that many of the time
 constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
 constexpr size_t kWords = 400;     // of an engine's complaint
@@ -79,12 +79,18 @@ StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
 bool StorageState::still_asks(const Command& command) const {
   std::string line;
   for (const std::string& word : command.argv) line += word + '\0';
+  // A script's interpreter comes first, then the script by its path.
+  const std::string script = "/" + line;
+  const auto is_it = [&](const std::string& have) {
+    return have == line || (have.size() > script.size() &&
+                            have.compare(have.size() - script.size(), script.size(), script) == 0);
+  };
   for (const auto& name : files_.list("/proc")) {
     if (!isdigit(static_cast<unsigned char>(name[0]))) continue;
     const std::string process = "/proc/" + name;
     if (files_.read_line(process + "/comm") != command.argv[0]) continue;
     if (steps::look(files_, process).uid != ::geteuid()) continue;  // root, who started it, too
-    if (const auto have = files_.read(process + "/cmdline"); have.ok() && *have == line) return true;
+    if (const auto have = files_.read(process + "/cmdline"); have.ok() && is_it(*have)) return true;
   }
   return false;
 }
@@ -117,8 +123,9 @@ void StorageState::run(const Question& question, int64_t seconds) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Answer& answer = answers_[question.of];
   answer.busy = false;
-  answer.rest = std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   answer.silent = said.is_null();
+  // Who waits for an answer that does not come takes no processor, and is to hear of it soon when it does.
+  answer.rest = answer.silent ? kAskAgain : std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   if (!answer.silent) {
     answer.answered = seconds;
     answer.said = std::move(said);

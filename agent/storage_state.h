@@ -53,7 +53,7 @@ class StorageState {
     std::function<Json(const std::string& out)> read;  // what it says; null: that is no answer
   };
   struct Answer {
-    int64_t asked = -1, answered = -1, rest = 0;  // seconds
+    int64_t asked = -1, answered = -1, rest = 60;  // seconds
     bool silent = false, busy = false;
     Json said = nullptr;
     std::thread helper;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <regex>
 
 #include "kernels/kernels.h"
 
@@ -34,27 +35,34 @@ std::string word_after(const std::string& text, const char* key, const char* end
 
 bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
+// Any user writes part of the log: a program that crashes is logged by its name (15 characters, in front) and
+// by the names of its libraries (of any length, behind). So lines are told by what they begin with, and
+// further than a name reaches.
+const std::string kAddress = R"(\((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)\))";
+const std::regex kGpu("^NVRM: Xid " + kAddress + R"(: (\d+))");
+const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid )" + kAddress + R"(: \d+, )");
+const std::regex kMachineCheck(R"(^(?:mce: |\{\d+\})?\[Hardware Error\]: )");
+const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
+                        R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
+const std::regex kNvme(R"(^nvme (nvme\d+): )"
+                       R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
+
 // {metric, part}; the metric is "" for a line about nothing that is broken.
 std::pair<std::string, std::string> sort_line(const std::string& text) {
+  std::smatch found;
+  const auto is = [&](const std::regex& line) { return std::regex_search(text, found, line); };
   // "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."; NVSwitches say "SXid
   // (PCI:0000:c7:00.0): 20034, Fatal, ..."
-  if (has(text, "Xid (")) {
-    std::string address = word_after(text, "Xid (", ")");
-    if (address.rfind("PCI:", 0) == 0) address = address.substr(4);
-    if (has(text, "SXid (")) return {has(text, "Non-fatal") ? "" : "gpu_xids", "NVSwitch " + address};
-    return {is_hardware_xid(std::atoi(word_after(text, "): ", ",").c_str())) ? "gpu_xids" : "",
-            (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + address};
-  }
-  if (has(text, "[Hardware Error]")) {
+  if (is(kGpu))
+    return {is_hardware_xid(std::atoi(found[2].str().c_str())) ? "gpu_xids" : "",
+            (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + found[1].str()};
+  if (is(kSwitch)) return {has(text, "Non-fatal") ? "" : "gpu_xids", "NVSwitch " + found[1].str()};
+  if (is(kMachineCheck)) {
     const std::string cpu = word_after(text, "CPU ", ": ");
     return {"machine_checks",
             cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu};
   }
-  if (has(text, "I/O error, dev ") || has(text, "medium error, dev "))
-    return {"drive_errors", "drive " + word_after(text, " dev ", ", ")};
-  if (text.rfind("nvme nvme", 0) == 0 &&
-      (has(text, "timeout") || has(text, "controller is down") || has(text, "Removing after probe failure")))
-    return {"drive_errors", "drive " + word_after(text, "nvme ", ":")};
+  if (is(kBlock) || is(kNvme)) return {"drive_errors", "drive " + found[1].str()};
   return {};
 }
 

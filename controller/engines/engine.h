@@ -60,7 +60,8 @@ struct StorageEngine {
   std::string_view leader_word = "";  // what it is, for people
   bool keeps_metadata = false;        // without which the data of the others is lost
   std::string_view metadata_word = "";
-  int quorum = 0;  // from this many nodes on none of them is special; 0: never
+  bool leader_knows_health = false;  // else each node that holds data may say how the whole is
+  int quorum = 0;                    // from this many nodes on none of them is special; 0: never
   std::string_view serving_module =
       "";                         // of the step that lets declared nodes in; empty: it asks for no list
   bool drains = true;             // a node's data can be moved off it

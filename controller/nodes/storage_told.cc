@@ -95,7 +95,8 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
     const RightMount& want = right.mount;
     out["state"] = "other";
     problem = fmt::format("{} is {} ({}), not {}", s.mount, from, fs,
-                          want.source.empty() ? want.fstype + " of the node's own drives" : want.source);
+                          want.source.empty() ? want.fstype + " of the node's own drives"
+                                              : want.source.substr(want.source.find_first_not_of('*')));
     return out;
   }
   if (is_true(mount, "silent")) {
@@ -173,7 +174,9 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      if (told && is_member(s, n)) engine.heard(s.engine, n.name, *told);
+      // A former master that began again knows nothing of what has happened since.
+      const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
+      if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});
       if (one["state"] != "unknown" && section["healthy"] != false) section["healthy"] = problem.empty();
       section["nodes"].push_back(std::move(one));

@@ -334,11 +334,12 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
 std::vector<std::string> parts_behind(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   std::vector<std::string> out;
-  if (const Json& moved = field(detail, "moved"); moved.is_object())
+  if (const Json& moved = field(detail, "moved"); moved.is_object()) {
     for (const auto& [part, by] : moved.items())
       if (by.is_object() && by.contains(metric)) out.push_back(part);
-  if (std::string part = text_of(field(detail, "part")); out.empty() && !part.empty())
+  } else if (std::string part = text_of(field(detail, "part")); !part.empty()) {
     out.push_back(std::move(part));
+  }
   return out;
 }
 

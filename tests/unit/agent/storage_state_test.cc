@@ -265,11 +265,41 @@ TEST_CASE("storage state: what takes long is asked less often, at most a twentie
   };
   const auto [takes, rest] =
       GENERATE(std::pair{int64_t{500}, int64_t{60}}, std::pair{int64_t{3000}, int64_t{60}},
-               std::pair{int64_t{10000}, int64_t{200}}, std::pair{int64_t{20000}, int64_t{300}});
+               std::pair{int64_t{10000}, int64_t{200}}, std::pair{int64_t{20000}, int64_t{400}});
   process.takes = takes;
   CHECK(asked(0) == 1);
   CHECK(asked(rest - 1) == 0);
   CHECK(asked(rest) == 1);
+}
+
+TEST_CASE("storage state: an engine that did not answer is asked again soon, however long that took") {
+  Node node;
+  node.only_local();
+  node.put_monitor();
+  Slow process(node.machine);
+  process.takes = 20000;
+  StorageState state(node.files, process, kMinute, [&] { return process.now.load(); });
+  node.machine.broken.insert(node.machine.broken.end(), "ceph");
+  state.look(0);
+  node.machine.calls.clear();
+  state.look(59);
+  CHECK(node.machine.calls.empty());
+  state.look(60);
+  CHECK(node.machine.calls.size() == 1);
+}
+
+TEST_CASE("storage state: an engine's question that does not die is found by its script") {
+  Node node;
+  node.only_local();
+  node.put_monitor();
+  node.machine.put("/proc/77/comm", "ceph\n");
+  node.machine.put("/proc/77/cmdline", std::string("/usr/bin/python3\0/usr/bin/ceph\0--connect-timeout\0"
+                                                   "15\0health\0-f\0json\0",
+                                                   67));
+  for (const int64_t second : {0, 30, 60}) {
+    CHECK(node.of("ceph", second)["silent"] == true);
+    CHECK(node.machine.calls.empty());
+  }
 }
 
 const std::string kStuck("stat\0--file-system\0--format=%S %b %a\0/data\0", 43);

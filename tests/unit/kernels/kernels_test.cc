@@ -823,6 +823,46 @@ TEST_CASE(
   }
 }
 
+// A program that crashes is in the log by its own name and by those of its libraries: no user may take a node
+// out with them.
+TEST_CASE("the kernel's log: what a user's program is called is no broken hardware") {
+  const TestRoot root;
+  const Files files = root.files();
+  REQUIRE(files.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
+  REQUIRE(files.write("/dev/kmsg", "").ok());
+  REQUIRE(run_counters(files, {.save = "/run/before.json"}).outcome == Outcome::measured);
+  const std::string crash = "[4711]: segfault at 0 ip 00007f11 sp 00007ffc error 4 in ";
+  const auto metrics = [&](const std::string& line) {
+    REQUIRE(files.write("/dev/kmsg", "4,1,1234567,-;" + line + "\n").ok());
+    const auto measured = run_counters(files, {.since = "/run/before.json"});
+    std::string out;
+    for (const char* metric : {"gpu_xids", "machine_checks", "drive_errors"})
+      if (measured.metrics.at(metric).value > 0) out += metric;
+    return out;
+  };
+  for (const char* name :
+       {"Xid (x): 79,", "NVRM: Xid (PCI:", "NVRM: Xid (0000", "[Hardware Error", "mce: [Hardware ",
+        "I/O error, dev ", "nvme nvme0: I/O", "nvme nvme0", "nvidia-nvswitch"})
+    for (const char* library : {"libc.so.6", "NVRM: Xid (PCI:0000:3b:00): 79, ", "[Hardware Error]: ",
+                                "I/O error, dev sda, ", " QID 5 timeout", "nvme nvme3: controller is down",
+                                "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 1, "}) {
+      INFO(name << " / " << library);
+      CHECK(metrics(name + crash + library + "[7f11+1000]").empty());
+    }
+  // The kernel's own, in the forms of its versions.
+  CHECK(metrics("NVRM: Xid (0000:3b:00): 79, GPU has fallen off the bus.") == "gpu_xids");
+  CHECK(metrics("NVRM: Xid (PCI:0000:3b:00.0): 79, pid=1") == "gpu_xids");
+  CHECK(metrics("{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0") ==
+        "machine_checks");
+  CHECK(metrics("[Hardware Error]: Corrected error, no action required.") == "machine_checks");
+  CHECK(metrics("blk_update_request: I/O error, dev sda, sector 1") == "drive_errors");
+  CHECK(metrics("critical medium error, dev sdb, sector 1 op 0x0:(READ)") == "drive_errors");
+  CHECK(metrics("nvme nvme3: I/O tag 5 (1005) opcode 0x2 (I/O Cmd) QID 3 timeout, aborting") ==
+        "drive_errors");
+  CHECK(metrics("nvme nvme3: controller is down; will reset: CSTS=0xffffffff") == "drive_errors");
+  CHECK(metrics("nvme nvme3: Removing after probe failure status: -19") == "drive_errors");
+}
+
 TEST_CASE("error counters are compared with what they were before the load") {
   const TestRoot root;
   const Files files = root.files();
