@@ -6,10 +6,11 @@
 // process asks, at most once a minute, under a deadline of 3 s. One that cannot even be killed is left alone,
 // and no second one is started beside it, not by the next agent either: it is looked for in /proc. An engine
 // is asked by its own program in the same way, under a deadline of 20 s, as that takes seconds to begin. None
-// is asked more than a twentieth of the time, so that a slow machine does not live on questions. Who calls
-// waits for all of them together no longer than `patience`; what is not there by then comes with the next
-// look, and until then the answer of before counts, of a mount with its age. Thread: one, any; the destructor
-// waits for questions under way, which end by their deadline.
+// is asked more than a twentieth of the time, so that a slow machine does not live on questions; but whose
+// program gave up by itself is asked again after a minute. Who calls waits for all of them together no longer
+// than `patience`; what is not there by then comes with the next look, and until then the answer of before
+// counts, of a mount with its age. Thread: one, any; the destructor waits for questions under way, which end
+// by their deadline.
 #pragma once
 
 #include <condition_variable>

@@ -94,9 +94,10 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
   if (const Right& right = section.right(node); !fits(right, fs, from)) {
     const RightMount& want = right.mount;
     out["state"] = "other";
-    problem = fmt::format("{} is {} ({}), not {}", s.mount, from, fs,
-                          want.source.empty() ? want.fstype + " of the node's own drives"
-                                              : want.source.substr(want.source.find_first_not_of('*')));
+    const size_t plain = std::min(want.source.size(), want.source.find_first_not_of('*'));
+    problem = fmt::format(
+        "{} is {} ({}), not {}", s.mount, from, fs,
+        want.source.empty() ? want.fstype + " of the node's own drives" : want.source.substr(plain));
     return out;
   }
   if (is_true(mount, "silent")) {

@@ -286,6 +286,16 @@ TEST_CASE("storage state: an engine that did not answer is asked again soon, how
   CHECK(node.machine.calls.empty());
   state.look(60);
   CHECK(node.machine.calls.size() == 1);
+  // Killed at its deadline: it may be the question that takes the processor.
+  node.machine.broken.clear();
+  node.machine.calls.clear();
+  node.machine.dies_at = 0;
+  state.look(120);
+  REQUIRE(node.machine.calls.size() == 1);
+  state.look(519);
+  CHECK(node.machine.calls.size() == 1);
+  state.look(520);
+  CHECK(node.machine.calls.size() == 2);
 }
 
 TEST_CASE("storage state: an engine's question that does not die is found by its script") {
