@@ -343,6 +343,16 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
   return out;
 }
 
+// In the words of whoever could not tell it.
+std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
+  const Json& detail = field(step.result, "detail");
+  for (const auto& entry : field(detail, "absent"))
+    if (const std::string words = text_of(entry); words.rfind(metric + ": ", 0) == 0)
+      return "not measured: " + words.substr(metric.size() + 2);
+  const std::string counters = text_of(field(detail, "counters"));
+  return counters.empty() ? "not measured" : counters;
+}
+
 Check judge_metric(const MeasuredStep& step, const std::string& metric, const Json& expectation,
                    const Fleet& fleet, const Comparison& with) {
   Check check = begin_check(step, metric);
@@ -366,19 +376,20 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     add_own_history(bounds, check, expectation, step, with);
   }
   const auto value = metric_value(step.result, metric);
-  const bool measured = value && text_of(field(step.result, "outcome")) == "measured";
+  const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
+  // An error counter that was not read is no proof that it stands at 0. Whether it had to run at all is the
+  // data check's to say.
+  const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
+  if (ran && only_ceiling) check.mandatory = stops(step, "ceilings");
   if (measured) {
     check.measured = value;
     check.measured_text = amount(*value, check.unit);
     check.verdict = Verdict::pass;
-    const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
-    check.mandatory = step.mandatory || (only_ceiling && stops(step, "ceilings"));
   } else {
-    check.reason = "not measured";
+    check.reason = why_not_measured(step, metric);
     // Not every driver counts everything; what it does not count is neither good nor bad.
     const Json& absent = field(field(step.result, "detail"), "absent");
-    const bool ran = text_of(field(step.result, "outcome")) == "measured" && absent.is_array();
-    if (ran && std::find(absent.begin(), absent.end(), Json(metric)) != absent.end()) {
+    if (ran && absent.is_array() && std::find(absent.begin(), absent.end(), Json(metric)) != absent.end()) {
       check.verdict = Verdict::not_applicable;
       check.mandatory = false;
       check.reason = "this machine does not count it";

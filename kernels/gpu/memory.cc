@@ -155,7 +155,8 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
   return Ok{};
 }
 
-// Counters of the whole test; a GPU that nvidia-smi does not list has none, and the report says so.
+// Counters of the whole test; of a GPU that nvidia-smi does not list they are not read, which is no pass
+// (controller/report/judge.cc).
 void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measurement& out) {
   std::string why;
   const auto after = ask_smi(&why);
@@ -170,14 +171,22 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
     if (a == first->numbers.end() || b == last->numbers.end()) return {};
     return b->second - a->second;
   };
-  if (const auto count = moved("ecc.errors.corrected.volatile.total"))
-    out.metrics["ecc_corrected"] = {*count, "errors"};
-  if (const auto count = moved("ecc.errors.uncorrected.volatile.total"))
-    out.metrics["ecc_uncorrected"] = {*count, "errors"};
-  for (const auto& [metric, field] :
-       {std::pair{"remap_pending", "remapped_rows.pending"}, {"remap_failed", "remapped_rows.failure"}})
-    if (const auto it = last->numbers.find(field); it != last->numbers.end())
-      out.metrics[metric] = {it->second, "rows"};
+  // What nvidia-smi has no number for, this GPU does not count (no ECC, rows from before Ampere).
+  out.detail["absent"] = Json::array();
+  const auto tell = [&out](const char* metric, std::optional<double> count, const char* unit) {
+    if (count)
+      out.metrics[metric] = {*count, unit};
+    else
+      out.detail["absent"].push_back(metric);
+  };
+  const auto now = [&](const char* name) -> std::optional<double> {
+    const auto it = last->numbers.find(name);
+    return it == last->numbers.end() ? std::nullopt : std::optional<double>(it->second);
+  };
+  tell("ecc_corrected", moved("ecc.errors.corrected.volatile.total"), "errors");
+  tell("ecc_uncorrected", moved("ecc.errors.uncorrected.volatile.total"), "errors");
+  tell("remap_pending", now("remapped_rows.pending"), "rows");
+  tell("remap_failed", now("remapped_rows.failure"), "rows");
   const SmiVerdict verdict = judge_smi(*first, *last);
   out.detail["counters"] = {{"bad", verdict.bad}, {"worn", verdict.worn}};
   if (verdict.bad.empty() || out.outcome != Outcome::measured) return;

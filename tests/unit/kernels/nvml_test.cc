@@ -144,6 +144,32 @@ TEST_CASE("nvml: a link that went down, and one that is down where its like are 
   CHECK(went_down.detail["part"] == "GPU GPU-fake-3 link 2");
 }
 
+TEST_CASE("nvml: a link that no GPU of a board has is down, where the board uses every link", "[nvml]") {
+  const auto inactive = [](const std::string& model, int gpus) {
+    NvmlReading now;
+    for (int g = 0; g < gpus; ++g) {
+      const std::string gpu = "GPU GPU-" + std::to_string(g);
+      now.models[gpu] = model;
+      now.counts["gpu_present"][gpu] = 1;
+      for (int l = 0; l < 18; ++l) now.counts["nvlink_active"][gpu + " link " + std::to_string(l)] = l != 7;
+    }
+    Measurement out;
+    add_gpu_counters(now, now.counts, out);  // so before the load, too
+    return value(out, "nvlink_inactive");
+  };
+  for (const char* model : {"NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA A100-SXM4-80GB", "NVIDIA B200"}) {
+    CAPTURE(model);
+    CHECK(inactive(model, 8) == 8);
+    CHECK(inactive(model, 4) == 4);
+    CHECK(inactive(model, 2) == 0);  // of a board that was cut into virtual machines, perhaps
+  }
+  for (const char* model :
+       {"NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL", "NVIDIA A100 80GB PCIe"}) {
+    CAPTURE(model);
+    CHECK(inactive(model, 8) == 0);
+  }
+}
+
 TEST_CASE("nvml: of two GPUs with different links nobody knows which is right", "[nvml]") {
   Bench bench;
   bench.gpus(2, 2);
@@ -171,6 +197,7 @@ TEST_CASE("nvml: what held the clocks down, seen at either reading or timed betw
   CHECK_FALSE(has(held, "nvlink_inactive"));
   CHECK_FALSE(has(held, "nvlink_active"));
   CHECK(absent(held).find("nvlink_replay: no GPU here tells it") != std::string::npos);
+  CHECK(absent(held).find("\"nvlink_inactive\"") != std::string::npos);  // which stops nobody
 }
 
 TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' movement", "[nvml]") {

@@ -129,8 +129,8 @@ TEST_CASE("faults of GPUs stop a node in every profile that looks at GPUs, their
       };
       CHECK_FALSE(step.mandatory);
       CHECK(blocks("data"));
-      // The one that needs nothing but our own program and the driver says whether there is a program at all.
-      CHECK(blocks("run") == (step.name == "gpu memory"));
+      // Those that need nothing but our own programs and the driver say whether there are any at all.
+      CHECK(blocks("run") == (step.name == "gpu memory" || step.name == "gpu counters"));
       CHECK(blocks("ceilings") == (step.name == "gpu memory" || step.name == "gpu counters"));
     }
     CHECK(looked >= 3);

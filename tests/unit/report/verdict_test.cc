@@ -319,6 +319,30 @@ TEST_CASE("of a step whose speed is not judged yet, faults stop the node all the
   CHECK_FALSE(stopped(judged(absent, {"data", "ceilings"})));
 }
 
+TEST_CASE("an error counter that was not read stops a node, one that the machine has not does not") {
+  const auto judged = [](const Json& detail, std::vector<std::string> blocks = {"run", "data", "ceilings"}) {
+    MeasuredStep s = step("", "gpu memory", "", "",
+                          Json::parse(R"({"copy_gbps":{"min":100},"ecc_uncorrected":{"max":0}})"),
+                          measured("gpu-memory", {{"copy_gbps", {3000, "GB/s"}}}, detail));
+    s.mandatory = false;
+    s.blocks = std::move(blocks);
+    return judge_one(s);
+  };
+  const Json silent = {{"counters", "not read: nvidia-smi does not list this GPU"}};
+  const auto unread = judged(silent);
+  CHECK(verdict(unread, "gpu memory/ecc_uncorrected") == Verdict::skipped);
+  CHECK(find(unread, "gpu memory/ecc_uncorrected")->reason == silent["counters"]);
+  CHECK_FALSE(obstacle(accepted_with(unread)).empty());
+  const auto gap = judged({{"absent", {"ecc_uncorrected: GPU 3 does not tell any more"}}});
+  CHECK(find(gap, "gpu memory/ecc_uncorrected")->reason == "not measured: GPU 3 does not tell any more");
+  CHECK_FALSE(obstacle(accepted_with(gap)).empty());
+  // Of no consequence where the profile does not say that counters stop a node.
+  CHECK(obstacle(accepted_with(judged(silent, {"data"}))).empty());
+  const auto without = judged({{"absent", {"ecc_uncorrected"}}});
+  CHECK(verdict(without, "gpu memory/ecc_uncorrected") == Verdict::not_applicable);
+  CHECK(obstacle(accepted_with(without)).empty());
+}
+
 TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   const Json expect = Json::parse(R"({"gflops":{"min":1,"fleet_min_ratio":0.8,"unit":"GFLOP/s"}})");
   const auto fleet = [&](std::vector<double> values) {
