@@ -21,7 +21,8 @@ healthy() { ceph health -f json | jq -e '.checks | keys - ["MGR_MODULE_DEPENDENC
 check "Ceph is healthy" healthy
 # The monitors' nodes ask once a minute; where that takes seconds, as emulated, every five.
 told() { $muster status --json | jq -e ".storage[] | select(.name == \"shared\") | $1" >/dev/null; }
-check "and muster status says so" wait_until 400 told '.healthy == true'
+wait_until 600 told '.healthy == true' || $muster status --json | jq -c .storage >&2
+check "and muster status says so" told '.healthy == true'
 ceph osd tree
 check "one object store on each machine" test "$(ceph osd tree -f json | jq '[.nodes[] | select(.type == "host" and (.children | length) == 1)] | length')" = 3
 check "it is the kernel's mount of this cluster" \
@@ -40,7 +41,7 @@ up_osds() { [[ $(ceph osd stat -f json | jq .num_up_osds) -eq $1 ]]; }
 $muster power off node03
 check "the monitors lost node03's object store" wait_until 240 up_osds 2
 check "two monitors go on" test "$(quorum)" = "node01 node02"
-check "muster status has Ceph's words" wait_until 400 told '.healthy == false and any(.problems[]; .problem | contains("OSD_DOWN"))'
+check "muster status has Ceph's words" wait_until 600 told '.healthy == false and any(.problems[]; .problem | contains("OSD_DOWN"))'
 on node01 sudo sh -c "'echo 3 > /proc/sys/vm/drop_caches'"
 check "the data is read and right without node03" sh -c "$muster lab ssh node01 -- sha256sum /shared/blob | diff - '$work/blob'"
 check "and written without it" on node02 sudo sh -c "'dd if=/dev/urandom of=/shared/more bs=1M count=4 conv=fsync 2>/dev/null'"
