@@ -1,9 +1,9 @@
 // Adoption, on the node: settling down on a running Linux host that muster did not install.
 //
-// `muster-agent join --stdin --start` reads one line of JSON {url, pin, token, node}, joins, and starts the
-// agent as a systemd service that survives reboots. Nothing else about the host is changed. Refused, before
-// the token is used: a host that already belongs to another controller or is another node, one without
-// systemd. Thread: plain functions.
+// The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots
+// (agent/adopting.h asks for it). Nothing else about the host is changed. Refused, before the token is used: a
+// host that already belongs to another controller or is another node, one without systemd. Thread: plain
+// functions.
 #pragma once
 
 #include <string>

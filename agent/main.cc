@@ -4,10 +4,8 @@
 //   muster-agent run --config FILE                as a service of an installed system
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
 //       certificate
-//   muster-agent join --stdin --start             the same from one line of JSON, and the agent is kept
-//       running (agent/adopt.h)
-//   muster-agent preview --stdin                  what adopting this host would change; writes nothing
-//       (agent/preview.h)
+//   muster-agent adopt --stdin                    the host's end of `muster node add --adopt`: what adopting
+//       it would change, then joins and is kept running (agent/adopting.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer,
 //       agent/steps/two_phase.h)
@@ -35,6 +33,7 @@
 #include <fmt/format.h>
 
 #include "agent/adopt.h"
+#include "agent/adopting.h"
 #include "agent/agent.h"
 #include "agent/facts.h"
 #include "agent/file_journal.h"
@@ -45,7 +44,6 @@
 #include "agent/image/image_job.h"
 #include "agent/image/writer.h"
 #include "agent/kexec.h"
-#include "agent/preview.h"
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
 #include "agent/step_runner.h"
@@ -282,10 +280,6 @@ Result<std::string> line_from_stdin() {
 }
 
 Result<BootParameters> parameters_of(const std::map<std::string, std::string>& options) {
-  if (options.count("stdin")) {
-    TRY(const std::string line, line_from_stdin());
-    return join_parameters(line);
-  }
   BootParameters boot;
   for (const auto& [name, field] : std::map<std::string, std::string*>{
            {"url", &boot.url}, {"pin", &boot.pin}, {"token", &boot.token}, {"node", &boot.node}}) {
@@ -307,16 +301,30 @@ Status run_join(const std::map<std::string, std::string>& options) {
   Files files;
   const auto folder = options.find("folder");
   const std::string place = folder != options.end() ? folder->second : identity_folder(files);
-  const bool start = options.count("start") > 0;
-  if (start) TRY_(may_serve(files));
   TRY_(may_join(files, place, boot));
   TRY(const AgentConfig config, join_and_keep(files, place, boot, wire::Mode::adopted, kMinute));
-  if (start) {
-    const auto process = make_process();
-    TRY_(start_service(files, *process, place));
-  }
   (void)files.remove(join_key_path(place, boot.token));  // the identity has its own copy
   fmt::print("{} joined {}; identity in {}\n", config.node, config.url, place);
+  return Ok{};
+}
+
+// Refusals come before the program is written and the token used.
+Result<std::string> settle(Files& files, Process& process, const BootParameters& boot) {
+  const std::string place = identity_folder(files);
+  TRY_(may_serve(files));
+  TRY_(may_join(files, place, boot));
+  TRY_(settle_program(files));
+  TRY(const AgentConfig config, join_and_keep(files, place, boot, wire::Mode::adopted, kMinute));
+  TRY_(start_service(files, process, place));
+  (void)files.remove(join_key_path(place, boot.token));
+  return config.node;
+}
+
+Status run_adopt() {
+  Files files;
+  const auto process = make_process();
+  const auto join = [&](const BootParameters& boot) { return settle(files, *process, boot); };
+  answer_adopter({files, *process, join}, std::cin, std::cout);
   return Ok{};
 }
 
@@ -324,16 +332,6 @@ Status print_facts() {
   Files files;
   TRY(const HardwareFacts facts, collect_facts(files));
   fmt::print("{}\n", dump_json(to_json(facts), 2));
-  return Ok{};
-}
-
-Status run_preview() {
-  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
-  TRY(const PreviewRequest request, preview_request(text));
-  Files files;
-  const auto process = make_process();
-  TRY(const Json answer, preview(files, *process, request));
-  fmt::print("{}\n", dump_ascii(answer));
   return Ok{};
 }
 
@@ -430,7 +428,7 @@ int usage() {
   fmt::print(
       stderr,
       "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
-      "NAME | --stdin) [--start] [--folder DIR] | preview --stdin | facts | check [--log FILE] | "
+      "NAME) [--folder DIR] | adopt --stdin | facts | check [--log FILE] | "
       "apply [--log FILE] | acs | hand-over --stdin|--now | kexec --stdin|--now | rollback NAME | version\n");
   return 2;
 }
@@ -447,7 +445,7 @@ int main_with(int argc, char** argv) {
   std::map<std::string, std::string> options;
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--stdin" || name == "--start" || name == "--now") {
+    if (name == "--stdin" || name == "--now") {
       options[name.substr(2)] = "";
       continue;
     }
@@ -461,8 +459,8 @@ int main_with(int argc, char** argv) {
     ended = run_installed(options);
   else if (verb == "join")
     ended = run_join(options);
-  else if (verb == "preview" && options.count("stdin"))
-    ended = run_preview();
+  else if (verb == "adopt" && options.count("stdin"))
+    ended = run_adopt();
   else if (verb == "facts")
     ended = print_facts();
   else if (verb == "check" || verb == "apply")

@@ -1,8 +1,7 @@
 // Preview, on a host that may be adopted: what is in it, whether it may be adopted at all, and what the
 // steps of a plan would change.
 //
-// `muster-agent preview --stdin` reads one line of JSON {node, pin, steps?: [wire::Step...]} and prints one
-// line of JSON:
+// Asked with JSON {node, pin, steps?: [wire::Step...]} (agent/adopting.h), it answers:
 //   {"facts": base/facts.h, "joined": bool, "refusal": "", "steps": [{step, module, outcome, diff, message}]}
 // `joined`: the host is that node of that controller already, and its agent runs. `refusal`: why it cannot
 // be adopted, empty when it can. outcome: already | would_change | not_applicable | unknown (the check could

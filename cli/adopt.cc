@@ -88,7 +88,7 @@ Status pin_host_key(const Context& context, const Adopting& what, const Json& de
                           where, shown));
 }
 
-// A session as root. Each is opened anew, so that an operator may take his time in between.
+// A session as root.
 Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   TRY(auto session, ssh_connect(target, kConnect));
   if (target.user != "root") session = as_root(std::move(session));
@@ -105,19 +105,54 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
           target.user, target.address, said));
 }
 
+// The host, and the agent that was sent there once and answers for as long as the connection lasts.
+class Host {
+ public:
+  Host(const SshTarget& target, const std::string& agent) : target_(target), agent_(agent) {}
+
+  Result<Json> ask(const Json& what, DurationMs deadline) {
+    if (!dialog_) TRY_(open());
+    auto said = dialog_->ask(dump_json(what), deadline);
+    // An operator may take his time before he approves, and a connection that nobody speaks on may end
+    // meanwhile. Nothing was asked over it: another one will do.
+    if (!said.ok() && said.error().code == Code::unavailable) {
+      TRY_(open());
+      said = dialog_->ask(dump_json(what), deadline);
+    }
+    if (!said.ok()) return said.error();
+    TRY(Json answer, parse_json(*said));
+    if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
+    const Json error = answer.value("error", Json());
+    if (!error.is_object()) return answer;
+    // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
+    const Code code = code_from_string(error.value("code", ""));
+    return fail(code == Code::timeout ? Code::failed : code, clean_lines(error.value("message", "")));
+  }
+  const SshTarget& target() const { return target_; }
+
+ private:
+  Status open() {
+    dialog_.reset();
+    TRY(session_, open_session(target_));
+    TRY(dialog_, talk_to_agent_unseen(*session_, agent_, "adopt --stdin", kLook));
+    return Ok{};
+  }
+  const SshTarget& target_;
+  const std::string& agent_;
+  std::unique_ptr<SshSession> session_;
+  std::unique_ptr<SshDialog> dialog_;  // ends before its session
+};
+
 // What muster-agent says about the host, and about `steps` there.
-Result<Json> look(const SshTarget& target, const std::string& agent, const std::string& node,
-                  const std::string& pin, const Json& steps) {
-  TRY(const auto session, open_session(target));
-  const Json request = {{"node", node}, {"pin", pin}, {"steps", steps}};
-  auto said = run_agent_unseen(*session, agent, "preview --stdin", dump_json(request), kLook);
-  if (!said.ok()) return std::move(said).error().with("looking at " + target.address);
-  TRY(Json answer, parse_json(*said));
-  if (!answer.is_object() || !answer.contains("facts"))
-    return fail(Code::failed, target.address + ": its answer is not understood");
+Result<Json> look(Host& host, const std::string& node, const std::string& pin, const Json& steps) {
+  const std::string& address = host.target().address;
+  auto asked = host.ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
+  if (!asked.ok()) return std::move(asked).error().with("looking at " + address);
+  Json answer = std::move(asked).value();
+  if (!answer.contains("facts")) return fail(Code::failed, address + ": its answer is not understood");
   const std::string refusal = clean_lines(answer.value("refusal", ""));
   if (!refusal.empty())
-    return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target.address, refusal));
+    return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", address, refusal));
   return answer;
 }
 
@@ -197,16 +232,19 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
                   " within a minute: say the same command again, it goes on from where the host is");
 }
 
-Status start_agent(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent,
-                   const Json& ticket) {
+Status start_agent(Context& context, const Adopting& what, Host& host, const Json& ticket) {
   const auto row = Api(context).get("/v1/nodes/" + url_encode(what.node));
   const TimeMs before = row.ok() ? row->value("last_seen", int64_t{0}) : 0;
-  TRY(const auto session, open_session(target));
-  const Bootstrap bootstrap{agent, what.node, ticket.value("url", ""), ticket.value("pin", ""),
-                            ticket.value("token", "")};
-  auto started = bootstrap_agent(*session, bootstrap, kStart);
-  if (started.ok() || started.error().code != Code::timeout) return started;
-  return look_for_agent(context, what.node, before, started.error());
+  auto started = host.ask({{"ask", "join"},
+                           {"url", ticket.value("url", "")},
+                           {"pin", ticket.value("pin", "")},
+                           {"token", ticket.value("token", "")},
+                           {"node", what.node}},
+                          kStart);
+  if (started.ok()) return Ok{};
+  if (started.error().code == Code::timeout)
+    return look_for_agent(context, what.node, before, started.error());
+  return std::move(started).error().with("the agent did not join");
 }
 
 struct Found {
@@ -215,10 +253,10 @@ struct Found {
   Json answer;   // what the host said about the plan's steps
 };
 
-Result<Found> look_and_plan(Api& api, const Adopting& what, const SshTarget& target, const std::string& agent,
-                            const std::string& pin) {
+Result<Found> look_and_plan(Api& api, const Adopting& what, Host& host, const std::string& pin) {
   Found found;
-  TRY(const Json seen, look(target, agent, what.node, pin, Json::array()));
+  const SshTarget& target = host.target();
+  TRY(const Json seen, look(host, what.node, pin, Json::array()));
   found.request = {{"name", what.node},       {"like", what.like},
                    {"host", target.address},  {"port", target.port},
                    {"user", target.user},     {"host_key", target.host_key},
@@ -227,21 +265,19 @@ Result<Found> look_and_plan(Api& api, const Adopting& what, const SshTarget& tar
   TRY(found.planned, api.post("/v1/nodes/adopt", found.request));
   found.answer = seen;
   if (found.planned.value("empty", false)) return found;
-  TRY(found.answer,
-      look(target, agent, what.node, pin, steps_of(found.planned.value("plan", Json::object()))));
+  TRY(found.answer, look(host, what.node, pin, steps_of(found.planned.value("plan", Json::object()))));
   return found;
 }
 
-void carry_out(Context& context, const Adopting& what, const SshTarget& target, const std::string& agent,
-               Found& found) {
+void carry_out(Context& context, const Adopting& what, Host& host, Found& found) {
   Api api(context);
   const std::string digest = found.planned.value("digest", "");
   found.request["digest"] = digest;
   const auto ticket = api.post("/v1/nodes/adopt", found.request);
   if (!ticket.ok()) return complain(context, ticket.error(), api.details());
   if (!found.planned.value("online", false)) {
-    if (!context.json) fmt::print("starting the agent on {}\n", target.address);
-    if (const auto started = start_agent(context, what, target, agent, *ticket); !started.ok())
+    if (!context.json) fmt::print("starting the agent on {}\n", host.target().address);
+    if (const auto started = start_agent(context, what, host, *ticket); !started.ok())
       return complain(context, started.error());
   }
   Goal goal;
@@ -315,7 +351,8 @@ void adopt(Context& context, const Adopting& what) {
     return complain(context, pinned.error());
   const auto agent = api.text("/v1/agent");
   if (!agent.ok()) return complain(context, agent.error());
-  auto found = look_and_plan(api, what, *target, *agent, info->value("pin", ""));
+  Host host(*target, *agent);
+  auto found = look_and_plan(api, what, host, info->value("pin", ""));
   if (!found.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, found.error(), api.details());
@@ -329,7 +366,7 @@ void adopt(Context& context, const Adopting& what) {
   shown["preview"] = found->answer.value("steps", Json::array());
   if (const auto approved = approve(context, what.approval, found->planned); !approved.ok())
     return complain(context, approved.error(), shown);
-  carry_out(context, what, *target, *agent, *found);
+  carry_out(context, what, host, *found);
 }
 
 }  // namespace muster::cli

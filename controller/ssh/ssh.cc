@@ -6,8 +6,6 @@
 #include <sstream>
 
 #include "base/digest.h"
-#include "base/json.h"
-#include "base/json_dump.h"
 
 namespace muster {
 
@@ -73,57 +71,116 @@ Result<SessionPtr> handshake(const std::string& address, uint16_t port, const st
   return session;
 }
 
+constexpr size_t kChunk = 32 * 1024;
+constexpr size_t kMaxOutput = 4 << 20;
+
+Status send(ssh_channel channel, std::string_view input, Clock::time_point until) {
+  while (!input.empty()) {
+    if (Clock::now() > until) return fail(Code::timeout, "ssh: input not taken before the deadline");
+    const auto piece = input.substr(0, kChunk);
+    const int n = ssh_channel_write(channel, piece.data(), static_cast<uint32_t>(piece.size()));
+    if (n <= 0)
+      return fail(Code::timeout,
+                  "ssh: connection lost while sending: " + words(ssh_channel_get_session(channel)));
+    input.remove_prefix(static_cast<size_t>(n));
+  }
+  return Ok{};
+}
+
+// What has come within a tenth of a second, or at once. False: nothing, and nothing more will.
+Result<bool> receive_some(ssh_channel channel, Output& output) {
+  std::string buffer(kChunk, '\0');
+  const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
+  if (out > 0) output.out.append(buffer.data(), static_cast<size_t>(out));
+  const int err = ssh_channel_read_nonblocking(channel, buffer.data(), kChunk, 1);
+  if (err > 0) output.err.append(buffer.data(), static_cast<size_t>(err));
+  if (out == SSH_ERROR || err == SSH_ERROR)
+    return fail(Code::timeout, "ssh: connection lost: " + words(ssh_channel_get_session(channel)));
+  if (output.out.size() + output.err.size() > kMaxOutput)
+    return fail(Code::failed, "ssh: more than 4 MiB of output");
+  return out > 0 || err > 0 || !ssh_channel_is_eof(channel);
+}
+
+Result<ChannelPtr> channel_for(ssh_session session, const std::string& command) {
+  ChannelPtr channel(ssh_channel_new(session));
+  if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
+    return fail(Code::unavailable, "ssh: no channel: " + words(session));
+  if (ssh_channel_request_exec(channel.get(), command.c_str()) != SSH_OK)
+    return fail(Code::unavailable, "ssh: the server refused the command: " + words(session));
+  return channel;
+}
+
+class LibsshDialog : public SshDialog {
+ public:
+  explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
+
+  Result<std::string> ask(const std::string& line, DurationMs deadline) override {
+    // What came unasked (a complaint on its error output) is not the answer; that it ended is.
+    const int waiting = ssh_channel_poll(channel_.get(), 0);
+    if (waiting < 0 || !ssh_channel_is_open(channel_.get()) || ssh_channel_is_eof(channel_.get()))
+      return fail(Code::unavailable, "ssh: the program on the host has ended, or the connection");
+    const auto until = Clock::now() + std::chrono::milliseconds(deadline);
+    TRY_(send(channel_.get(), line + "\n", until));
+    return next_line(until);
+  }
+
+  // `timeout` when there is none: what was asked may have been done.
+  Result<std::string> next_line(Clock::time_point until) {
+    for (bool more = true;;) {
+      if (const auto end = heard_.out.find('\n'); end != std::string::npos) {
+        std::string line = heard_.out.substr(0, end);
+        heard_.out.erase(0, end + 1);
+        return line;
+      }
+      if (!more) return fail(Code::timeout, "ssh: the program on the host ended: " + last_words());
+      if (Clock::now() > until) return fail(Code::timeout, "ssh: no answer before the deadline");
+      TRY(more, receive_some(channel_.get(), heard_));
+    }
+  }
+  std::string last_words() const {
+    std::string text = heard_.err.empty() ? heard_.out : heard_.err;
+    while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+    return text.empty() ? "without a word" : text;
+  }
+
+ private:
+  ChannelPtr channel_;
+  Output heard_;
+};
+
 class LibsshSession : public SshSession {
  public:
   explicit LibsshSession(SessionPtr session) : session_(std::move(session)) {}
 
   Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
     const auto until = Clock::now() + std::chrono::milliseconds(deadline);
-    ChannelPtr channel(ssh_channel_new(session_.get()));
-    if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
-      return fail(Code::unavailable, "ssh: no channel: " + words(session_.get()));
-    if (ssh_channel_request_exec(channel.get(), command.c_str()) != SSH_OK)
-      return fail(Code::unavailable, "ssh: the server refused the command: " + words(session_.get()));
+    TRY(const ChannelPtr channel, channel_for(session_.get(), command));
     TRY_(send(channel.get(), input, until));
     ssh_channel_send_eof(channel.get());
     Output output;
-    TRY_(receive(channel.get(), output, until));
+    for (bool more = true; more;) {
+      if (Clock::now() > until)
+        return fail(Code::timeout, "ssh: the command did not end before its deadline");
+      TRY(more, receive_some(channel.get(), output));
+    }
     output.exit_code = ssh_channel_get_exit_status(channel.get());
     return output;
   }
 
+  Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
+                                          DurationMs deadline) override {
+    const auto until = Clock::now() + std::chrono::milliseconds(deadline);
+    TRY(ChannelPtr channel, channel_for(session_.get(), command));
+    const Status sent = send(channel.get(), input, until);
+    auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
+    // Who ended before all was sent said why.
+    const auto ready = dialog->next_line(until);
+    if (!ready.ok()) return fail(Code::failed, dialog->last_words());
+    if (!sent.ok()) return sent.error();
+    return std::unique_ptr<SshDialog>(std::move(dialog));
+  }
+
  private:
-  static constexpr size_t kChunk = 32 * 1024;
-  static constexpr size_t kMaxOutput = 4 << 20;
-
-  Status send(ssh_channel channel, std::string_view input, Clock::time_point until) {
-    while (!input.empty()) {
-      if (Clock::now() > until) return fail(Code::timeout, "ssh: input not taken before the deadline");
-      const auto piece = input.substr(0, kChunk);
-      const int n = ssh_channel_write(channel, piece.data(), static_cast<uint32_t>(piece.size()));
-      if (n <= 0) return fail(Code::timeout, "ssh: connection lost while sending: " + words(session_.get()));
-      input.remove_prefix(static_cast<size_t>(n));
-    }
-    return Ok{};
-  }
-
-  Status receive(ssh_channel channel, Output& output, Clock::time_point until) {
-    std::string buffer(kChunk, '\0');
-    while (true) {
-      if (Clock::now() > until)
-        return fail(Code::timeout, "ssh: the command did not end before its deadline");
-      const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
-      if (out > 0) output.out.append(buffer.data(), static_cast<size_t>(out));
-      const int err = ssh_channel_read_nonblocking(channel, buffer.data(), kChunk, 1);
-      if (err > 0) output.err.append(buffer.data(), static_cast<size_t>(err));
-      if (out == SSH_ERROR || err == SSH_ERROR)
-        return fail(Code::timeout, "ssh: connection lost: " + words(session_.get()));
-      if (output.out.size() + output.err.size() > kMaxOutput)
-        return fail(Code::failed, "ssh: more than 4 MiB of output");
-      if (out <= 0 && err <= 0 && ssh_channel_is_eof(channel)) return Ok{};
-    }
-  }
-
   SessionPtr session_;
 };
 
@@ -132,10 +189,17 @@ class RootSession : public SshSession {
  public:
   explicit RootSession(std::unique_ptr<SshSession> inner) : inner_(std::move(inner)) {}
   Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
-    return inner_->run("sudo -n -- sh -c " + shell_quote(command), input, deadline);
+    return inner_->run(as_root(command), input, deadline);
+  }
+  Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
+                                          DurationMs deadline) override {
+    return inner_->talk(as_root(command), input, deadline);
   }
 
  private:
+  static std::string as_root(const std::string& command) {
+    return "sudo -n -- sh -c " + shell_quote(command);
+  }
   std::unique_ptr<SshSession> inner_;
 };
 
@@ -173,6 +237,10 @@ std::string last_words(const Output& output) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<SshDialog>> SshSession::talk(const std::string&, std::string_view, DurationMs) {
+  return fail(Code::unavailable, "this session runs single commands only");
+}
 
 std::string shell_quote(const std::string& word) {
   std::string out = "'";
@@ -242,9 +310,10 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
   return std::make_unique<RootSession>(std::move(session));
 }
 
-Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
-                                     const std::string& arguments, std::string_view input,
-                                     DurationMs deadline) {
+namespace {
+
+// Takes the agent from its standard input and becomes it; what follows there is the agent's.
+std::string unseen(const std::string& agent_binary, const std::string& arguments) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
   // by this command only.
   const std::string program = "/dev/shm/muster-agent";
@@ -253,11 +322,24 @@ Result<std::string> run_agent_unseen(SshSession& session, const std::string& age
       std::to_string(agent_binary.size()) + " > " + program + "; echo " +
       shell_quote(sha256(agent_binary).substr(7) + "  " + program) +
       " | sha256sum -c --quiet 1>&2; chmod 0700 " + program + "; exec " + program + " " + arguments;
+  return "exec unshare --mount -- sh -c " + shell_quote(inside);
+}
+
+}  // namespace
+
+Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
+                                     const std::string& arguments, std::string_view input,
+                                     DurationMs deadline) {
   std::string all = agent_binary;
   all += input;
-  TRY(const auto done, session.run("exec unshare --mount -- sh -c " + shell_quote(inside), all, deadline));
+  TRY(const auto done, session.run(unseen(agent_binary, arguments), all, deadline));
   if (!done.ok()) return fail(Code::failed, last_words(done));
   return done.out;
+}
+
+Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, const std::string& agent_binary,
+                                                        const std::string& arguments, DurationMs deadline) {
+  return session.talk(unseen(agent_binary, arguments), agent_binary, deadline);
 }
 
 Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline) {
@@ -271,16 +353,6 @@ Status put_agent(SshSession& session, const std::string& agent_binary, DurationM
                            " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
   TRY(const auto sent, session.run(take, agent_binary, deadline));
   if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
-  return Ok{};
-}
-
-Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline) {
-  const std::string path = kAgentPath;
-  TRY_(put_agent(session, what.agent_binary, deadline));
-  const Json input = {
-      {"url", what.controller_url}, {"pin", what.ca_pin}, {"token", what.token}, {"node", what.node}};
-  TRY(const auto joined, session.run(path + " join --stdin --start", dump_json(input) + "\n", deadline));
-  if (!joined.ok()) return fail(Code::failed, "agent did not join: " + last_words(joined));
   return Ok{};
 }
 

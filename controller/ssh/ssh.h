@@ -1,6 +1,6 @@
 // SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
 // agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt.cc)
-// to look at a host and to start the muster agent on it, and by musterd for what a provider has just
+// to look at a host and to have the muster agent settle on it, and by musterd for what a provider has just
 // installed with a key of one use (controller/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
@@ -28,11 +28,24 @@ struct SshTarget {
   std::string host_key;     // pin, "SHA256:..."
 };
 
+// A program on the host that is asked line by line, each line answered by one of at most 4 MiB.
+class SshDialog {
+ public:
+  virtual ~SshDialog() = default;
+  // `unavailable`: it had ended, or the connection was gone, before anything was asked. `timeout`: asked, and
+  // the answer did not come: it was lost, the program ended, or the deadline passed.
+  virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
+};
+
 class SshSession {
  public:
   virtual ~SshSession() = default;
   // Runs `command` through the user's shell. exit_code is -1 when the server did not send one.
   virtual Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) = 0;
+  // Starts `command`, hands it `input` and waits for its first line, which says that it is ready. `failed`
+  // with what it said instead. The session must outlive the dialog. `unavailable` for a session that cannot.
+  virtual Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
+                                                  DurationMs deadline);
 };
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
@@ -57,21 +70,12 @@ Result<std::string> public_key_of(const std::string& private_key);
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline);
+// The same for an agent that is asked one thing after the other: one upload, however much is asked.
+Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, const std::string& agent_binary,
+                                                        const std::string& arguments, DurationMs deadline);
 
 // The agent program at /usr/sbin/muster-agent, with the right digest; not sent when it is there already.
 Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline);
-
-// Puts a muster agent on a running host and starts it there, joined to `controller_url`. Idempotent: an agent
-// binary with the right digest is not sent again. The token travels on stdin, never in the arguments of a
-// process.
-struct Bootstrap {
-  std::string agent_binary;  // its content
-  std::string node;
-  std::string controller_url;
-  std::string ca_pin;  // "sha256:<hex>" of the CA certificate
-  std::string token;   // one-time, secret
-};
-Status bootstrap_agent(SshSession& session, const Bootstrap& what, DurationMs deadline);
 
 // Single-quoted for a POSIX shell.
 std::string shell_quote(const std::string& word);

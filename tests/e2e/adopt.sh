@@ -49,9 +49,12 @@ check "nor in the spec" sh -c "! $muster spec show | grep -q spare02"
 
 digest=$(adopt --like node01 --key "$key" --host-key "$pin" --json </dev/null | jq -r .digest) || true
 expect_exit 4 adopt --like node01 --key "$key" --host-key "$pin" --approve 0000000000000000 </dev/null
+logins() { on_host 'journalctl -u ssh -o cat | grep -c "Accepted publickey for ops"'; }
+before=$(logins)
 start=$SECONDS
 adopt --like node01 --key "$key" --host-key "$pin" --approve "$digest"
 echo "  adopting took $((SECONDS - start)) s"
+check "one login was enough to look twice and to settle" test "$(($(logins) - before))" = 2   # the other one counted
 check "spare02 is accepted" test "$(node_state spare02)" = accepted
 check "its agent says that it is adopted" node_is spare02 '.mode == "adopted"'
 check "the spec says how it is reached" sh -c "$muster spec show | grep -q 'adopt: .*10.20.0.12.*$pin'"

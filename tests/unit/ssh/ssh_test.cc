@@ -9,37 +9,6 @@
 using namespace muster;
 using namespace muster::testing;
 
-namespace {
-
-// Runs commands in a shell of this machine, the agent's place moved to a folder; the command `loses` names is
-// done, its answer lost.
-class LocalSession : public SshSession {
- public:
-  explicit LocalSession(const fs::path& dir) : dir_(dir) {}
-  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
-    std::string moved = command;
-    const std::string from = "/usr/sbin/muster-agent", to = (dir_ / "muster-agent").string();
-    for (size_t at = moved.find(from); at != std::string::npos; at = moved.find(from, at + to.size()))
-      moved.replace(at, from.size(), to);
-    commands.push_back(command);
-    // A script that is being run cannot be lost in between: the input goes through a file.
-    const std::string file = (dir_ / "input").string();
-    std::ofstream(file, std::ios::binary) << input;
-    auto done =
-        make_process()->run({{"sh", "-c", "(" + moved + ") < " + shell_quote(file)}, "", {}, deadline});
-    if (!loses.empty() && command.find(loses) != std::string::npos)
-      return fail(Code::timeout, "ssh: connection lost");
-    return done;
-  }
-  std::vector<std::string> commands;
-  std::string loses;
-
- private:
-  fs::path dir_;
-};
-
-}  // namespace
-
 TEST_CASE("ssh runs a command, feeds it and returns both streams and the exit code", "[ssh]") {
   Sshd sshd;
   auto session = ssh_connect(sshd.target(), 10 * kSecond);
@@ -179,34 +148,53 @@ TEST_CASE("without the right to become root, the host's own words are the answer
   CHECK(out->err.find("a password is required") != std::string::npos);
 }
 
-TEST_CASE("the agent is uploaded once, gets its token on standard input only, and its words are kept",
-          "[ssh]") {
-  TempDir dir;
-  LocalSession session(dir.path(""));
-  const std::string log = dir.path("log");
-  Bootstrap what;
-  what.agent_binary = "#!/bin/sh\necho \"$*\" >> " + log + "\ncat >> " + log + "\n";
-  what.node = "login01";
-  what.controller_url = "https://10.20.0.1:7443";
-  what.ca_pin = "sha256:aa";
-  what.token = "s3cr3t-token";
-  const auto started = bootstrap_agent(session, what, 30 * kSecond);
-  if (!started.ok()) FAIL(started.error().message);
-  CHECK(slurp(log).find("join --stdin --start\n{") == 0);
-  CHECK(slurp(log).find("s3cr3t-token") != std::string::npos);
-  for (const auto& command : session.commands) CHECK(command.find("s3cr3t") == std::string::npos);
-  const size_t first = session.commands.size();
-  REQUIRE(bootstrap_agent(session, what, 30 * kSecond).ok());
-  CHECK(session.commands.size() == first + first - 1);  // not sent again
+TEST_CASE("an agent that was sent once is asked again and again, and nothing of it stays", "[ssh]") {
+  Sshd sshd;
+  auto session = ssh_connect(sshd.target(), 10 * kSecond);
+  REQUIRE(session.ok());
+  const std::string agent =
+      "#!/bin/sh\necho \"ready $*\"\nwhile read -r line; do case $line in end) exit 3;; "
+      "die) echo 'out of memory' >&2; exit 1;; mute) ;; *) echo \"heard $line\";; esac; done\n";
+  auto dialog = talk_to_agent_unseen(**session, agent, "adopt --stdin", 30 * kSecond);
+  if (!dialog.ok()) FAIL(dialog.error().message);
+  for (const char* line : {"one", "two", "the token"}) {
+    const auto said = (*dialog)->ask(line, 10 * kSecond);
+    REQUIRE(said.ok());
+    CHECK(*said == std::string("heard ") + line);
+  }
+  // Beside it, over the same connection.
+  CHECK((*session)->run("ls /dev/shm/muster-agent", "", 10 * kSecond)->exit_code != 0);
+  CHECK((*dialog)->ask("mute", 300).error().code == Code::timeout);
+  const auto died = (*dialog)->ask("die", 10 * kSecond);
+  CHECK(died.error().code == Code::timeout);  // what was asked may have been done
+  CHECK(died.error().message.find("out of memory") != std::string::npos);
+  CHECK((*dialog)->ask("again", 10 * kSecond).error().code == Code::unavailable);
+  dialog->reset();
+  CHECK((*session)->run("grep -c muster-preview /proc/self/mounts", "", 10 * kSecond)->out == "0\n");
+}
 
-  // The answer is lost after the token was used: unknown, not failed.
-  session.loses = "join";
-  const auto lost = bootstrap_agent(session, what, 30 * kSecond);
-  REQUIRE_FALSE(lost.ok());
-  CHECK(lost.error().code == Code::timeout);
-  session.loses.clear();
-  what.agent_binary = "#!/bin/sh\necho 'muster-agent: this host belongs to another controller' >&2; exit 1\n";
-  const auto refused = bootstrap_agent(session, what, 30 * kSecond);
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message.find("another controller") != std::string::npos);
+TEST_CASE("an agent that cannot begin is a failure in the host's own words", "[ssh]") {
+  Sshd sshd;
+  auto session = ssh_connect(sshd.target(), 10 * kSecond);
+  REQUIRE(session.ok());
+  const auto dialog = talk_to_agent_unseen(**session, "#!/bin/sh\necho 'no such processor' >&2; exit 1\n",
+                                           "adopt --stdin", 30 * kSecond);
+  REQUIRE_FALSE(dialog.ok());
+  CHECK(dialog.error().code == Code::failed);
+  CHECK(dialog.error().message.find("no such processor") != std::string::npos);
+}
+
+TEST_CASE("a connection that is gone asks nothing", "[ssh]") {
+  auto sshd = std::make_unique<Sshd>();
+  auto session = ssh_connect(sshd->target(), 10 * kSecond);
+  REQUIRE(session.ok());
+  auto dialog = (*session)->talk("echo ready; read -r line; echo $PPID; exec cat >/dev/null", "", kMinute);
+  REQUIRE(dialog.ok());
+  const auto server = (*dialog)->ask("who", 10 * kSecond);
+  REQUIRE(server.ok());
+  REQUIRE(kill(std::stoi(*server), SIGKILL) == 0);
+  // Whether its end is known by now or shows when nobody answers; from then on it is known.
+  const Code first = (*dialog)->ask("again", 10 * kSecond).error().code;
+  CHECK((first == Code::unavailable || first == Code::timeout));
+  CHECK((*dialog)->ask("once more", 10 * kSecond).error().code == Code::unavailable);
 }
