@@ -2,10 +2,12 @@ include(${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
 # Kernels measure the machine, not our debug settings.
 set_source_files_properties(kernels/dgemm.cc kernels/gpu_logic.cc kernels/sdc.cc kernels/stream.cc kernels/training/block.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
-# Carried to every node through its first boot: without symbols, half the size.
-if(TARGET muster-accept AND NOT MUSTER_SANITIZE)
-  target_link_options(muster-accept PRIVATE -s)
-endif()
+# Carried to every node, through its first boot or over SSH: without symbols, smaller by a fifth and by half.
+foreach(carried muster-agent muster-accept)
+  if(TARGET ${carried} AND NOT MUSTER_SANITIZE)
+    target_link_options(${carried} PRIVATE -s)
+  endif()
+endforeach()
 
 # Asks NVIDIA's driver. Loads the driver's library at run time, so it cannot be static as muster-accept is; beside it, glibc alone.
 add_executable(muster-accept-nvml kernels/program_nvml.cc)
